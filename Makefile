@@ -1,0 +1,48 @@
+# Every target sets up what it needs in .venv and may be repeated.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p*)
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check interop bench fuzz clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/installed  ## Start the broker
+	$(BIN)/ottla serve
+
+test: $(VENV)/test  ## Run every test that needs only the Python package index (and a JVM, where named)
+	$(BIN)/python -m pytest $(ARGS)
+
+check: $(VENV)/check  ## Lint, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+interop: $(VENV)/interop  ## Test against foreign tools: Apache Kafka from Maven (needs Java 17+ and mvn)
+	$(BIN)/python -m pytest interop $(ARGS)
+
+bench: $(VENV)/bench  ## Measure, and print the ratios
+	$(BIN)/python -m bench $(ARGS)
+
+fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
+	$(BIN)/python -m fuzz $(or $(SECONDS),60)
+
+clean:  ## Remove what the targets made
+	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/records/*.so
+
+$(VENV)/pip:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+	@touch $@
+
+$(VENV)/installed: $(VENV)/pip $(SOURCES)
+	$(BIN)/python -m pip install -q --editable .
+	@touch $@
+
+$(VENV)/test $(VENV)/check $(VENV)/interop $(VENV)/bench $(VENV)/fuzz: $(VENV)/%: $(VENV)/installed
+	$(BIN)/python -m pip install -q --group $*
+	@touch $@

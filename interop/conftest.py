@@ -1,0 +1,71 @@
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from interop.kafka_artifacts import KafkaArtifacts, ToolMissingError, kafka_artifacts
+from interop.kafka_broker import KafkaBroker
+from interop.kafka_clients import Admin, Contents, consume_all
+from interop.kafka_content import BROKER_PROPERTIES, append_more, fill
+
+HERE = Path(__file__).parent
+FIRST_FETCH_TIMEOUT_S = 600
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test here waits for Kafka to be fetched, which may take minutes once."""
+    for item in items:
+        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(FIRST_FETCH_TIMEOUT_S))
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFolder:
+    """The data folder of a broker that runs no more, and what its consumers got from it before.
+
+    Shared by all tests: copy what you want to change.
+    """
+
+    log_dir: Path
+    contents: Contents
+
+    def partition(self, topic: str, partition: int = 0) -> Path:
+        return self.log_dir / f"{topic}-{partition}"
+
+
+@pytest.fixture(scope="session")
+def kafka() -> KafkaArtifacts:
+    """Apache Kafka, ready to run."""
+    try:
+        return kafka_artifacts()
+    except ToolMissingError as missing:
+        if os.environ.get("CI") == "true":
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def kafka_stopped(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> KafkaFolder:
+    """All kinds of content, after a clean stop."""
+    broker = KafkaBroker(kafka, tmp_path_factory.mktemp("kafka-stopped"), BROKER_PROPERTIES)
+    with broker:
+        fill(broker)
+        contents = consume_all(broker.bootstrap, Admin(broker.bootstrap).partitions())
+    return KafkaFolder(broker.log_dir, contents)
+
+
+@pytest.fixture(scope="session")
+def kafka_killed(
+    kafka: KafkaArtifacts, kafka_stopped: KafkaFolder, tmp_path_factory: pytest.TempPathFactory
+) -> KafkaFolder:
+    """The same folder, started again, written to, and left by a broker that was killed."""
+    folder = tmp_path_factory.mktemp("kafka-killed")
+    broker = KafkaBroker(kafka, folder, BROKER_PROPERTIES)
+    shutil.copytree(kafka_stopped.log_dir, broker.log_dir)
+    with broker:
+        append_more(broker)
+        contents = consume_all(broker.bootstrap, Admin(broker.bootstrap).partitions())
+        broker.kill()
+    return KafkaFolder(broker.log_dir, contents)

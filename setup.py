@@ -1,0 +1,35 @@
+"""Compiles the record codec. Everything else about the package is declared in pyproject.toml."""
+
+import sys
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError
+
+COMPILED = ["batch", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+
+
+class BuildAllOrNothing(build_ext):
+    """Without a C compiler the modules run as plain Python. They share C types, so one alone is of no use."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except BaseError as failed:
+            for output in map(Path, self.get_outputs()):
+                output.unlink(missing_ok=True)
+            self.extensions.clear()
+            print(f"warning: ottla's record codec stays uncompiled and slow: {failed}", file=sys.stderr)
+
+
+setup(
+    cmdclass={"build_ext": BuildAllOrNothing},
+    ext_modules=cythonize(
+        [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in COMPILED],
+        build_dir="build",
+        language_level=3,
+        compiler_directives={"nonecheck": False, "auto_pickle": False},
+    ),
+)

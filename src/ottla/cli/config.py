@@ -1,0 +1,107 @@
+"""`ottla config`: what is set, by whom, and what could be."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.settings import load_settings, sections, with_settings_options
+from ottla.core.config_docs import field_docs
+from ottla.core.config_sources import printable, variable_of
+from ottla.core.config_values import MASK, in_units, to_plain, to_toml
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from ottla.core.config import Setting, Settings
+
+
+@click.group()
+def config() -> None:
+    """Show every setting and where its value comes from."""
+
+
+@config.command()
+@with_settings_options
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@click.option("-v", "--verbose", is_flag=True, help="Also print each setting's documentation and default.")
+def show(config_file: Path | None, assignments: Sequence[str], *, as_json: bool, verbose: bool) -> None:
+    """Print every effective value and where it came from."""
+    settings = load_settings(config_file, assignments)
+    docs = _all_docs(settings) if verbose else {}
+    click.echo(_as_json(settings, docs) if as_json else "\n".join(_as_table(settings, docs)))
+
+
+@config.command()
+def example() -> None:
+    """Print a complete TOML file: every setting, its documentation and its default."""
+    click.echo("\n".join(_example(sections())))
+
+
+def _as_table(settings: Settings, docs: Mapping[str, str]) -> Iterator[str]:
+    rows = [("SETTING", "VALUE", "SOURCE")]
+    rows += [(one.name, _spoken(one, one.value), one.source) for one in settings.values]
+    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
+    texts = [f"{name:<{name_width}}  {value:<{value_width}}  {source}" for name, value, source in rows]
+    yield texts[0]
+    for setting, text in zip(settings.values, texts[1:], strict=True):
+        yield text
+        if docs:
+            yield from _explanation(setting, docs.get(setting.name, ""))
+
+
+def _explanation(setting: Setting, doc: str) -> Iterator[str]:
+    yield from (f"    {line}".rstrip() for line in doc.splitlines())
+    yield f"    Default: {_spoken(setting, setting.default)}. Variable: {variable_of(setting.name)}."
+    yield ""
+
+
+def _spoken(setting: Setting, value: object) -> str:
+    if value is None:
+        return "none"
+    if setting.is_secret and value:
+        return MASK
+    units = in_units(setting.name, value)
+    return to_toml(value) if units is None else f"{to_toml(value)} ({units})"
+
+
+def _as_json(settings: Settings, docs: Mapping[str, str]) -> str:
+    import msgspec
+
+    listed = []
+    for one in settings.values:
+        entry: dict[str, object] = {"name": one.name, "value": _hidden(one, one.value), "source": one.source}
+        if docs:
+            entry |= {"default": _hidden(one, one.default), "doc": docs.get(one.name, "")}
+        listed.append(entry)
+    whole = {"file": None if settings.file is None else printable(settings.file), "settings": listed}
+    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+
+
+def _hidden(setting: Setting, value: object) -> object:
+    return MASK if setting.is_secret and value else to_plain(value)
+
+
+def _example(known: Mapping[str, type[Any]]) -> Iterator[str]:
+    yield "# Every setting of Ottla with its default. Remove the # before a setting to change it."
+    for section, kind in known.items():
+        yield f"\n[{section}]"
+        docs = field_docs(kind)
+        defaults = kind()
+        for field in fields(kind):
+            yield ""
+            yield from (f"# {line}".rstrip() for line in docs.get(field.name, "").splitlines())
+            value = getattr(defaults, field.name)
+            units = in_units(field.name, value)
+            yield f"#{field.name} = {to_toml(value)}" + (f"  # {units}" if units else "")
+
+
+def _all_docs(settings: Settings) -> dict[str, str]:
+    return {
+        f"{section}.{key}": doc
+        for section, built in settings.configs.items()
+        for key, doc in field_docs(type(built)).items()
+    }

@@ -1,0 +1,223 @@
+"""Configuration: frozen dataclasses, one per package, built from whatever was given, lowest source first.
+
+    default < TOML file < OTTLA_<SECTION>_<KEY> in the environment < command line
+
+A class has a default for every field, checks itself in `__post_init__` with a ValueError that names the
+field, and knows nothing of where its values come from. Which classes there are is the caller's business: core
+knows no package above it. All that is wrong is reported at once, even what a higher source would cover.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+
+from ottla.core.config_sources import (
+    PREFIX,
+    Flag,
+    Given,
+    from_command_line,
+    from_environment,
+    from_file,
+    variable_of,
+)
+from ottla.core.config_values import MASK, convert, is_secret, shorten
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+__all__ = ["DEFAULT_SOURCE", "Flag", "Setting", "Settings", "load"]
+
+DEFAULT_SOURCE: Final = "default"
+MAX_PROBLEMS_SHOWN: Final = 20
+
+Sections = Mapping[str, type[Any]]
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One effective value and where it came from."""
+
+    name: str
+    value: object
+    default: object
+    source: str
+
+    @property
+    def is_secret(self) -> bool:
+        return is_secret(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Everything that `load` built."""
+
+    configs: Mapping[str, object]
+    """The dataclass of each section."""
+    values: tuple[Setting, ...]
+    """Every setting, by section and in the order of the fields."""
+    file: Path | None
+
+    def section(self, kind: type[C]) -> C:
+        """The configuration of this class."""
+        for config in self.configs.values():
+            if isinstance(config, kind):
+                return config
+        raise KeyError(f"no section is a {kind.__name__}")
+
+
+def load(
+    sections: Sections,
+    *,
+    file: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    command_line: Mapping[str, Flag] | None = None,
+) -> Settings:
+    """Build the dataclass of every section, or raise a ConfigError that names all that is wrong."""
+    keys = {section: [field.name for field in fields(kind)] for section, kind in sections.items()}
+    names = {f"{section}.{key}" for section in keys for key in keys[section]}
+    # Lowest source first: the last one given for a name is the one that counts.
+    given = from_file(file, keys) if file is not None else []
+    given += from_environment(environment or {}, names)
+    given += from_command_line(command_line or {})
+
+    unknown = [one for one in given if one.name not in names]
+    problems = [_unknown(one, names, sections) for one in unknown[:MAX_PROBLEMS_SHOWN]]
+    builders = [
+        _Section(section, kind, [one for one in given if one.name in names and _section_of(one) == section])
+        for section, kind in sections.items()
+    ]
+    configs = {builder.name: builder.build() for builder in builders}
+    problems += [problem for builder in builders for problem in builder.problems]
+    if problems:
+        raise ConfigError(_report(problems, len(problems) + max(0, len(unknown) - MAX_PROBLEMS_SHOWN)))
+    return Settings(configs, tuple(one for builder in builders for one in builder.settings()), file)
+
+
+class _Section:
+    """A section being built: each value is converted by itself, then the class checks them together."""
+
+    def __init__(self, name: str, kind: type[Any], given: Sequence[Given]) -> None:
+        self.name = name
+        self.problems: list[str] = []
+        self._kind = kind
+        self._values: dict[str, object] = {}
+        self._sources: dict[str, str] = {}
+        self._config: object = None
+        self._suspects: set[str] = set()
+        # Resolving the types of a class costs more than all the rest: not without a value to convert.
+        types = get_type_hints(kind, include_extras=True) if given else {}
+        for one in given:
+            key = one.name.rpartition(".")[2]
+            try:
+                value = convert(one.name, types[key], one.value, is_text=one.is_text)
+            except ValueError as error:
+                self.problems.append(f"{one.source}: {one.name}: {error}")
+                self._suspects.add(key)
+            else:
+                self._values[key] = value
+                self._sources[key] = one.source
+
+    def build(self) -> object:
+        """The class with all values that can be used; `problems` tells what is wrong with the others.
+
+        The class stops at its first objection, so the values it names are set aside and it is asked again.
+        An objection that names what was set aside already may only be a consequence, and is not reported.
+        """
+        while True:
+            accepted = {key: value for key, value in self._values.items() if key not in self._suspects}
+            try:
+                self._config = self._kind(**accepted)
+            except ValueError as error:
+                named = self._fields_in(str(error))
+                if not accepted:
+                    if self.problems:
+                        return None
+                    raise  # the defaults contradict each other: a bug of ours
+                if not self._suspects.intersection(named):
+                    self.problems.append(self._objection(str(error), named, accepted))
+                blamed = [key for key in named if key in accepted]
+                if not blamed:
+                    return None
+                self._suspects.update(blamed)
+            else:
+                return self._config
+
+    def settings(self) -> list[Setting]:
+        """Every field, read back from the built class, which may have put a value in order."""
+        defaults = self._kind()
+        return [
+            Setting(
+                name=f"{self.name}.{field.name}",
+                value=getattr(self._config, field.name),
+                default=getattr(defaults, field.name),
+                source=self._sources.get(field.name, DEFAULT_SOURCE),
+            )
+            for field in fields(self._kind)
+        ]
+
+    def _fields_in(self, message: str) -> list[str]:
+        """The fields that a message names, in its order."""
+        words = re.findall(r"\w+", message)
+        return sorted((f.name for f in fields(self._kind) if f.name in words), key=words.index)
+
+    def _objection(self, message: str, named: Iterable[str], accepted: Mapping[str, object]) -> str:
+        for key, value in accepted.items():
+            if is_secret(key) and isinstance(value, str) and value:
+                message = message.replace(value, MASK)
+        blamed = [key for key in named if key in accepted] or list(accepted)
+        for key in named:
+            message = re.sub(rf"\b{key}\b", f"{self.name}.{key}", message, count=1)
+        return f"{', '.join(dict.fromkeys(self._sources[key] for key in blamed))}: {message}"
+
+
+def _section_of(given: Given) -> str:
+    return given.name.partition(".")[0]
+
+
+def _report(problems: Sequence[str], count: int) -> str:
+    if count == 1:
+        return problems[0]
+    shown = problems[:MAX_PROBLEMS_SHOWN]
+    lines = [f"{count} settings cannot be used:", *(f"  {problem}" for problem in shown)]
+    if count > len(shown):
+        lines.append(f"  and {count - len(shown)} more")
+    return "\n".join(lines)
+
+
+def _unknown(given: Given, names: Iterable[str], sections: Sections) -> str:
+    name = shorten(given.name if given.name.isprintable() else repr(given.name))
+    if given.name in sections:
+        return f"{given.source}: {name} is a section: write its settings below a line [{name}]"
+    if isinstance(given.value, dict) and "." not in given.name:
+        nearest = _nearest(given.name, sections)
+        hint = f"did you mean [{nearest}]?" if nearest else f"the sections are {', '.join(sections)}"
+        return f"{given.source}: unknown section [{name}]; {hint}"
+    nearest = _nearest(given.name, names)
+    if nearest is None:
+        return f"{given.source}: unknown setting {name}; no setting has a similar name"
+    suggestion = variable_of(nearest) if given.name.startswith(PREFIX) else nearest
+    return f"{given.source}: unknown setting {name}; did you mean {suggestion}?"
+
+
+def _nearest(name: str, candidates: Iterable[str]) -> str | None:
+    import difflib
+
+    ordered = sorted(candidates)
+    key = name.strip('"').rpartition(".")[2]
+    for candidate in ordered:
+        if candidate.rpartition(".")[2] == key:
+            return candidate  # the right key in the wrong section
+    by_text = {_comparable(candidate): candidate for candidate in ordered}
+    close = difflib.get_close_matches(_comparable(name), by_text, n=1)
+    return by_text[close[0]] if close else None
+
+
+def _comparable(name: str) -> str:
+    """Spelled one way: people write `segment-bytes`, Kafka `log.segment.bytes`, a variable OTTLA_LOG_…"""
+    return re.sub(r"[.\- ]", "_", name.strip('"').removeprefix(PREFIX).lower())

@@ -1,0 +1,184 @@
+"""Where settings come from: a TOML file, the environment, the command line. config.py judges them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+PREFIX: Final = "OTTLA_"
+CONFIG_FILE_VARIABLE: Final = "OTTLA_CONFIG"
+NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE})
+"""Variables with our prefix that are read elsewhere."""
+
+MAX_FILE_BYTES: Final = 1 << 20
+
+# Kubernetes puts these into every pod beside a Service named ottla or ottla-…; nobody meant them as settings.
+_SERVICE_LINK: Final = re.compile(
+    r"OTTLA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_URL: Final = re.compile(r"(tcp|udp|sctp)://")
+
+_TABLE: Final = re.compile(r"\s*\[{1,2}([^\[\]]+)\]")
+_KEY: Final = re.compile(r"([^=#\[\]{},]+)=")
+_TOML_POSITION: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end of document)\)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that somebody gave, under the name they gave it; neither is believed yet."""
+
+    name: str
+    value: object
+    source: str
+    """Where to go to change it: `ottla.toml:3`, a variable, a flag."""
+    is_text: bool
+    """Whether the value is text that stands for another type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A value from the command line and the flag that brought it."""
+
+    flag: str
+    value: object
+
+
+def variable_of(name: str) -> str:
+    return PREFIX + name.replace(".", "_").upper()
+
+
+def from_command_line(flags: Mapping[str, Flag]) -> list[Given]:
+    return [Given(name, given.value, given.flag, is_text=isinstance(given.value, str)) for name, given in flags.items()]
+
+
+def from_environment(environment: Mapping[str, str], names: Collection[str]) -> list[Given]:
+    """Every variable with our prefix; one that is no setting keeps its own name for the error."""
+    name_of = {variable_of(name): name for name in names}
+    if len(name_of) != len(names):
+        raise ValueError("two settings would share one environment variable")
+    given = []
+    for variable, value in environment.items():
+        if variable in name_of:
+            given.append(Given(name_of[variable], value, variable, is_text=True))
+        elif variable.startswith(PREFIX) and not _is_foreign(variable, value):
+            given.append(Given(variable, value, "environment", is_text=True))
+    return given
+
+
+def _is_foreign(variable: str, value: str) -> bool:
+    if variable in NOT_SETTINGS or _SERVICE_LINK.fullmatch(variable):
+        return True
+    return variable.endswith("_PORT") and _SERVICE_URL.match(value) is not None
+
+
+def from_file(path: Path, sections: Mapping[str, Collection[str]]) -> list[Given]:
+    """Every value of a TOML file whose tables are sections."""
+    text = _read(path)
+    table = _parse(path, text)
+    lines = lines_of_keys(text)
+    return [
+        Given(name, value, _place(path, _line_of(name, lines)), is_text=False)
+        for name, value in _flatten(table, sections)
+    ]
+
+
+def lines_of_keys(text: str) -> dict[str, int]:
+    """The line of each key and table of a TOML file, as far as that can be told without parsing it again.
+
+    TOML forbids a key twice, so a name seen twice also stands inside some multi-line text: better no line
+    than a wrong one.
+    """
+    lines: dict[str, int] = {}
+    repeated: set[str] = set()
+    table = ""
+    for number, line in enumerate(text.split("\n"), 1):
+        if header := _TABLE.match(line):
+            name = table = _plain_key(header[1])
+        elif key := _KEY.match(line):
+            name = f"{table}.{_plain_key(key[1])}" if table else _plain_key(key[1])
+        else:
+            continue
+        if name in lines:
+            repeated.add(name)
+        lines[name] = number
+    return {name: line for name, line in lines.items() if name not in repeated}
+
+
+def _plain_key(text: str) -> str:
+    return ".".join(part.strip(" \t\"'") for part in text.split("."))
+
+
+def _line_of(name: str, lines: Mapping[str, int]) -> int | None:
+    """The line of a key, or of what holds it (an inline table is one line), or of the first thing in it."""
+    holder = name = name.strip('"')
+    while holder not in lines and "." in holder:
+        holder = holder.rpartition(".")[0]
+    if holder in lines:
+        return lines[holder]
+    return next((line for inner, line in lines.items() if inner.startswith(f"{name}.")), None)
+
+
+def printable(path: Path) -> str:
+    """The path as text that can be written anywhere, though a path may hold bytes that are not UTF-8."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def _place(path: Path, line: int | None) -> str:
+    return printable(path) if line is None else f"{printable(path)}:{line}"
+
+
+def _flatten(table: Mapping[str, object], sections: Mapping[str, Collection[str]]) -> Iterator[tuple[str, object]]:
+    for section, content in table.items():
+        if section not in sections or not isinstance(content, dict):
+            # Quoted, `"log.segment_bytes" = 1` is one odd key and not the key of a section.
+            yield (f'"{section}"' if "." in section else section), content
+            continue
+        for key, value in content.items():
+            name = f"{section}.{key}"
+            yield (name, value) if key in sections[section] else _descend(name, value)
+
+
+def _descend(name: str, value: object) -> tuple[str, object]:
+    """`log.retention.ms = 1`, as Kafka spells it, is nested tables to TOML: name it as it was written."""
+    while isinstance(value, dict) and len(value) == 1:
+        [(key, value)] = value.items()
+        name = f"{name}.{key}"
+    return name, value
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(f"{printable(path)}: cannot be read: {reason}") from None
+    if len(data) > MAX_FILE_BYTES:
+        raise ConfigError(f"{printable(path)}: larger than {MAX_FILE_BYTES} bytes, so not a configuration file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(f"{_place(path, line)}: not UTF-8 text (byte 0x{data[error.start]:02x})") from None
+
+
+def _parse(path: Path, text: str) -> dict[str, object]:
+    # Imported here: without a file nobody pays for it.
+    import tomllib
+
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{printable(path)}: not valid TOML: nested too deeply") from None
+    except ValueError as error:
+        position = _TOML_POSITION.search(str(error))
+        line = int(position[1]) if position and position[1] else None
+        reason = _TOML_POSITION.sub("" if line else " at the end of the file", str(error))
+        raise ConfigError(f"{_place(path, line)}: not valid TOML: {reason}") from None

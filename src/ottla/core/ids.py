@@ -1,0 +1,75 @@
+"""Names for the things that are counted or addressed."""
+
+from __future__ import annotations
+
+import base64
+import re
+import uuid
+from dataclasses import dataclass
+from typing import Final, NewType
+
+Offset = NewType("Offset", int)
+ProducerId = NewType("ProducerId", int)
+LeaderEpoch = NewType("LeaderEpoch", int)
+
+NO_PRODUCER_ID: Final = ProducerId(-1)
+NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
+
+MAX_TOPIC_NAME_LENGTH: Final = 249
+_LEGAL_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_TOPIC_ID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TopicPartition:
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicId:
+    """A topic's identity for as long as it exists; a topic re-created under the same name has another."""
+
+    value: uuid.UUID
+
+    @classmethod
+    def random(cls) -> TopicId:
+        # Kafka's tools read a leading dash as an option, so Kafka never hands out such an id; nor do we.
+        while (candidate := cls(uuid.uuid4())).text.startswith("-"):
+            pass
+        return candidate
+
+    @classmethod
+    def parse(cls, text: str) -> TopicId:
+        """Read the 22 characters of URL-safe base64 that Kafka writes."""
+        # Checked here because base64's own validation lets the other alphabet's + and / pass.
+        if not _TOPIC_ID_TEXT.fullmatch(text):
+            raise ValueError(f"not a topic id: {text!r}")
+        return cls(uuid.UUID(bytes=base64.urlsafe_b64decode(text + "==")))
+
+    @property
+    def text(self) -> str:
+        return base64.urlsafe_b64encode(self.value.bytes).decode("ascii").rstrip("=")
+
+    @property
+    def raw(self) -> bytes:
+        return self.value.bytes
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def problem_with_topic_name(name: str) -> str | None:
+    """What Kafka would object to in this topic name, or None if it is legal."""
+    if not name:
+        return "a topic name cannot be empty"
+    if name in {".", ".."}:
+        return f"a topic cannot be named {name!r}"
+    if len(name) > MAX_TOPIC_NAME_LENGTH:
+        return f"a topic name has at most {MAX_TOPIC_NAME_LENGTH} characters, this one has {len(name)}"
+    if not _LEGAL_TOPIC_NAME.fullmatch(name):
+        return f"topic name {name!r} may hold only ASCII letters, digits, '.', '_' and '-'"
+    return None

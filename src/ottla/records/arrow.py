@@ -1,0 +1,108 @@
+"""Batches as Arrow record batches and back. Needs pyarrow: `pip install ottla[arrow]`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES, Compression
+from ottla.records.decode_columns import BytesColumn, decode_columns
+from ottla.records.encode import BatchBuilder
+from ottla.records.encode_columns import ColumnSource, HeaderSource, append_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HEADER: Final = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+
+SCHEMA: Final = pa.schema(
+    [
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
+        pa.field("timestamp_type", pa.int8(), nullable=False),
+        pa.field("key", pa.binary()),
+        pa.field("value", pa.binary()),
+        pa.field("headers", pa.list_(pa.field("header", _HEADER, nullable=False)), nullable=False),
+    ]
+)
+
+
+def to_arrow(
+    batches: bytes | bytearray | memoryview,
+    from_offset: int = 0,
+    until_offset: int = (1 << 63) - 1,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+) -> pa.RecordBatch:
+    """The data records of consecutive batches, from one offset to below another."""
+    columns = decode_columns(batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer)
+    count = columns.count
+    headers = pa.StructArray.from_arrays(
+        [_bytes_array(columns.header_names, pa.string()), _bytes_array(columns.header_values, pa.binary())],
+        fields=list(_HEADER),
+    )
+    arrays = [
+        pa.Array.from_buffers(pa.int64(), count, [None, columns.offsets]),
+        pa.Array.from_buffers(SCHEMA.field("timestamp").type, count, [None, columns.timestamps]),
+        pa.Array.from_buffers(pa.int8(), count, [None, columns.timestamp_types]),
+        _bytes_array(columns.keys, pa.binary()),
+        _bytes_array(columns.values, pa.binary()),
+        pa.Array.from_buffers(SCHEMA.field("headers").type, count, [None, columns.header_starts], children=[headers]),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def from_arrow(
+    rows: pa.RecordBatch,
+    *,
+    compression: int = Compression.NONE,
+    max_batch_bytes: int = 1 << 20,
+    now_ms: int | None = None,
+) -> Iterator[bytearray]:
+    """Batches of these rows, none larger than `max_batch_bytes` before compression unless one row is.
+
+    Only `value` is needed. `key` and `headers` may be missing; a missing or null `timestamp` is now.
+    """
+    count = rows.num_rows
+    if "value" not in rows.schema.names:
+        raise ValueError(f"there is no column 'value' among {rows.schema.names}")
+    values = _bytes_source(rows.column("value"), count)
+    keys = _bytes_source(_column(rows, "key", pa.nulls(count, pa.binary())), count)
+    headers = _header_source(rows.column("headers"), count) if "headers" in rows.schema.names else None
+    timestamps = _timestamps(rows, now_ms)
+    done = 0
+    while done < count:
+        builder = BatchBuilder(compression, max_batch_bytes)
+        done = append_columns(builder, timestamps, keys, values, headers, done, count)
+        yield builder.build()
+
+
+def _column(rows: pa.RecordBatch, name: str, otherwise: pa.Array) -> pa.Array:
+    return rows.column(name) if name in rows.schema.names else otherwise
+
+
+def _bytes_array(column: BytesColumn, kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, column.count, list(column.buffers), null_count=column.null_count)
+
+
+def _bytes_source(array: pa.Array, count: int) -> ColumnSource:
+    plain = array if array.type in (pa.binary(), pa.string()) else array.cast(pa.binary())
+    return ColumnSource(tuple(plain.buffers()), plain.offset, count)
+
+
+def _header_source(array: pa.Array, count: int) -> HeaderSource:
+    plain = array if array.type == SCHEMA.field("headers").type else array.cast(pa.list_(_HEADER))
+    pairs = plain.values
+    names, values = (_bytes_source(pairs.field(i), len(pairs)) for i in (0, 1))
+    validity, starts = plain.buffers()[:2]
+    return HeaderSource((validity, starts), names, values, plain.offset, count)
+
+
+def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> Any:  # noqa: ANN401
+    now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, pa.int64())
+    column = _column(rows, "timestamp", pa.nulls(rows.num_rows, pa.int64()))
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
+    filled = column.cast(pa.int64()).fill_null(now)
+    return filled.buffers()[1][8 * filled.offset :] if len(filled) else b""

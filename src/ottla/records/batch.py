@@ -1,0 +1,388 @@
+"""The header of a record batch: read it, check it, give the batch its place in a log. Records stay unread.
+
+Message format v2 begins with 61 big-endian bytes:
+
+     0 base_offset  8 batch_length  12 leader_epoch  16 magic  17 crc  21 attributes  23 last_offset_delta
+    27 base_timestamp  35 max_timestamp  43 producer_id  51 producer_epoch 53 base_sequence 57 record_count
+
+`batch_length` counts from byte 12. The checksum covers byte 21 to the end, so a batch gets its base offset and
+leader epoch without being checksummed again.
+
+Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+"""
+
+from __future__ import annotations
+
+import struct
+from operator import index
+
+from ottla.core.errors import (
+    CorruptMessage,
+    InvalidRecord,
+    InvalidTimestamp,
+    UnsupportedCompressionType,
+    UnsupportedForMessageFormat,
+)
+from ottla.records.checksum import crc32c
+
+try:
+    import cython
+except ImportError:
+    from ottla.records.uncompiled import cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.cpython.buffer import (
+        Py_buffer,
+        PyBUF_SIMPLE,
+        PyBUF_WRITABLE,
+        PyBuffer_Release,
+        PyObject_GetBuffer,
+    )
+else:
+    from ottla.records.uncompiled import flat, int32, int64
+
+HEADER_BYTES = 61
+LENGTH_STARTS_AT = 12
+CHECKSUM_STARTS_AT = 21
+MAGIC = 2
+
+LOG_APPEND_TIME = 0x08
+TRANSACTIONAL = 0x10
+CONTROL = 0x20
+
+# The same again as C integers, for the code that runs once per batch.
+_HEADER_BYTES = cython.declare(cython.longlong, 61)
+_LENGTH_AT = cython.declare(cython.longlong, 12)
+_CHECKSUM_AT = cython.declare(cython.longlong, 21)
+_COMPRESSION_MASK = cython.declare(cython.int, 0x07)
+_LOG_APPEND_TIME = cython.declare(cython.int, 0x08)
+_TRANSACTIONAL = cython.declare(cython.int, 0x10)
+_CONTROL = cython.declare(cython.int, 0x20)
+_MAGIC = cython.declare(cython.int, 2)
+_NO_SEQUENCE = cython.declare(cython.int, -1)
+_HIGHEST_COMPRESSION = cython.declare(cython.int, 4)
+_SMALLEST_RECORD_BYTES = cython.declare(cython.longlong, 7)
+_HIGHEST_BASE_OFFSET = cython.declare(cython.longlong, 0x7FFFFFFF00000000)
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+
+
+@cython.final
+@cython.cclass
+class BatchHeader:
+    """One batch's header, as it is on the wire and on disk."""
+
+    base_offset = cython.declare(cython.longlong, visibility="readonly")
+    batch_length = cython.declare(cython.int, visibility="readonly")
+    leader_epoch = cython.declare(cython.int, visibility="readonly")
+    crc = cython.declare(cython.uint, visibility="readonly")
+    attributes = cython.declare(cython.int, visibility="readonly")
+    last_offset_delta = cython.declare(cython.int, visibility="readonly")
+    base_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    max_timestamp = cython.declare(cython.longlong, visibility="readonly")
+    producer_id = cython.declare(cython.longlong, visibility="readonly")
+    producer_epoch = cython.declare(cython.int, visibility="readonly")
+    base_sequence = cython.declare(cython.int, visibility="readonly")
+    record_count = cython.declare(cython.int, visibility="readonly")
+
+    @property
+    def size(self) -> int:
+        """How many bytes the whole batch takes."""
+        return _LENGTH_AT + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & _COMPRESSION_MASK
+
+    @property
+    def is_log_append_time(self) -> bool:
+        return self.attributes & _LOG_APPEND_TIME != 0
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & _TRANSACTIONAL != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & _CONTROL != 0
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last record, -1 without; after the highest number they go on from 0."""
+        if self.base_sequence == _NO_SEQUENCE:
+            return _NO_SEQUENCE
+        last: cython.longlong = self.base_sequence
+        return (last + self.last_offset_delta) & 0x7FFFFFFF
+
+    def __repr__(self) -> str:
+        return (
+            f"<batch {self.base_offset}..{self.last_offset}, {self.record_count} records, {self.size} bytes, "
+            f"producer {self.producer_id}/{self.producer_epoch} at {self.base_sequence}>"
+        )
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _uint32(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.uint:
+    high: cython.uint = data[at]
+    return (high << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int32(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.int:
+    value: cython.int = cython.cast(cython.int, _uint32(data, at))
+    return value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int16(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.short:
+    value: cython.short = cython.cast(cython.short, (data[at] << 8) | data[at + 1])
+    return value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _int64(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.longlong:
+    high: cython.ulonglong = _uint32(data, at)
+    value: cython.longlong = cython.cast(cython.longlong, (high << 32) | _uint32(data, at + 4))
+    return value
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _put_uint32(data: cython.p_uchar, at: cython.Py_ssize_t, value: cython.uint) -> cython.bint:
+    data[at] = (value >> 24) & 0xFF
+    data[at + 1] = (value >> 16) & 0xFF
+    data[at + 2] = (value >> 8) & 0xFF
+    data[at + 3] = value & 0xFF
+    return True
+
+
+@cython.cfunc
+def _parse(data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> BatchHeader:
+    """Read the header at `at`; the batch itself may reach past `size`."""
+    magic: cython.int
+    if size - at < _HEADER_BYTES:
+        if size - at > 16 and data[at + 16] < _MAGIC:
+            raise UnsupportedForMessageFormat(f"message format v{data[at + 16]} is not supported, only v2")
+        raise CorruptMessage(f"a batch header takes {_HEADER_BYTES} bytes, only {max(size - at, 0)} are left")
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
+    if cython.compiled:
+        header.base_offset = _int64(data, at)
+        header.batch_length = _int32(data, at + 8)
+        header.leader_epoch = _int32(data, at + 12)
+        magic = data[at + 16]
+        header.crc = _uint32(data, at + 17)
+        header.attributes = _int16(data, at + 21)
+        header.last_offset_delta = _int32(data, at + 23)
+        header.base_timestamp = _int64(data, at + 27)
+        header.max_timestamp = _int64(data, at + 35)
+        header.producer_id = _int64(data, at + 43)
+        header.producer_epoch = _int16(data, at + 51)
+        header.base_sequence = _int32(data, at + 53)
+        header.record_count = _int32(data, at + 57)
+    else:
+        (
+            header.base_offset,
+            header.batch_length,
+            header.leader_epoch,
+            magic,
+            header.crc,
+            header.attributes,
+            header.last_offset_delta,
+            header.base_timestamp,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.record_count,
+        ) = _HEADER.unpack_from(data, at)
+        magic &= 0xFF
+    if magic != _MAGIC:
+        if magic < _MAGIC:
+            raise UnsupportedForMessageFormat(f"message format v{magic} is not supported, only v2")
+        raise CorruptMessage(f"unknown message format {magic}")
+    if header.batch_length < _HEADER_BYTES - _LENGTH_AT:
+        raise CorruptMessage(f"a batch cannot have a length of {header.batch_length}")
+    # So far below the highest number that no offset in the batch can overflow.
+    if not 0 <= header.base_offset <= _HIGHEST_BASE_OFFSET:
+        raise CorruptMessage(f"a batch cannot have a base offset of {header.base_offset}")
+    if header.last_offset_delta < 0 or header.record_count < 0:
+        raise CorruptMessage(
+            f"a batch cannot have {header.record_count} records at offsets 0 to {header.last_offset_delta}"
+        )
+    return header
+
+
+def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header at `position`. Its numbers are plausible, its checksum is not looked at."""
+    if position < 0:
+        raise ValueError("position cannot be negative")
+    if cython.compiled:
+        view = cython.declare(Py_buffer)
+        PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
+        try:
+            # Past the end is as good as the end, and the end is a number that C can hold.
+            at: cython.Py_ssize_t = view.len if position > view.len else position  # noqa: FURB136
+            return _parse(cython.cast(cython.p_const_uchar, view.buf), at, view.len)
+        finally:
+            PyBuffer_Release(cython.address(view))
+    else:
+        data = flat(source)
+        return _parse(data, min(index(position), len(data)), len(data))
+
+
+def check_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the whole, intact batch at `position`; CorruptMessage if it is anything else."""
+    header: BatchHeader = read_header(source, position)
+    end: cython.Py_ssize_t = position + _LENGTH_AT + header.batch_length
+    if end > len(source):
+        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {len(source) - position} are here")
+    found: cython.uint = crc32c(memoryview(source)[position + _CHECKSUM_AT : end])
+    if found != header.crc:
+        raise CorruptMessage(f"the checksum is {found:#010x} and should be {header.crc:#010x}")
+    return header
+
+
+def check_produced(source: bytes | bytearray | memoryview) -> BatchHeader:
+    """The header of a batch that a producer may append: one, intact, and within a producer's rights."""
+    header: BatchHeader = check_batch(source)
+    if _LENGTH_AT + header.batch_length != len(source):
+        raise InvalidRecord("a produce request carries exactly one batch per partition")
+    if header.record_count == 0 or header.last_offset_delta != header.record_count - 1:
+        raise InvalidRecord(
+            f"{header.record_count} records cannot take offsets 0 to {header.last_offset_delta} of a batch"
+        )
+    if header.attributes & _CONTROL:
+        raise InvalidRecord("only the transaction coordinator writes control batches")
+    if header.attributes & _LOG_APPEND_TIME:
+        raise InvalidTimestamp("only the log stamps records with the time of their append")
+    if header.attributes & _COMPRESSION_MASK > _HIGHEST_COMPRESSION:
+        raise UnsupportedCompressionType(f"there is no compression {header.attributes & _COMPRESSION_MASK}")
+    if not header.attributes & _COMPRESSION_MASK and header.record_count > (
+        (header.batch_length + _LENGTH_AT - _HEADER_BYTES) // _SMALLEST_RECORD_BYTES
+    ):
+        raise InvalidRecord(f"{header.record_count} records do not fit into {header.size} bytes")
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise InvalidRecord("a batch with a producer id needs an epoch and a sequence number")
+    if header.producer_id < 0 and header.attributes & _TRANSACTIONAL:
+        raise InvalidRecord("a transactional batch needs a producer id")
+    return header
+
+
+def place(target: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Write a batch's base offset and leader epoch into it; the checksum covers neither."""
+    if cython.compiled:
+        view = cython.declare(Py_buffer)
+        # Converted before the buffer is held and before anything is written: each may be refused.
+        offset: cython.longlong = base_offset
+        epoch: cython.int = leader_epoch
+        PyObject_GetBuffer(target, cython.address(view), PyBUF_WRITABLE)
+        try:
+            if position < 0 or position > view.len - _HEADER_BYTES:
+                raise ValueError("there is no batch to place here")
+            _place(cython.cast(cython.p_uchar, view.buf), position, offset, epoch)
+        finally:
+            PyBuffer_Release(cython.address(view))
+    else:
+        header = struct.pack(">q", int64(base_offset)), struct.pack(">i", int32(leader_epoch))
+        data = flat(target, is_writable=True)
+        if position < 0 or position > len(data) - _HEADER_BYTES:
+            raise ValueError("there is no batch to place here")
+        data[position : position + 8], data[position + 12 : position + 16] = header
+
+
+@cython.cfunc
+@cython.exceptval(check=False)
+def _place(
+    data: cython.p_uchar, at: cython.Py_ssize_t, base_offset: cython.longlong, leader_epoch: cython.int
+) -> cython.bint:
+    _put_uint32(data, at, cython.cast(cython.uint, (base_offset >> 32) & 0xFFFFFFFF))
+    _put_uint32(data, at + 4, cython.cast(cython.uint, base_offset & 0xFFFFFFFF))
+    _put_uint32(data, at + 12, cython.cast(cython.uint, leader_epoch))
+    return True
+
+
+def set_log_append_time(target: bytearray | memoryview, timestamp: int) -> BatchHeader:
+    """Mark the batch as stamped by the log at `timestamp`, and checksum it again."""
+    header: BatchHeader = read_header(target)
+    batch = memoryview(target).cast("B")
+    if len(batch) < header.size:
+        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {len(batch)} are here")
+    max_timestamp = struct.pack(">q", timestamp)
+    struct.pack_into(">h", batch, 21, header.attributes | _LOG_APPEND_TIME)
+    batch[35:43] = max_timestamp
+    struct.pack_into(">I", batch, 17, crc32c(batch[_CHECKSUM_AT : header.size]))
+    return read_header(target)
+
+
+@cython.cfunc
+def _find(data: cython.p_const_uchar, size: cython.Py_ssize_t, bounds: tuple[int, int, int]) -> tuple[int, int, int]:
+    from_offset: cython.longlong
+    until_offset: cython.longlong
+    max_bytes: cython.longlong
+    from_offset, until_offset, max_bytes = bounds
+    at: cython.Py_ssize_t = 0
+    start: cython.Py_ssize_t = -1
+    next_offset: cython.longlong = from_offset
+    header: BatchHeader
+    while size - at >= _HEADER_BYTES:
+        try:
+            header = _parse(data, at, size)
+        except (CorruptMessage, UnsupportedForMessageFormat):
+            # What comes before the damage is still good; who reads on from here is told.
+            if start >= 0 and at > start:
+                break
+            raise
+        end: cython.longlong = at + _LENGTH_AT + cython.cast(cython.longlong, header.batch_length)
+        if start < 0:
+            if header.base_offset + header.last_offset_delta < from_offset:
+                at = end
+                continue
+            start = at
+        elif end - start > max_bytes:
+            break
+        if end > size or header.base_offset >= until_offset:
+            break
+        at = end
+        next_offset = header.base_offset + header.last_offset_delta + 1
+    if start < 0:
+        return at, -1, from_offset
+    return start, at, next_offset
+
+
+def find_batches(
+    source: bytes | bytearray | memoryview, from_offset: int, until_offset: int, max_bytes: int
+) -> tuple[int, int, int]:
+    """Where the batches from `from_offset` to below `until_offset` begin and end here, and the offset after.
+
+    Only whole batches count: the first one whatever its size, more of them while they fit into `max_bytes`. An
+    end equal to the start means that the first batch is not whole here; an end of -1 that `from_offset` was not
+    reached, and then the start, perhaps past these bytes, is where to look on.
+    """
+    if cython.compiled:
+        view = cython.declare(Py_buffer)
+        bounds = (from_offset, until_offset, max_bytes)
+        PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
+        try:
+            return _find(cython.cast(cython.p_const_uchar, view.buf), view.len, bounds)
+        finally:
+            PyBuffer_Release(cython.address(view))
+    else:
+        data = flat(source)
+        return _find(data, len(data), (int64(from_offset), int64(until_offset), int64(max_bytes)))

@@ -1,0 +1,150 @@
+"""Kafka's five compressions, by cramjam. What comes out of a hostile batch is bounded."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import cramjam
+
+from ottla.core.errors import CorruptMessage, UnsupportedCompressionType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+MAX_DECOMPRESSED_BYTES: Final = 128 << 20
+"""More than this out of one batch is refused, however small the batch is."""
+
+# snappy-java's framing, which Kafka's own clients write: this header, then blocks of length + raw snappy.
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+
+# Offsets into a payload are int32, here as in Kafka, whatever limit a caller sets.
+_HIGHEST_LIMIT: Final = (1 << 31) - 1
+_FIRST_GUESS: Final = 4
+_SMALLEST_GUESS: Final = 16 * 1024
+_GROWTH: Final = 4
+_GZIP_BEST_RATIO: Final = 1032
+_ZSTD_BEST_RATIO: Final = 128 * 1024  # a block of four bytes can say: the same byte so many times
+
+
+class Compression(IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: int, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+    match codec:
+        case Compression.NONE:
+            return data
+        case Compression.GZIP:
+            return memoryview(cramjam.gzip.compress(data))
+        case Compression.SNAPPY:
+            return _compress_xerial(memoryview(data))
+        case Compression.LZ4:
+            return _compress_lz4(data)
+        case Compression.ZSTD:
+            return memoryview(cramjam.zstd.compress(data))
+    raise UnsupportedCompressionType(f"there is no compression {codec}")
+
+
+def decompress(codec: int, data: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes | bytearray | memoryview:
+    """What was compressed; CorruptMessage if that is nothing, or more than `max_bytes`."""
+    max_bytes = max(0, min(max_bytes, _HIGHEST_LIMIT))
+    try:
+        match codec:
+            case Compression.NONE:
+                return data
+            case Compression.GZIP:
+                return _decompress_stream(cramjam.gzip.decompress_into, data, _gzip_size(data), max_bytes)
+            case Compression.SNAPPY:
+                return _decompress_snappy(data, max_bytes)
+            case Compression.LZ4:
+                return _decompress_stream(cramjam.lz4.decompress_into, data, 0, max_bytes)
+            case Compression.ZSTD:
+                return _decompress_stream(cramjam.zstd.decompress_into, data, _zstd_size(data), max_bytes)
+    except cramjam.DecompressionError as broken:
+        raise CorruptMessage(f"the records do not decompress: {broken}") from None
+    raise UnsupportedCompressionType(f"there is no compression {codec}")
+
+
+def _compress_lz4(data: bytes | bytearray | memoryview) -> memoryview:
+    # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
+    # is lz4's fast compressor, as Kafka's own default is.
+    compressor = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=False)
+    compressor.compress(data)
+    return memoryview(compressor.finish())
+
+
+def _compress_xerial(data: memoryview) -> bytes:
+    parts: list[bytes | memoryview] = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = memoryview(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += [len(block).to_bytes(4, "big"), block]
+    return b"".join(parts)
+
+
+def _decompress_stream(into: Callable[..., int], data: memoryview, promised: int, max_bytes: int) -> memoryview:
+    # These formats need not say how much will come out and may lie, so the room grows until it is enough or
+    # too much.
+    room = min(max(promised or len(data) * _FIRST_GUESS, _SMALLEST_GUESS), max_bytes)
+    while True:
+        target = bytearray(room)
+        try:
+            return memoryview(target)[: into(data, target)]
+        except cramjam.DecompressionError as failed:
+            if "failed to write whole buffer" not in str(failed):
+                raise
+            if room >= max_bytes:
+                raise CorruptMessage(f"the records decompress to more than {max_bytes} bytes") from None
+        room = min(room * _GROWTH, max_bytes)
+
+
+def _gzip_size(data: memoryview) -> int:
+    """What the last four bytes say will come out, as far as this input can make it. RFC 1952, 2.3.1"""
+    return min(int.from_bytes(data[-4:], "little"), len(data) * _GZIP_BEST_RATIO)
+
+
+def _zstd_size(data: memoryview) -> int:
+    """What the frame says will come out, as far as this input can make it; 0 if nothing. RFC 8878, 3.1.1.1"""
+    if len(data) < 5:
+        return 0
+    descriptor = data[4]
+    is_single_segment = descriptor >> 5 & 1
+    width = (is_single_segment, 2, 4, 8)[descriptor >> 6]
+    start = 6 - is_single_segment + (0, 1, 2, 4)[descriptor & 3]
+    size = int.from_bytes(data[start : start + width], "little")
+    return min(size + 256 if width == 2 else size, len(data) * _ZSTD_BEST_RATIO)
+
+
+def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
+    # A block says its size first, so all of them are refused before anything is allocated.
+    size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(data)))
+    if size > max_bytes:
+        raise CorruptMessage(f"the records decompress to more than {max_bytes} bytes")
+    target = memoryview(bytearray(size))
+    at = 0
+    for block in _snappy_blocks(data):
+        at += cramjam.snappy.decompress_raw_into(block, target[at:])
+    return target[:at]
+
+
+def _snappy_blocks(data: memoryview) -> Iterator[memoryview]:
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        # librdkafka writes one bare block; snappy-java's reader takes both, and so do we.
+        yield data
+        return
+    if len(data) < len(_XERIAL_HEADER):
+        raise CorruptMessage("a snappy stream that ends in its header")
+    at = len(_XERIAL_HEADER)
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "big")
+        at += 4
+        if size > len(data) - at:
+            raise CorruptMessage(f"a snappy block of {size} bytes, of which only {len(data) - at} are here")
+        yield data[at : at + size]
+        at += size

@@ -1,0 +1,293 @@
+"""Columns in Arrow's memory layout out of batches, without an object per record.
+
+Each batch is walked once, to check it, to fill the columns of fixed width and to note where every key and
+value lies; then the bytes are copied into buffers that are exactly as large as they must be. Whoever gave the
+batches or the buffers may change them in between, so what is copied is compared with both ends once more.
+
+Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.records.batch import check_batch
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES
+from ottla.records.payload import open_batch
+
+try:
+    import cython
+except ImportError:
+    from ottla.records.uncompiled import cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.libc.string import memcpy
+    from cython.cimports.ottla.records.memory import Memory, get_int, put_int, put_long, room
+    from cython.cimports.ottla.records.payload import Payload
+else:
+    from ottla.records.memory import Memory, get_int, put_int, put_long, room
+    from ottla.records.payload import Payload
+    from ottla.records.uncompiled import int64
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MAX_OFFSET = 0x7FFFFFFFFFFFFFFF
+_MAX_INT32 = cython.declare(cython.longlong, 0x7FFFFFFF)
+_CHANGED = "the batches or the columns changed while they were being decoded"
+
+
+@cython.final
+@cython.cclass
+class BytesColumn:
+    """Byte strings in Arrow's layout: int32 starts, the bytes end to end, a bit for each that is not null."""
+
+    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    null_count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    _max_rows = cython.declare(cython.Py_ssize_t)
+    _used = cython.declare(cython.longlong)
+    _starts = cython.declare(Memory)
+    _validity = cython.declare(Memory)
+    _data = cython.declare(Memory)
+    _found_at = cython.declare(Memory)
+
+    def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
+        if rows < 0:
+            raise ValueError(f"a column cannot have {rows} rows")
+        self.count = self.null_count = self._used = self._max_rows = 0
+        self._starts = room(allocate, 4 * (rows + 1))
+        put_int(self._starts, 0, 0)
+        self._validity = room(allocate, (rows + 7) // 8)
+        self._found_at = room(bytearray, 4 * rows)
+        self._max_rows = rows
+
+    @property
+    def buffers(self) -> tuple[Any, Any, Any]:
+        """The validity, starts and data buffers, in Arrow's order; no validity where nothing is null."""
+        return (self._validity.source if self.null_count else None, self._starts.source, self._data.source)
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def note(self, at: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.int:
+        """The next row is these bytes of the payload that is being walked; a length of -1 is null."""
+        row: cython.Py_ssize_t = self.count
+        if row >= self._max_rows:
+            raise RuntimeError(_CHANGED)
+        if length < 0:
+            if self.null_count == 0:
+                self.all_valid()
+            self.null_count += 1
+            self._validity.bytes[row >> 3] &= ~(1 << (row & 7)) & 0xFF
+        else:
+            self._used += length
+            if self._used > _MAX_INT32:
+                raise ValueError("more than 2 GiB do not fit into one column")
+        put_int(self._found_at, row, at)
+        put_int(self._starts, row + 1, self._used)
+        self.count = row + 1
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(check=False)
+    def all_valid(self) -> cython.bint:
+        i: cython.Py_ssize_t
+        for i in range(self._validity.size):
+            self._validity.bytes[i] = 0xFF
+        return True
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def allocate_data(self, allocate: Callable[[int], Any]) -> cython.int:
+        self._data = room(allocate, self._used)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def copy(self, payload: Payload, first: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
+        """Fetch the bytes of these rows from the payload in which they were noted."""
+        row: cython.Py_ssize_t
+        start: cython.Py_ssize_t
+        length: cython.Py_ssize_t
+        at: cython.Py_ssize_t
+        if not 0 <= first <= limit <= self.count:
+            raise RuntimeError(_CHANGED)
+        for row in range(first, limit):
+            start = get_int(self._starts, row)
+            length = get_int(self._starts, row + 1) - start
+            at = get_int(self._found_at, row)
+            if start < 0 or length < 0 or length > self._data.size - start or length > payload.end - at:
+                raise RuntimeError(_CHANGED)
+            if cython.compiled:
+                memcpy(self._data.bytes + start, payload.data + at, length)
+            else:
+                self._data.bytes[start : start + length] = payload.data[at : at + length]
+        return 0
+
+
+@cython.final
+@cython.cclass
+class Columns:
+    """Many records in Arrow's layout; integers in this machine's byte order."""
+
+    count = cython.declare(cython.Py_ssize_t, visibility="readonly")
+    keys = cython.declare(BytesColumn, visibility="readonly")
+    values = cython.declare(BytesColumn, visibility="readonly")
+    header_names = cython.declare(BytesColumn, visibility="readonly")
+    header_values = cython.declare(BytesColumn, visibility="readonly")
+    _offsets = cython.declare(Memory)
+    _timestamps = cython.declare(Memory)
+    _timestamp_types = cython.declare(Memory)
+    _header_starts = cython.declare(Memory)
+    _headers_at = cython.declare(Memory)
+    _header_count = cython.declare(cython.Py_ssize_t)
+
+    def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
+        if rows < 0:
+            raise ValueError(f"columns cannot have {rows} rows")
+        self.count = self._header_count = 0
+        self._offsets = room(allocate, 8 * rows)
+        self._timestamps = room(allocate, 8 * rows)
+        self._timestamp_types = room(allocate, rows)
+        self._header_starts = room(allocate, 4 * (rows + 1))
+        put_int(self._header_starts, 0, 0)
+        self._headers_at = room(bytearray, 4 * rows)
+        self.keys = BytesColumn(allocate, rows)
+        self.values = BytesColumn(allocate, rows)
+
+    @property
+    def offsets(self) -> Any:  # noqa: ANN401
+        """int64 per record."""
+        return self._offsets.source
+
+    @property
+    def timestamps(self) -> Any:  # noqa: ANN401
+        """int64 per record, milliseconds."""
+        return self._timestamps.source
+
+    @property
+    def timestamp_types(self) -> Any:  # noqa: ANN401
+        """int8 per record: 0 set by the producer, 1 by the log."""
+        return self._timestamp_types.source
+
+    @property
+    def header_starts(self) -> Any:  # noqa: ANN401
+        """int32: where each record's headers begin among the header names and values."""
+        return self._header_starts.source
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def walk(self, payload: Payload, first: cython.longlong, limit: cython.longlong) -> cython.int:
+        """Check every record of the payload, and note those from offset `first` to below `limit`."""
+        row: cython.Py_ssize_t
+        while payload.records_left:
+            payload.next_record()
+            is_wanted: cython.bint = first <= payload.offset < limit
+            if is_wanted:
+                row = self.count
+                self.keys.note(payload.key_at, payload.key_length)
+                self.values.note(payload.value_at, payload.value_length)
+                put_long(self._offsets, row, payload.offset)
+                put_long(self._timestamps, row, payload.timestamp)
+                self._timestamp_types.bytes[row] = payload.is_log_append_time
+                put_int(self._headers_at, row, payload.at)
+                self._header_count += payload.header_count
+                if self._header_count > _MAX_INT32:
+                    raise ValueError("more than 2 billion headers do not fit into one column")
+                put_int(self._header_starts, row + 1, self._header_count)
+                self.count = row + 1
+            if payload.header_count:
+                self.check_headers(payload)
+            payload.finish_record()
+        payload.finish()
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def check_headers(self, payload: Payload) -> cython.int:
+        i: cython.Py_ssize_t
+        length: cython.Py_ssize_t
+        for _ in range(payload.header_count):
+            length = payload.skip_name()
+            for i in range(payload.at - length, payload.at):
+                if payload.data[i] >= 0x80:
+                    payload.text(payload.at - length, length)
+                    break
+            payload.skip_bytes()
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def note_headers(self, payload: Payload, first: cython.Py_ssize_t, limit: cython.Py_ssize_t) -> cython.int:
+        row: cython.Py_ssize_t
+        length: cython.Py_ssize_t
+        payload.record_end = payload.end
+        for row in range(first, limit):
+            payload.at = get_int(self._headers_at, row)
+            for _ in range(get_int(self._header_starts, row + 1) - get_int(self._header_starts, row)):
+                length = payload.skip_name()
+                self.header_names.note(payload.at - length, length)
+                length = payload.skip_bytes()
+                self.header_values.note(payload.at - max(length, 0), length)
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def copy(self, walked: list[tuple[Payload, int, int]], allocate: Callable[[int], Any]) -> cython.int:
+        payload: Payload
+        self.header_names = BytesColumn(allocate, self._header_count)
+        self.header_values = BytesColumn(allocate, self._header_count)
+        if self._header_count:
+            for payload, first, limit in walked:
+                self.note_headers(payload, first, limit)
+        self.keys.allocate_data(allocate)
+        self.values.allocate_data(allocate)
+        self.header_names.allocate_data(allocate)
+        self.header_values.allocate_data(allocate)
+        for payload, first, limit in walked:
+            self.keys.copy(payload, first, limit)
+            self.values.copy(payload, first, limit)
+            first_header: cython.Py_ssize_t = get_int(self._header_starts, first)
+            header_limit: cython.Py_ssize_t = get_int(self._header_starts, limit)
+            self.header_names.copy(payload, first_header, header_limit)
+            self.header_values.copy(payload, first_header, header_limit)
+        return 0
+
+
+def decode_columns(
+    source: bytes | bytearray | memoryview,
+    from_offset: int = 0,
+    until_offset: int = _MAX_OFFSET,
+    max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    allocate: Callable[[int], Any] = bytearray,
+) -> Columns:
+    """The data records of consecutive batches, from one offset to below another, as columns.
+
+    `max_decompressed_bytes` is for all batches together, since all are held at once. `allocate` is asked for
+    writable buffers; they may end up longer than the columns in them.
+    """
+    payload: Payload
+    payloads: list[Payload] = []
+    view = memoryview(source).cast("B")
+    first: cython.longlong = from_offset
+    limit: cython.longlong = until_offset
+    if not cython.compiled:
+        first, limit = int64(from_offset), int64(until_offset)
+    rows: cython.Py_ssize_t = 0
+    at = 0
+    while at < len(view):
+        header = check_batch(view, at)
+        if not header.is_control and first <= header.last_offset and header.base_offset < limit:
+            payload = open_batch(view, header, at, max_decompressed_bytes)
+            payloads.append(payload)
+            rows += payload.records_left
+            if header.compression:
+                max_decompressed_bytes -= payload.end
+        at += header.size
+    columns: Columns = Columns(allocate, rows)
+    walked: list[tuple[Payload, int, int]] = []
+    for payload in payloads:
+        first_row = columns.count
+        columns.walk(payload, first, limit)
+        walked.append((payload, first_row, columns.count))
+    columns.copy(walked, allocate)
+    return columns

@@ -1,0 +1,70 @@
+"""Memory that somebody else owns, as bytes and as integers in this machine's byte order.
+
+Compiled by Cython with the C types in memory.pxd where a C compiler was at hand, otherwise run as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+try:
+    import cython
+except ImportError:
+    from ottla.records.uncompiled import cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.cpython.buffer import (
+        PyBUF_SIMPLE,
+        PyBUF_WRITABLE,
+        PyBuffer_Release,
+        PyObject_GetBuffer,
+    )
+else:
+    from ottla.records.uncompiled import flat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Memory:
+    def __init__(self, source: Any, *, is_writable: bool) -> None:  # noqa: ANN401
+        if cython.compiled:
+            if self.is_held:
+                raise RuntimeError("this memory is held already")
+            PyObject_GetBuffer(source, cython.address(self.view), PyBUF_WRITABLE if is_writable else PyBUF_SIMPLE)
+            self.is_held = True
+            self.size = self.view.len
+            self.bytes = cython.cast(cython.p_uchar, self.view.buf)
+        else:
+            self.bytes = flat(source, is_writable=is_writable)
+            self.size = len(self.bytes)
+            self.ints = self.bytes[: self.size & ~3].cast("i")
+            self.longs = self.bytes[: self.size & ~7].cast("q")
+        self.source = source
+
+    def __dealloc__(self) -> None:
+        if cython.compiled and self.is_held:
+            PyBuffer_Release(cython.address(self.view))
+
+
+def room(allocate: Callable[[int], Any], size: cython.Py_ssize_t) -> Memory:
+    """A buffer of at least this size from the caller's allocator."""
+    memory: Memory = Memory(allocate(size), is_writable=True)
+    if memory.size < size:
+        raise ValueError(f"asked for a buffer of {size} bytes and got one of {memory.size}")
+    return memory
+
+
+if not cython.compiled:  # memory.pxd has these four for C
+
+    def get_int(memory: Memory, i: int) -> int:
+        return memory.ints[i]
+
+    def get_long(memory: Memory, i: int) -> int:
+        return memory.longs[i]
+
+    def put_int(memory: Memory, i: int, value: int) -> None:
+        memory.ints[i] = value
+
+    def put_long(memory: Memory, i: int, value: int) -> None:
+        memory.longs[i] = value

@@ -1,0 +1,162 @@
+"""Records as light objects, one after the other.
+
+Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.records.batch import check_batch
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES
+from ottla.records.payload import open_batch
+
+try:
+    import cython
+except ImportError:
+    from ottla.records.uncompiled import cython  # type: ignore[no-redef]
+
+if cython.compiled:
+    from cython.cimports.ottla.records.payload import Payload
+else:
+    from ottla.records.payload import Payload
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@cython.no_gc
+@cython.freelist(64)
+@cython.final
+@cython.cclass
+class Record:
+    """One record. `timestamp` is in milliseconds; `headers` is a tuple of (key, value) pairs.
+
+    It refers only to bytes, text and tuples of them, so no cycle can go through it and none is looked for.
+    """
+
+    offset = cython.declare(cython.longlong, visibility="readonly")
+    timestamp = cython.declare(cython.longlong, visibility="readonly")
+    is_log_append_time = cython.declare(cython.bint, visibility="readonly")
+    key = cython.declare(object, visibility="readonly")
+    value = cython.declare(object, visibility="readonly")
+    headers = cython.declare(tuple, visibility="readonly")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return _fields(self) == _fields(other)
+
+    def __hash__(self) -> int:
+        return hash(_fields(self))
+
+    def __repr__(self) -> str:
+        return f"Record(offset={self.offset}, key={self.key!r}, value={self.value!r})"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restore, _fields(self)
+
+
+@cython.cfunc
+def _fields(record: Record) -> tuple[object, ...]:
+    return (
+        record.offset,
+        record.timestamp,
+        record.is_log_append_time,
+        record.key,
+        record.value,
+        record.headers,
+    )
+
+
+def _restore(  # noqa: PLR0913
+    offset: int,
+    timestamp: int,
+    is_log_append_time: bool,  # noqa: FBT001
+    key: bytes | None,
+    value: bytes | None,
+    headers: tuple[tuple[str, bytes | None], ...],
+) -> Record:
+    """What a pickled record becomes."""
+    record: Record = Record.__new__(Record)
+    record.offset = offset
+    record.timestamp = timestamp
+    record.is_log_append_time = is_log_append_time
+    record.key = key
+    record.value = value
+    record.headers = headers
+    return record
+
+
+@cython.final
+@cython.cclass
+class RecordReader:
+    """Iterates over the records of consecutive batches, from one offset on, without those of control batches.
+
+    One compressed batch is held decompressed at a time, and refused if it takes more than
+    `max_decompressed_bytes`. A batch that is broken is an error each time it is asked for.
+    """
+
+    _source = cython.declare(object)
+    _at = cython.declare(cython.Py_ssize_t)
+    _from_offset = cython.declare(cython.longlong)
+    _max_bytes = cython.declare(object)
+    _with_control = cython.declare(cython.bint)
+    _payload = cython.declare(Payload)
+
+    def __init__(
+        self,
+        source: bytes | bytearray | memoryview,
+        from_offset: int = 0,
+        max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+        with_control: bool = False,  # noqa: FBT001, FBT002
+    ) -> None:
+        self._source = memoryview(source).cast("B")
+        self._at = 0
+        self._from_offset = from_offset
+        self._max_bytes = max_decompressed_bytes
+        self._with_control = with_control
+        self._payload = None
+
+    def __iter__(self) -> Iterator[Record]:
+        return self
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _next_batch(self) -> cython.int:
+        """Open the next batch with records to deliver; 0 if there is none."""
+        while self._at < len(self._source):
+            header = check_batch(self._source, self._at)
+            start = self._at
+            self._at += header.size
+            if header.last_offset < self._from_offset or (header.is_control and not self._with_control):
+                continue
+            self._payload = open_batch(self._source, header, start, self._max_bytes)
+            return 1
+        return 0
+
+    def __next__(self) -> Record:
+        payload: Payload | None = self._payload
+        record: Record
+        while True:
+            while payload is None or payload.records_left == 0:
+                if payload is not None:
+                    payload.finish()
+                    self._payload = None
+                if not self._next_batch():
+                    raise StopIteration
+                payload = self._payload
+            payload.next_record()
+            record = Record.__new__(Record)
+            record.offset = payload.offset
+            record.timestamp = payload.timestamp
+            record.is_log_append_time = payload.is_log_append_time
+            record.key = payload.cut(payload.key_at, payload.key_length)
+            record.value = payload.cut(payload.value_at, payload.value_length)
+            if payload.header_count:
+                record.headers = tuple([payload.header() for _ in range(payload.header_count)])
+            else:
+                record.headers = ()
+            payload.finish_record()
+            if payload.offset >= self._from_offset:
+                return record

@@ -1,0 +1,88 @@
+"""Stands in for the `cython` module where the codec runs as plain Python, so that Cython is no dependency.
+
+Decorators do nothing and C types are names without meaning: annotations are never evaluated. What C refuses
+by itself, a number that is too large or a buffer that is not flat, plain Python has to be told to refuse.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from operator import index
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_T = TypeVar("_T")
+
+compiled = False
+
+
+def _unchanged(thing: _T) -> _T:
+    return thing
+
+
+cclass = final = no_gc = cfunc = inline = _unchanged
+
+
+def freelist(_size: int) -> Callable[[_T], _T]:
+    return _unchanged
+
+
+def exceptval(_value: object = None, *, check: bool = True) -> Callable[[_T], _T]:  # noqa: ARG001
+    return _unchanged
+
+
+def declare(_kind: object, value: _T | None = None, visibility: str = "private") -> Any:  # noqa: ANN401, ARG001
+    return value
+
+
+def cast(_kind: object, thing: _T) -> _T:
+    return thing
+
+
+def __getattr__(name: str) -> str:
+    return name
+
+
+cython: Any = sys.modules[__name__]
+
+
+def int32(value: int) -> int:
+    """The number, if a C integer of 32 bits can hold it."""
+    if not -0x80000000 <= index(value) <= 0x7FFFFFFF:
+        raise OverflowError(f"{value} takes more than 32 bits")
+    return value
+
+
+def int64(value: int) -> int:
+    """The number, if a C integer of 64 bits can hold it."""
+    if not -0x8000000000000000 <= index(value) <= 0x7FFFFFFFFFFFFFFF:
+        raise OverflowError(f"{value} takes more than 64 bits")
+    return value
+
+
+def flat(source: Any, *, is_writable: bool = False) -> memoryview:  # noqa: ANN401
+    """The bytes of a buffer, refused where PyObject_GetBuffer refuses it."""
+    view = memoryview(source)
+    if not view.c_contiguous:
+        raise BufferError("the buffer is not contiguous")
+    if is_writable and view.readonly:
+        raise BufferError("the buffer is not writable")
+    return view.cast("B") if view.nbytes else memoryview(bytearray())
+
+
+class UncompiledWarning(RuntimeWarning):
+    """The record codec runs as plain Python: correct, but many times slower."""
+
+
+def warn_if_uncompiled() -> None:
+    from ottla.records import payload  # noqa: PLC0415 - it imports this module
+
+    if not payload.IS_COMPILED:
+        warnings.warn(
+            "ottla's record codec is not compiled and will be slow; install a C compiler and reinstall ottla",
+            UncompiledWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,190 @@
+"""The file catalog.sqlite: made whole or not at all, left alone if not ours, synced on every commit."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import DataDirError, StorageError
+from ottla.core.ids import TopicId
+from ottla.storage.catalog.schema import APPLICATION_ID, MIGRATIONS, format_version, upgrade
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+CATALOG_FILE: Final = "catalog.sqlite"
+
+_HEADER_BYTES: Final = 100
+_HEADER_MAGIC: Final = b"SQLite format 3\0"
+_USER_VERSION_AT: Final = 60
+_APPLICATION_ID_AT: Final = 68
+
+_SIDE_FILES: Final = ("", "-wal", "-journal")
+
+
+def open_database(folder: Path) -> sqlite3.Connection:
+    """Open or create; DataDirError if that cannot be done, and then nothing was changed."""
+    path = folder.absolute() / CATALOG_FILE
+    try:
+        _refuse_unwritable(path)
+        if path.exists():
+            _refuse_foreign(path)
+        else:
+            _create(path)
+        return _connect(path)
+    except OSError as error:
+        raise DataDirError(f"{path} cannot be used: {error.strerror or error}") from error
+
+
+def close_untouched(db: sqlite3.Connection, path: Path) -> None:
+    """Close what turned out unusable, and leave a write-ahead log that was found with it unmerged.
+
+    Before 3.12 Python cannot ask SQLite for that, and the log is merged: the same content in fewer files.
+    """
+    log = path.with_name(path.name + "-wal")
+    if sys.version_info >= (3, 12) and log.exists() and log.stat().st_size > 0:
+        db.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)  # noqa: FBT003
+    db.close()
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Committed and synced when it ends, or StorageError and nothing happened."""
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        yield
+        db.execute("COMMIT")
+    except BaseException as error:
+        # After a full disk and some other errors SQLite has rolled back by itself, after the rest it has not.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        if _is_refused_by_storage(error):
+            raise StorageError(f"the catalog could not be changed: {error}") from error
+        raise
+
+
+def _is_refused_by_storage(error: BaseException) -> bool:
+    # Full, locked and failing disks are OperationalErrors; a damaged file is a bare DatabaseError. The other
+    # kinds (a broken constraint, a misused statement) are bugs of ours and stay what they are.
+    return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
+
+
+def _refuse_unwritable(path: Path) -> None:
+    if not path.parent.is_dir():
+        raise DataDirError(f"the data folder {path.parent} does not exist")
+    if not os.access(path.parent, os.R_OK | os.W_OK | os.X_OK):
+        raise DataDirError(f"the data folder {path.parent} is not writable")
+    if path.exists() and not os.access(path, os.R_OK | os.W_OK):
+        raise DataDirError(f"{path} is not writable")
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Look without SQLite, which begins by rolling a leftover journal into whatever file it is given."""
+    with path.open("rb") as file:
+        header = file.read(_HEADER_BYTES)
+    if len(header) < _HEADER_BYTES or not header.startswith(_HEADER_MAGIC):
+        raise DataDirError(f"{path} is not a SQLite database, so it cannot be Ottla's catalog")
+    if _number_at(header, _APPLICATION_ID_AT) != APPLICATION_ID:
+        raise DataDirError(f"{path} is a SQLite database, but not one that Ottla made")
+    _refuse_newer(path, _number_at(header, _USER_VERSION_AT))
+
+
+def _refuse_newer(path: Path, version: int) -> None:
+    if version > len(MIGRATIONS):
+        raise DataDirError(f"{path} has the format {version} of a newer Ottla; this one reads up to {len(MIGRATIONS)}")
+
+
+def _number_at(header: bytes, at: int) -> int:
+    return int.from_bytes(header[at : at + 4])
+
+
+def _create(path: Path) -> None:
+    """Under another name first, so that a file called catalog.sqlite is always complete."""
+    if path.with_name(CATALOG_FILE + "-wal").exists():
+        # SQLite would replay it into the new file.
+        raise DataDirError(f"{path} is missing, but its last changes are there in {path.name}-wal")
+    draft = path.with_name(CATALOG_FILE + ".new")
+    _remove(draft)
+    try:
+        # It will hold the verifiers of passwords; SQLite gives its side files the mode of this one.
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        _connect(draft).close()
+        draft.rename(path)
+    except BaseException:
+        _remove(draft)
+        raise
+    _sync_folder(path.parent)
+
+
+def _remove(draft: Path) -> None:
+    for suffix in _SIDE_FILES:
+        draft.with_name(draft.name + suffix).unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    try:
+        # The broker may make changes in a worker thread, one at a time.
+        db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+        try:
+            _check(db, path)
+            _prepare(db)
+        except BaseException:
+            close_untouched(db, path)
+            raise
+    except (sqlite3.Error, StorageError) as error:
+        raise DataDirError(_sentence(path, error)) from error
+    return db
+
+
+def _check(db: sqlite3.Connection, path: Path) -> None:
+    # Set before the first read, this holds the lock until the file is closed (so nobody can change it behind
+    # the view's back) and keeps the index of the write-ahead log in memory instead of in a mapped file.
+    db.execute("PRAGMA locking_mode = EXCLUSIVE")
+    # The header may be older than the newest page in the write-ahead log.
+    _refuse_newer(path, format_version(db))
+    try:
+        problem = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    except UnicodeDecodeError:
+        problem = "SQLite cannot even name what it found"
+    if problem != "ok":
+        raise DataDirError(f"{path} is damaged: {' '.join(problem.split())}")
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = FULL")
+    db.execute("PRAGMA foreign_keys = ON")
+    # A deleted user's verifier must not stay readable in a free page.
+    db.execute("PRAGMA secure_delete = ON")
+    if format_version(db) < len(MIGRATIONS):
+        with transaction(db):
+            is_new = format_version(db) == 0
+            upgrade(db)
+            if is_new:
+                # Kafka draws cluster ids and topic ids from the same Uuid.randomUuid.
+                db.execute("INSERT INTO cluster VALUES (1, ?, 0)", (TopicId.random().text,))
+        # The format in the header must be the true one for an earlier Ottla that finds this file.
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _sentence(path: Path, error: sqlite3.Error | StorageError) -> str:
+    reason = error.__cause__ if isinstance(error, StorageError) else error
+    # The low byte is the plain code, the rest tells its variants apart.
+    code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_BUSY:
+        return f"{path} is in use by another process"
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return f"{path} is damaged: {reason}"
+    return f"{path} cannot be used: {reason}"

@@ -1,0 +1,169 @@
+"""What a catalog holds: frozen values in Kafka's words, with Kafka's codes.
+
+A change to the catalog replaces one of these by another; nobody ever alters one in place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.core.ids import TopicId
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Names that differ only in letter case are two topics, even where a file system takes them for one."""
+
+    name: str
+    id: TopicId
+    partitions: int
+    configs: Mapping[str, str] = field(default_factory=dict, hash=False)
+    is_internal: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
+
+
+class ScramMechanism(IntEnum):
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What proves that a user knows the password (RFC 5802), and from which the password cannot be had."""
+
+    user: str
+    mechanism: ScramMechanism
+    salt: bytes = field(repr=False)
+    iterations: int
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermission(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    resource_type: ResourceType
+    resource_name: str
+    pattern_type: PatternType
+    principal: str
+    host: str
+    operation: AclOperation
+    permission: AclPermission
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """The producer ids from `first` on, `count` of them, that nobody else is given."""
+
+    first: int
+    count: int
+
+    @property
+    def ids(self) -> range:
+        return range(self.first, self.first + self.count)
+
+
+class QuotaEntityType(StrEnum):
+    USER = "user"
+    CLIENT_ID = "client-id"
+    IP = "ip"
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaEntity:
+    """Whom a quota binds; the name None is Kafka's <default>: everybody who has no quota of their own."""
+
+    parts: frozenset[tuple[QuotaEntityType, str | None]]
+
+    @classmethod
+    def of(cls, parts: Mapping[QuotaEntityType, str | None]) -> QuotaEntity:
+        return cls(frozenset(parts.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    entity: QuotaEntity
+    limits: Mapping[str, float] = field(hash=False)
+    """By Kafka's key: producer_byte_rate, consumer_byte_rate, request_percentage, …"""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "limits", MappingProxyType(dict(self.limits)))
+
+
+class ConfigScope(IntEnum):
+    """Kafka's config resource types that outlive a restart; a topic's configs are part of the topic."""
+
+    BROKER = 4
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigResource:
+    scope: ConfigScope
+    name: str
+    """Of a broker its id in decimal, or the empty name for the default of all brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceConfigs:
+    resource: ConfigResource
+    configs: Mapping[str, str] = field(hash=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
+
+
+Entry = Topic | ScramCredential | Acl | Quota | ResourceConfigs

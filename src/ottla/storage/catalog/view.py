@@ -1,0 +1,97 @@
+"""Everything a catalog holds at one moment, and how a change leads from one moment to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from ottla.core.errors import UnknownTopicId, UnknownTopicOrPartition
+from ottla.storage.catalog.entries import (
+    Acl,
+    ConfigResource,
+    Entry,
+    Quota,
+    QuotaEntity,
+    ResourceConfigs,
+    ScramCredential,
+    ScramMechanism,
+    Topic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ottla.core.ids import TopicId
+
+E = TypeVar("E", bound=Entry)
+K = TypeVar("K")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One entry became another: created if there was none before, deleted if there is none after."""
+
+    before: Entry | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogView:
+    """Never changes: hold one for as long as its answers have to agree with each other."""
+
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+    topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
+    topics_by_metric_name: Mapping[str, Topic] = field(default_factory=dict)
+    credentials: Mapping[tuple[str, ScramMechanism], ScramCredential] = field(default_factory=dict)
+    acls: frozenset[Acl] = frozenset()
+    quotas: Mapping[QuotaEntity, Quota] = field(default_factory=dict)
+    configs: Mapping[ConfigResource, ResourceConfigs] = field(default_factory=dict)
+
+    def topic(self, name: str) -> Topic:
+        try:
+            return self.topics[name]
+        except KeyError:
+            raise UnknownTopicOrPartition(f"there is no topic {name!r}") from None
+
+    def topic_by_id(self, topic_id: TopicId) -> Topic:
+        try:
+            return self.topics_by_id[topic_id]
+        except KeyError:
+            raise UnknownTopicId(f"there is no topic with the id {topic_id}") from None
+
+    def after(self, changes: Sequence[Change]) -> CatalogView:
+        return CatalogView(
+            topics=_changed(self.topics, Topic, lambda topic: topic.name, changes),
+            topics_by_id=_changed(self.topics_by_id, Topic, lambda topic: topic.id, changes),
+            topics_by_metric_name=_changed(
+                self.topics_by_metric_name, Topic, lambda topic: metric_name(topic.name), changes
+            ),
+            credentials=_changed(self.credentials, ScramCredential, lambda held: (held.user, held.mechanism), changes),
+            acls=_changed_acls(self.acls, changes),
+            quotas=_changed(self.quotas, Quota, lambda quota: quota.entity, changes),
+            configs=_changed(self.configs, ResourceConfigs, lambda held: held.resource, changes),
+        )
+
+
+def metric_name(topic_name: str) -> str:
+    """What becomes of a topic's name in a metric, where Kafka's reporters know no dots."""
+    return topic_name.replace(".", "_")
+
+
+def _changed(table: Mapping[K, E], kind: type[E], key: Callable[[E], K], changes: Sequence[Change]) -> Mapping[K, E]:
+    gone = [key(change.before) for change in changes if isinstance(change.before, kind)]
+    come = {key(change.after): change.after for change in changes if isinstance(change.after, kind)}
+    if not gone and not come:
+        return table
+    changed = dict(table)
+    for key_gone in gone:
+        if key_gone not in come:
+            del changed[key_gone]
+    changed.update(come)
+    return changed
+
+
+def _changed_acls(acls: frozenset[Acl], changes: Sequence[Change]) -> frozenset[Acl]:
+    gone = frozenset(change.before for change in changes if isinstance(change.before, Acl))
+    come = frozenset(change.after for change in changes if isinstance(change.after, Acl))
+    return (acls - gone) | come if gone or come else acls

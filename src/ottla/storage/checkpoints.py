@@ -1,0 +1,92 @@
+"""Kafka's small text files: a version, a count, and that many lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.ids import TopicId, TopicPartition
+from ottla.storage.files import replace_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_STARTS: Final = "log-start-offset-checkpoint"
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+
+_VERSION: Final = "0"
+
+
+class BadCheckpoint(ValueError):
+    """The file is not what it should be. Everything in it can be found again in the log, only slower."""
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, int]:
+    """An offset per partition; nothing if there is no such file."""
+    offsets = {}
+    for line in _read_lines(path):
+        try:
+            topic, partition, offset = line.split(" ")
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        except ValueError:
+            raise BadCheckpoint(f"{path.name}: not a topic, a partition and an offset: {line!r}") from None
+    return offsets
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
+    lines = [f"{at.topic} {at.partition} {offset}" for at, offset in sorted(offsets.items())]
+    replace_file(path, _checkpoint(lines))
+
+
+def read_epochs(path: Path) -> list[tuple[int, int]]:
+    """The leader epochs of a partition and the offset that each began with."""
+    entries = []
+    for line in _read_lines(path):
+        try:
+            epoch, start_offset = line.split(" ")
+            entries.append((int(epoch), int(start_offset)))
+        except ValueError:
+            raise BadCheckpoint(f"{path.name}: not an epoch and an offset: {line!r}") from None
+    if entries != sorted(entries) or any(number < 0 for entry in entries for number in entry):
+        raise BadCheckpoint(f"{path.name}: epochs are not in order")
+    return entries
+
+
+def write_epochs(path: Path, entries: Iterable[tuple[int, int]]) -> None:
+    # Not synced: every batch bears its epoch, so a lost file is rebuilt, and a leader need not wait for the disk.
+    lines = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
+    replace_file(path, _checkpoint(lines), is_durable=False)
+
+
+def read_topic_id(folder: Path) -> TopicId | None:
+    """The id of the topic that a partition's folder belongs to; None if the folder does not say."""
+    try:
+        lines = (folder / PARTITION_METADATA).read_text("ascii").splitlines()
+        fields = dict(line.split(": ", 1) for line in lines if line)
+        return TopicId.parse(fields["topic_id"]) if fields.get("version") == _VERSION else None
+    except (FileNotFoundError, ValueError, KeyError):
+        return None
+
+
+def write_topic_id(folder: Path, topic_id: TopicId) -> None:
+    replace_file(folder / PARTITION_METADATA, f"version: {_VERSION}\ntopic_id: {topic_id}".encode("ascii"))
+
+
+def _read_lines(path: Path) -> list[str]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
+    except ValueError:
+        raise BadCheckpoint(f"{path.name}: not text") from None
+    if not lines:
+        return []
+    if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2):
+        raise BadCheckpoint(f"{path.name}: not a checkpoint of version {_VERSION}, or cut short")
+    return lines[2:]
+
+
+def _checkpoint(lines: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()

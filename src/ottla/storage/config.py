@@ -1,0 +1,65 @@
+"""What can be set about a log. Every topic setting bears Kafka's name with underscores for dots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+CleanupPolicy = Literal["delete", "compact", "compact,delete"]
+FlushPolicy = Literal["os", "interval", "ack"]
+TimestampType = Literal["CreateTime", "LogAppendTime"]
+
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_MAX_INT64 = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    """Begin a new segment file before one would grow past this."""
+    segment_ms: int = 7 * _DAY_MS
+    """Begin a new segment file once the current one has been written to for this long."""
+    segment_index_bytes: int = 10 << 20
+    """Begin a new segment file once an index of the current one has grown to this."""
+    index_interval_bytes: int = 4096
+    """How many bytes of batches there may be between two entries of an index."""
+    retention_ms: int = 7 * _DAY_MS
+    """Delete segments whose newest record is older than this; -1 keeps them for ever."""
+    retention_bytes: int = -1
+    """Delete the oldest segments while a partition holds more than this; -1 sets no limit."""
+    cleanup_policy: CleanupPolicy = "delete"
+    """What becomes of old segments: deleted, compacted to the last value per key, or both."""
+    max_message_bytes: int = 1_048_588
+    """The largest record batch that is accepted."""
+    message_timestamp_type: TimestampType = "CreateTime"
+    """Whether records keep their producer's timestamp or get the time at which they are appended."""
+    message_timestamp_before_max_ms: int = _MAX_INT64
+    """How far in the past a producer's timestamp may lie."""
+    message_timestamp_after_max_ms: int = _HOUR_MS
+    """How far in the future a producer's timestamp may lie."""
+    producer_id_expiration_ms: int = _DAY_MS
+    """Forget a producer's sequence numbers after it has been silent for this long."""
+    flush: FlushPolicy = "interval"
+    """When data is forced to the disk: left to the operating system, every `flush_interval_ms`, or before each
+    acknowledgement. A killed process loses nothing under any of them; a power cut loses nothing under "ack"."""
+    flush_interval_ms: int = 1000
+    """How often data is forced to the disk when `flush` is "interval"."""
+
+    def __post_init__(self) -> None:
+        _at_least(1024, segment_bytes=self.segment_bytes, segment_index_bytes=self.segment_index_bytes)
+        _at_least(1, segment_ms=self.segment_ms, producer_id_expiration_ms=self.producer_id_expiration_ms)
+        _at_least(1, flush_interval_ms=self.flush_interval_ms)
+        _at_least(0, index_interval_bytes=self.index_interval_bytes, max_message_bytes=self.max_message_bytes)
+        _at_least(0, message_timestamp_before_max_ms=self.message_timestamp_before_max_ms)
+        _at_least(0, message_timestamp_after_max_ms=self.message_timestamp_after_max_ms)
+        _at_least(-1, retention_ms=self.retention_ms, retention_bytes=self.retention_bytes)
+        # Positions in a segment are 32-bit in Kafka's index files.
+        if self.segment_bytes > (1 << 31) - 1:
+            raise ValueError(f"segment_bytes must be below 2 GiB, got {self.segment_bytes}")
+
+
+def _at_least(least: int, **settings: int) -> None:
+    for name, value in settings.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")

@@ -1,0 +1,174 @@
+"""The folder a broker keeps its data in: a folder per partition, and what is known of all of them.
+
+The layout is that of an Apache Kafka log directory.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import shutil
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
+from ottla.core.ids import TopicPartition, problem_with_topic_name
+from ottla.storage import checkpoints, meta_properties
+from ottla.storage.files import replace_file, storage_errors, sync_folder
+from ottla.storage.folder_lock import FolderLock
+from ottla.storage.open_files import OpenFiles
+from ottla.storage.recovery import LastKnown, open_log
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ottla.core.clock import Clock
+    from ottla.core.ids import TopicId
+    from ottla.storage.config import LogConfig
+    from ottla.storage.partition_log import PartitionLog
+
+_logger: Final = logging.getLogger(__name__)
+
+CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
+_PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
+_DELETED: Final = "-delete"
+_LONGEST_NAME: Final = 255
+_KRAFT: Final = "__cluster_metadata"
+"""The log of Kafka's own controllers, in a folder like a partition's and yet no topic."""
+
+
+class DataDir:
+    """Open for one process at a time. Partitions are opened one by one, so that they can be as they are needed."""
+
+    def __init__(self, path: Path, clock: Clock, *, open_files: int = 512) -> None:
+        self.path = path
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._clock = clock
+        self._files = OpenFiles(open_files)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            _refuse_strangers(path)
+        except OSError as refused:
+            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+        self._lock = FolderLock(path)
+        try:
+            self.meta = meta_properties.load_or_create(path)
+            self.was_clean = (path / CLEAN_SHUTDOWN).exists()
+            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
+            self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS)
+            # From here on a crash must be noticed.
+            (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+            sync_folder(path)
+        except OSError as refused:
+            self._lock.release()
+            raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
+        except DataDirError:
+            self._lock.release()
+            raise
+
+    def __enter__(self) -> DataDir:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
+        """The partitions that have a folder, and the topic id that is noted in it."""
+        for folder in sorted(self.path.iterdir()):
+            match = _PARTITION.fullmatch(folder.name)
+            if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
+                at = TopicPartition(match["topic"], int(match["partition"]))
+                yield at, checkpoints.read_topic_id(folder)
+
+    def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
+        """The partition's log, opened or created. A folder that belongs to another topic id is refused."""
+        if at in self.logs:
+            return self.logs[at]
+        folder = self.path / str(at)
+        is_new = not folder.exists()
+        self._check_owner(folder, topic_id)
+        known = LastKnown(self.was_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0))
+        log = open_log(folder, config, self._clock, self._files, known)
+        with storage_errors(f"opening {at}"):
+            if topic_id is not None and checkpoints.read_topic_id(folder) is None:
+                checkpoints.write_topic_id(folder, topic_id)
+            if is_new:
+                sync_folder(self.path)
+        self.logs[at] = log
+        return log
+
+    def delete_partition(self, at: TopicPartition) -> Path:
+        """Take the partition away at once; what is left of it is the caller's to give to `remove_deleted`."""
+        log = self.logs.pop(at, None)
+        if log is None:
+            raise UnknownTopicOrPartition(f"there is no partition {at}")
+        log.abandon()
+        self._recovery_points.pop(at, None)
+        self._log_starts.pop(at, None)
+        unique = f".{uuid.uuid4().hex}{_DELETED}"
+        stem = str(at)[: _LONGEST_NAME - len(unique)]
+        with storage_errors(f"deleting {at}"):
+            doomed = log.folder.rename(self.path / (stem + unique))
+            sync_folder(self.path)
+        return doomed
+
+    def deleted_folders(self) -> list[Path]:
+        """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
+        return [folder for folder in self.path.iterdir() if folder.name.endswith(_DELETED) and folder.is_dir()]
+
+    def checkpoint(self) -> None:
+        """Note how far each log is on the disk and where it starts, so that a start after a crash is quick."""
+        for at, log in self.logs.items():
+            self._recovery_points[at] = log.recovery_point
+            self._log_starts[at] = log.start_offset
+        starts = {at: start for at, start in self._log_starts.items() if start > 0}
+        with storage_errors("writing checkpoints"):
+            checkpoints.write_offsets(self.path / checkpoints.RECOVERY_POINTS, self._recovery_points)
+            checkpoints.write_offsets(self.path / checkpoints.LOG_STARTS, starts)
+
+    def close(self) -> None:
+        """Close every log. Only if all of them could be closed does the next start take the quick way."""
+        is_clean = True
+        for at, log in self.logs.items():
+            try:
+                log.close()
+            except StorageError as failed:
+                is_clean = False
+                _logger.error("%s was not closed cleanly: %s", at, failed)
+        try:
+            self.checkpoint()
+            if is_clean and all(not log.is_dirty for log in self.logs.values()):
+                replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
+        except (StorageError, OSError) as failed:
+            _logger.error("the next start will check the logs: %s", failed)
+        self.logs.clear()
+        self._files.close()
+        self._lock.release()
+
+    def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
+        owner = checkpoints.read_topic_id(folder)
+        if topic_id is not None and owner not in (None, topic_id):
+            raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
+
+    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        try:
+            return checkpoints.read_offsets(self.path / name)
+        except checkpoints.BadCheckpoint as bad:
+            _logger.warning("%s; the logs are checked instead", bad)
+            self.was_clean = False
+            return {}
+
+
+def remove_deleted(doomed: Path) -> None:
+    """Remove what `delete_partition` or `delete_expired` left. It may take long; it can run anywhere."""
+    if doomed.is_dir():
+        shutil.rmtree(doomed, ignore_errors=True)
+    else:
+        doomed.unlink(missing_ok=True)
+
+
+def _refuse_strangers(path: Path) -> None:
+    if not path.is_dir():
+        raise NotADirectoryError(20, "it is not a folder")

@@ -1,0 +1,41 @@
+"""Forcing a log to the disk, in steps that let the slow one run elsewhere.
+
+The log's owner begins a flush, any thread runs it, and the owner hears how it ended. A failed fsync is final: the
+kernel may have dropped the pages and marked them clean, so a second one that succeeds proves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ottla.storage.files import sync_folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Flush:
+    """A flush under way. `until_offset` is what will be durable once it has succeeded."""
+
+    def __init__(self, until_offset: int, fds: list[int], folder: Path | None) -> None:
+        self.until_offset = until_offset
+        self.error: OSError | None = None
+        self._fds = fds
+        self._folder = folder
+
+    def run(self) -> None:
+        """Wait for the disk. Never raises: `error` says what went wrong."""
+        try:
+            for fd in self._fds:
+                os.fsync(fd)
+            if self._folder is not None:
+                sync_folder(self._folder)
+        except OSError as failed:
+            self.error = failed
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        while self._fds:
+            os.close(self._fds.pop())

@@ -1,0 +1,112 @@
+"""A sparse index: pairs of numbers, both ascending, in entries of fixed size.
+
+Entries are appended in memory and written to the file in bulk, since a crash loses nothing that recovery would not
+rebuild from the log. Those in the file are found by binary search with `pread`: an index takes no memory while
+it is not in use, and a failing disk is an error rather than a SIGBUS.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
+
+from ottla.storage.files import write_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.storage.open_files import OpenFiles
+
+Entry = tuple[int, int]
+
+OFFSET_ENTRY: Final = struct.Struct(">ii")
+"""An offset relative to the segment's base offset, and the position of the batch that ends with it."""
+TIME_ENTRY: Final = struct.Struct(">qi")
+"""The highest timestamp so far in the segment, and the relative offset of the batch it occurs in."""
+
+_FIRST: Final = itemgetter(0)
+_SECOND: Final = itemgetter(1)
+_UNWRITTEN_LIMIT: Final = 1024
+
+
+class IndexFile:
+    def __init__(self, path: Path, layout: struct.Struct, files: OpenFiles, *, is_new: bool) -> None:
+        self.path = path
+        self._layout = layout
+        self._files = files
+        self._unwritten: list[Entry] = []
+        self._written = 0 if is_new else path.stat().st_size // layout.size
+        self._last: Entry | None = self._read(self._written - 1) if self._written else None
+
+    def __len__(self) -> int:
+        return self._written + len(self._unwritten)
+
+    @property
+    def size(self) -> int:
+        return len(self) * self._layout.size
+
+    @property
+    def last(self) -> Entry | None:
+        return self._last
+
+    def append(self, first: int, second: int) -> None:
+        self._last = (first, second)
+        self._unwritten.append(self._last)
+        if len(self._unwritten) >= _UNWRITTEN_LIMIT:
+            # The batch this entry is about has been written: a disk that is full now must not fail it after the
+            # fact. The entries stay in memory until there is room.
+            with suppress(OSError):
+                self.write_out()
+
+    def find(self, first: int) -> Entry | None:
+        """The last entry whose first number is at most `first`."""
+        if self._unwritten and first >= self._unwritten[0][0]:
+            return self._unwritten[bisect_right(self._unwritten, first, key=_FIRST) - 1]
+        low, high = 0, self._written
+        while low < high:
+            middle = (low + high) // 2
+            if self._read(middle)[0] <= first:
+                low = middle + 1
+            else:
+                high = middle
+        return self._read(low - 1) if low else None
+
+    def entries(self) -> list[Entry]:
+        data = self.path.read_bytes()[: self._written * self._layout.size] if self._written else b""
+        return [*self._layout.iter_unpack(data), *self._unwritten]
+
+    def drop_from(self, second: int) -> None:
+        """Remove the entries whose second number is `second` or more."""
+        entries = self.entries()
+        keep = bisect_left(entries, second, key=_SECOND)
+        kept = entries[:keep]
+        self._last = kept[-1] if kept else None
+        self._unwritten = kept[self._written :]
+        if keep < self._written:
+            self._written = keep
+            os.truncate(self.path, keep * self._layout.size)
+
+    def write_out(self) -> None:
+        """Bring the file up to date. What follows the entries in it, say after a crash, is cut off."""
+        data = b"".join(self._layout.pack(*entry) for entry in self._unwritten)
+        end = self._written * self._layout.size
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            write_all(fd, data, end)
+            os.ftruncate(fd, end + len(data))
+        finally:
+            os.close(fd)
+        self._written += len(self._unwritten)
+        self._unwritten.clear()
+
+    def _read(self, number: int) -> Entry:
+        size = self._layout.size
+        data = os.pread(self._files.get(self.path), size, number * size)
+        if len(data) < size:
+            raise OSError(f"{self.path.name} ends before entry {number}")
+        first, second = self._layout.unpack(data)
+        return first, second

@@ -1,0 +1,415 @@
+"""The log of one partition: batches in, batches out, in order, from the start offset to the next one.
+
+It belongs to one thread. What takes long, which is waiting for the disk and removing files, is handed out to be
+run elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.core.errors import InvalidTimestamp, MessageTooLarge, OffsetOutOfRange, StorageError
+from ottla.records.batch import check_produced, place, read_header, set_log_append_time
+from ottla.records.control import build_end_marker
+from ottla.storage import retention
+from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
+from ottla.storage.cold_read import Bounds
+from ottla.storage.files import DELETED, storage_errors, sync_folder
+from ottla.storage.flushing import Flush
+from ottla.storage.segment import Segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.core.clock import Clock
+    from ottla.records.batch import BatchHeader
+    from ottla.records.control import EndMarker
+    from ottla.storage.config import LogConfig
+    from ottla.storage.leader_epochs import LeaderEpochs
+    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.producer_snapshot import Snapshots
+    from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.segment import TimestampOffset
+    from ottla.storage.txn_index import AbortedTransaction
+
+_logger: Final = logging.getLogger(__name__)
+
+NO_TIMESTAMP: Final = -1
+_MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+# The disk may have room again later; anything else it says about a write means that it cannot be trusted.
+_PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+
+
+class Appended(NamedTuple):
+    """Where a batch is now. A duplicate of an idempotent producer is where the original is."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time: int
+    is_duplicate: bool
+
+
+class LogParts(NamedTuple):
+    """What a log consists of once its folder has been read; see recovery.py."""
+
+    segments: list[Segment]
+    next_offset: int
+    start_offset: int
+    recovery_point: int
+    unsynced: list[Segment]
+    producers: ProducerStates
+    snapshots: Snapshots
+    epochs: LeaderEpochs
+
+
+class PartitionLog:
+    def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
+        self.folder = folder
+        self.config = config
+        self.next_offset = parts.next_offset
+        self.start_offset = parts.start_offset
+        self.recovery_point = parts.recovery_point
+        """Every record below this is known to be on the disk."""
+        self.producers = parts.producers
+        self.epochs = parts.epochs
+        self._clock = clock
+        self._files = files
+        self._snapshots = parts.snapshots
+        self._segments = parts.segments
+        self._bases = [segment.base_offset for segment in parts.segments]
+        self._active = parts.segments[-1]
+        self._unsynced = parts.unsynced
+        self._has_new_files = bool(parts.unsynced)
+        self._offline: str | None = None
+        self._roll_after_ms = self._active.first_timestamp + config.segment_ms
+
+    def __repr__(self) -> str:
+        return f"<log {self.folder.name} {self.start_offset}..{self.next_offset}>"
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self._segments)
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """What a read_committed reader may read up to."""
+        unstable = self.producers.first_unstable_offset
+        return self.next_offset if unstable is None else unstable
+
+    def use_config(self, config: LogConfig) -> None:
+        self.config = config
+        for segment in self._segments:
+            segment.config = config
+        self._roll_after_ms = self._active.first_timestamp + config.segment_ms
+
+    # Appending
+
+    def append(self, batch: bytearray | memoryview, leader_epoch: int = 0) -> Appended:
+        """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over."""
+        header = check_produced(batch)
+        if len(batch) > self.config.max_message_bytes:
+            raise MessageTooLarge(f"{len(batch)} bytes; {self.config.max_message_bytes} are allowed")
+        log_append_time = NO_TIMESTAMP
+        if self.config.message_timestamp_type == "LogAppendTime":
+            log_append_time = self._clock.now_ms()
+            header = set_log_append_time(batch, log_append_time)
+        else:
+            self._check_timestamp(header)
+        if header.producer_id >= 0:
+            known = self.producers.check(header)
+            if known is not None:
+                return Appended(known.base_offset, known.last_offset, log_append_time, True)  # noqa: FBT003
+        base_offset = self.next_offset
+        place(batch, 0, base_offset, leader_epoch)
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch)
+        last_offset = base_offset + header.last_offset_delta
+        self._write(batch, last_offset, header.max_timestamp)
+        if header.producer_id >= 0:
+            self.producers.appended(header, base_offset)
+        # Published last: whoever sees the new end may read everything below it.
+        self.next_offset = last_offset + 1
+        return Appended(base_offset, last_offset, log_append_time, False)  # noqa: FBT003
+
+    def append_end_marker(
+        self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
+    ) -> Appended:
+        """Write the control batch that ends a producer's transaction."""
+        now_ms = self._clock.now_ms()
+        batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
+        offset = self.next_offset
+        place(batch, 0, offset, leader_epoch)
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch)
+        self._write(batch, offset, now_ms)
+        aborted = self.producers.ended(read_header(batch), offset, marker)
+        if aborted is not None:
+            self._note_aborted(aborted)
+        self.next_offset = offset + 1
+        return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
+
+    def _note_aborted(self, aborted: AbortedTransaction) -> None:
+        try:
+            self._active.txn_index.append(aborted)
+        except OSError as refused:
+            # The marker is in the log, so the entry has to follow, or readers would take its records for committed.
+            self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from refused
+
+    def _check_timestamp(self, header: BatchHeader) -> None:
+        timestamp = header.max_timestamp
+        if timestamp < 0:
+            return
+        ahead = timestamp - self._clock.now_ms()
+        if ahead > self.config.message_timestamp_after_max_ms:
+            raise InvalidTimestamp(f"timestamp {timestamp} is {ahead} ms in the future")
+        if -ahead > self.config.message_timestamp_before_max_ms:
+            raise InvalidTimestamp(f"timestamp {timestamp} is {-ahead} ms in the past")
+
+    def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+        try:
+            if self._must_roll(len(batch), last_offset, max_timestamp):
+                self.roll()
+            self._active.append(batch, last_offset, max_timestamp)
+        except OSError as refused:
+            self._refuse_append(refused)
+
+    def _must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
+        active = self._active
+        if active.size == 0:
+            self._roll_after_ms = max_timestamp + self.config.segment_ms
+            return False
+        return (
+            active.size + size > self.config.segment_bytes
+            or max_timestamp > self._roll_after_ms
+            or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+            or active.indexes.is_full
+        )
+
+    def _refuse_append(self, refused: OSError) -> None:
+        if refused.errno not in _PASSING_ERRORS:
+            self._go_offline(f"a write failed: {refused.strerror or refused}")
+        try:
+            self._active.forget_torn_tail()
+        except OSError as failed:
+            self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
+        raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
+
+    def _begin_epoch(self, epoch: int) -> None:
+        with storage_errors(f"{self.folder.name}: leader epoch {epoch}"):
+            known = list(self.epochs.entries)
+            self.epochs.begin(epoch, self.next_offset)
+            try:
+                write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+            except OSError:
+                self.epochs.entries = known
+                raise
+
+    def roll(self) -> None:
+        """Begin a new segment, if there is anything in the current one."""
+        if self._active.size == 0:
+            return
+        # Created first: where that fails, for want of space say, nothing has changed.
+        segment = Segment.create(self.folder, self.next_offset, self.config, self._files)
+        self._active.seal()
+        self._active = segment
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self._unsynced.append(segment)
+        self._has_new_files = True
+        self._snapshots.write(self.next_offset, self.producers, is_durable=False)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
+        """Whole batches from the one with `offset` on: the first whatever its size, more while they fit."""
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+        limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
+        number = bisect_right(self._bases, offset) - 1
+        bounds = Bounds(offset, limit, max_bytes)
+        try:
+            while offset < limit and number < len(self._segments):
+                end_offset = self._bases[number + 1] if number + 1 < len(self._bases) else self.next_offset
+                found = self._segments[number].read(bounds, end_offset)
+                if found:
+                    return found
+                # Compaction may have left nothing of a segment's last offsets.
+                number += 1
+        except OSError as failed:
+            raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
+        return memoryview(b"")
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record with this timestamp or a later one."""
+        with storage_errors(self.folder.name):
+            for segment in self._segments:
+                if segment.newest_timestamp >= timestamp:
+                    found = segment.find_timestamp(timestamp, self.start_offset)
+                    if found is not None:
+                        return found
+        return None
+
+    def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records between these offsets, by first offset."""
+        number = max(bisect_right(self._bases, from_offset) - 1, 0)
+        found = []
+        with storage_errors(self.folder.name):
+            for segment in self._segments[number:]:
+                found += segment.txn_index.overlapping(from_offset, until_offset)
+        return sorted(found, key=lambda aborted: aborted.first_offset)
+
+    # Flushing
+
+    @property
+    def acknowledged_offset(self) -> int:
+        """Appends below this may be acknowledged: they are as durable as the flush policy promises."""
+        return self.recovery_point if self.config.flush == "ack" else self.next_offset
+
+    def is_flush_due(self, now_s: float, last_flush_s: float) -> bool:
+        """Whether the flush policy asks for a flush now, `last_flush_s` being when the last one began."""
+        if self._offline is not None or not self.is_dirty:
+            return False
+        match self.config.flush:
+            case "ack":
+                return True
+            case "interval":
+                return (now_s - last_flush_s) * 1000 >= self.config.flush_interval_ms
+            case "os":
+                # Only what was rolled away, so that a start after a crash need not check every segment there is.
+                return len(self._unsynced) > 1
+
+    @property
+    def is_dirty(self) -> bool:
+        return self.recovery_point < self.next_offset or self._has_new_files
+
+    def begin_flush(self) -> Flush | None:
+        """What has to be synced to make all that is appended so far durable; None if nothing has."""
+        if not self.is_dirty:
+            return None
+        fds: list[int] = []
+        flush = Flush(self.next_offset, fds, self.folder if self._has_new_files else None)
+        try:
+            fds.extend(segment.fsync_target() for segment in self._unsynced)
+        except OSError as failed:
+            flush.error = failed
+            return flush
+        self._unsynced = [self._active]
+        self._has_new_files = False
+        return flush
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
+        if flush.error is not None:
+            self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from flush.error
+        self.recovery_point = max(self.recovery_point, min(flush.until_offset, self.next_offset))
+
+    def flush(self) -> None:
+        """Make everything appended so far durable before returning."""
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+        flush = self.begin_flush()
+        if flush is not None:
+            flush.run()
+            self.finish_flush(flush)
+
+    def _go_offline(self, reason: str) -> None:
+        if self._offline is None:
+            self._offline = reason
+            _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
+
+    # Removing
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove `offset` and everything after it; of a batch, all or nothing."""
+        if offset >= self.next_offset:
+            return
+        with storage_errors(f"{self.folder.name}: truncating to {offset}"):
+            keep = max(bisect_right(self._bases, offset), 1)
+            for segment in self._segments[keep:]:
+                self._unlink(segment)
+            del self._segments[keep:], self._bases[keep:]
+            self._active.close()
+            self._active = self._segments[-1]
+            position = self._active.position_of(offset)
+            self._active.truncate(position, offset)
+            self.next_offset = self._active.open_for_append()
+            self._unsynced = [self._active]
+            self.start_offset = min(self.start_offset, self.next_offset)
+            self.recovery_point = min(self.recovery_point, self.next_offset)
+            if self.epochs.drop_from(self.next_offset):
+                write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+            self._reload_producers()
+
+    def raise_start(self, offset: int) -> None:
+        """Let the log begin at `offset`: nothing below it is served any more."""
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
+        self.start_offset = offset
+        if self.epochs.drop_before(offset):
+            with storage_errors(self.folder.name):
+                write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+
+    def delete_expired(self, now_ms: int) -> list[Path]:
+        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure."""
+        doomed = retention.expired(self._segments, self.config, now_ms, self.start_offset)
+        if doomed == 0:
+            return []
+        with storage_errors(f"{self.folder.name}: deleting old segments"):
+            if doomed == len(self._segments):
+                self.roll()
+            removed = [path for segment in self._segments[:doomed] for path in self._rename_deleted(segment)]
+            del self._segments[:doomed], self._bases[:doomed]
+            self.raise_start(max(self.start_offset, self._bases[0]))
+            self._snapshots.keep_only({*self._bases, self.next_offset})
+            sync_folder(self.folder)
+        return removed
+
+    def expire_producers(self, now_ms: int) -> None:
+        self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    def _rename_deleted(self, segment: Segment) -> list[Path]:
+        segment.close()
+        return [path.rename(path.with_name(path.name + DELETED)) for path in segment.paths() if path.exists()]
+
+    def _unlink(self, segment: Segment) -> None:
+        segment.close()
+        for path in segment.paths():
+            path.unlink(missing_ok=True)
+
+    def _reload_producers(self) -> None:
+        from ottla.storage.recovery import load_producers  # noqa: PLC0415 - recovery builds this class
+
+        self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
+        self.producers = load_producers(self._segments, self._snapshots, self.next_offset, self.next_offset)
+
+    # The end
+
+    def close(self) -> None:
+        """Write out what a clean start needs, sync it, and let go of the files."""
+        try:
+            if self._offline is None:
+                with storage_errors(f"{self.folder.name}: closing"):
+                    self.flush()
+                    self._snapshots.write(self.next_offset, self.producers, is_durable=True)
+                    self._snapshots.keep_only({*self._bases, self.next_offset})
+                    self._active.seal()
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as a crash would."""
+        for segment in self._segments:
+            segment.close()

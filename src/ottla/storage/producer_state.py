@@ -1,0 +1,129 @@
+"""What a log remembers of its idempotent and transactional producers. Rules only: no files, no clock.
+
+Per producer: its epoch, its last five batches, and where its open transaction began. A batch is accepted if it
+continues the producer's sequence, recognised if it is one of those five, and refused otherwise.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.core.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from ottla.storage.txn_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from ottla.records.batch import BatchHeader
+    from ottla.records.control import EndMarker
+
+NO_SEQUENCE: Final = -1
+NO_TRANSACTION: Final = -1
+REMEMBERED_BATCHES: Final = 5
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+
+
+class ProducedBatch(NamedTuple):
+    """A batch that is in the log."""
+
+    base_sequence: int
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+@dataclass(slots=True)
+class Producer:
+    epoch: int
+    batches: deque[ProducedBatch] = field(default_factory=lambda: deque(maxlen=REMEMBERED_BATCHES))
+    last_timestamp: int = -1
+    coordinator_epoch: int = -1
+    transaction_start: int = NO_TRANSACTION
+
+
+class ProducerStates:
+    def __init__(self, producers: dict[int, Producer] | None = None) -> None:
+        self.producers = producers if producers is not None else {}
+
+    def check(self, header: BatchHeader) -> ProducedBatch | None:
+        """The batch in the log that this one repeats, or None if it is the producer's next one."""
+        producer = self.producers.get(header.producer_id)
+        if producer is None:
+            # Forgotten, or new to this partition: there is nothing to hold its sequence against.
+            return None
+        if header.producer_epoch < producer.epoch:
+            raise InvalidProducerEpoch(
+                f"producer {header.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}"
+            )
+        if header.producer_epoch > producer.epoch:
+            expected = 0
+        else:
+            for known in producer.batches:
+                if known.base_sequence == header.base_sequence and known.last_sequence == header.last_sequence:
+                    return known
+            last = producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE
+            expected = (last + 1) & _SEQUENCE_MASK
+        if header.base_sequence != expected:
+            raise OutOfOrderSequenceNumber(
+                f"producer {header.producer_id} should continue at sequence {expected}, not {header.base_sequence}"
+            )
+        return None
+
+    def appended(self, header: BatchHeader, base_offset: int) -> None:
+        """Remember a data batch that is now in the log."""
+        producer = self._producer(header.producer_id, header.producer_epoch)
+        producer.batches.append(
+            ProducedBatch(
+                header.base_sequence,
+                header.last_sequence,
+                base_offset + header.last_offset_delta,
+                header.last_offset_delta,
+                header.max_timestamp,
+            )
+        )
+        producer.last_timestamp = header.max_timestamp
+        if header.is_transactional and producer.transaction_start == NO_TRANSACTION:
+            producer.transaction_start = base_offset
+
+    def ended(self, header: BatchHeader, offset: int, marker: EndMarker) -> AbortedTransaction | None:
+        """A transaction's end marker is now in the log at `offset`; what it aborted, if anything."""
+        producer = self._producer(header.producer_id, header.producer_epoch)
+        start = producer.transaction_start
+        producer.transaction_start = NO_TRANSACTION
+        producer.coordinator_epoch = marker.coordinator_epoch
+        producer.last_timestamp = header.max_timestamp
+        if marker.is_commit or start == NO_TRANSACTION:
+            return None
+        stable = self.first_unstable_offset
+        return AbortedTransaction(header.producer_id, start, offset, offset + 1 if stable is None else stable)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the earliest open transaction began: read_committed readers see nothing from there on."""
+        starts = [p.transaction_start for p in self.producers.values() if p.transaction_start != NO_TRANSACTION]
+        return min(starts, default=None)
+
+    def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
+        """Forget producers that have been silent for longer than this and have no open transaction."""
+        silent = [
+            producer_id
+            for producer_id, producer in self.producers.items()
+            if now_ms - producer.last_timestamp > expiration_ms and producer.transaction_start == NO_TRANSACTION
+        ]
+        for producer_id in silent:
+            del self.producers[producer_id]
+        return silent
+
+    def _producer(self, producer_id: int, epoch: int) -> Producer:
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            producer = self.producers[producer_id] = Producer(epoch)
+        elif epoch > producer.epoch:
+            producer.epoch = epoch
+            producer.batches.clear()
+        return producer

@@ -1,0 +1,56 @@
+"""Which segments have had their time. Rules only.
+
+`now_ms` should come from a clock that does not jump: a wall clock set a year ahead by mistake must not delete what
+is young (`ottla.core.clock.SteadyClock`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ottla.storage.config import LogConfig
+    from ottla.storage.segment import Segment
+
+
+def expired(segments: Sequence[Segment], config: LogConfig, now_ms: int, start_offset: int) -> int:
+    """How many segments, counted from the oldest, are to be deleted; all of them only if the last holds records."""
+    doomed = _below_start(segments, start_offset)
+    if "delete" in config.cleanup_policy:
+        doomed = max(doomed, _too_old(segments, config, now_ms), _too_much(segments, config))
+    return doomed
+
+
+def _below_start(segments: Sequence[Segment], start_offset: int) -> int:
+    count = 0
+    while count + 1 < len(segments) and segments[count + 1].base_offset <= start_offset:
+        count += 1
+    return count
+
+
+def _too_old(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
+    if config.retention_ms < 0:
+        return 0
+    return _count_while(segments, lambda segment: now_ms - segment.newest_timestamp > config.retention_ms)
+
+
+def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:
+    if config.retention_bytes < 0:
+        return 0
+    surplus = sum(segment.size for segment in segments) - config.retention_bytes
+
+    def is_surplus(segment: Segment) -> bool:
+        nonlocal surplus
+        surplus -= segment.size
+        return surplus >= 0
+
+    return _count_while(segments, is_surplus)
+
+
+def _count_while(segments: Sequence[Segment], is_doomed: Callable[[Segment], bool]) -> int:
+    count = 0
+    while count < len(segments) and segments[count].size > 0 and is_doomed(segments[count]):
+        count += 1
+    return count

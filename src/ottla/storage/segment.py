@@ -1,0 +1,293 @@
+"""One segment of a partition's log: a file of batches and its indexes.
+
+Bytes are read with `pread`, not through a mapping: a failing disk is then an error of one read instead of a SIGBUS for
+the process, and a file can be truncated or removed while somebody reads it. What was measured is in
+docs/decisions/003-reads-are-preads.md.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.core.errors import ApiError, CorruptMessage
+from ottla.records.batch import HEADER_BYTES, find_batches, read_header
+from ottla.records.reader import RecordReader
+from ottla.storage.cold_read import Bounds, Region, Unverified, find_checked
+from ottla.storage.files import LOG, TXN_INDEX, file_name, write_all
+from ottla.storage.scan import scan_batches, scan_headers
+from ottla.storage.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
+from ottla.storage.txn_index import TxnIndex
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from ottla.records.batch import BatchHeader
+    from ottla.storage.config import LogConfig
+    from ottla.storage.open_files import OpenFiles
+
+_logger: Final = logging.getLogger(__name__)
+
+_REMEMBERED_READS: Final = 64
+
+
+class TimestampOffset(NamedTuple):
+    timestamp: int
+    offset: int
+    leader_epoch: int
+
+
+class Segment:
+    def __init__(self, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, *, is_new: bool) -> None:
+        self.base_offset = base_offset
+        self.config = config
+        self.path = folder / file_name(base_offset, LOG)
+        self.size = 0 if is_new else self.path.stat().st_size
+        self.indexes = SegmentIndexes(self.path, base_offset, files, is_new=is_new)
+        self.txn_index = TxnIndex(folder / file_name(base_offset, TXN_INDEX))
+        self._files = files
+        self._fd: int | None = None
+        self._unverified = Unverified(self.size)
+        # Where reads ended: a consumer that goes on reading needs no index.
+        self._read_ends: dict[int, int] = {}
+
+    @classmethod
+    def create(cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles) -> Segment:
+        """A new, empty segment, ready for appending."""
+        segment = cls(folder, base_offset, config, files, is_new=True)
+        segment.indexes.write_out(is_final=False)
+        segment.txn_index.path.unlink(missing_ok=True)
+        segment._fd = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        return segment
+
+    @classmethod
+    def open(cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles) -> Segment:
+        """A segment whose files are as they were left; nothing but the file's size is read yet."""
+        return cls(folder, base_offset, config, files, is_new=False)
+
+    @property
+    def newest_timestamp(self) -> int:
+        """The highest timestamp in the segment, NO_TIMESTAMP if there is none."""
+        return self.indexes.newest_timestamp
+
+    @property
+    def first_timestamp(self) -> int:
+        """The highest timestamp of the first batch, from which a segment's age is counted."""
+        try:
+            return self.header_at(0).max_timestamp if self.size else NO_TIMESTAMP
+        except ApiError:
+            return NO_TIMESTAMP
+
+    # Writing
+
+    def append(self, batch: bytes | bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        """Write one batch behind the others."""
+        position = self.size
+        size = len(batch)
+        # Written at `size`, not at the end of the file: a failed append leaves a torn tail to be covered.
+        if os.pwrite(self._fd, batch, position) != size:  # type: ignore[arg-type]  # it is the active segment
+            write_all(self._fd, batch, position)  # type: ignore[arg-type]
+        self.indexes.add(position, size, last_offset, max_timestamp, self.config)
+        # Published last: a reader that sees `size` may read every byte below it.
+        self.size = position + size
+
+    def forget_torn_tail(self) -> None:
+        """Give back the space of an append that failed half-way."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, self.size)
+
+    def fsync_target(self) -> int:
+        """A descriptor of its own on the log file, for syncing it elsewhere. The caller closes it."""
+        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC) if self._fd is None else os.dup(self._fd)
+
+    def seal(self) -> None:
+        """Nothing more will be appended: complete the indexes and give back what the file was kept open for."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, self.size)
+            self.indexes.write_out(is_final=True)
+            os.close(self._fd)
+            self._fd = None
+
+    def open_for_append(self) -> int:
+        """Make a segment that was found on disk the one to append to; return the offset after its last record."""
+        entry = self.indexes.last
+        position = entry.position if entry else 0
+        next_offset = self.base_offset
+        if position < self.size:
+            self.indexes.drop_from(position, self.header_at(position).base_offset)
+        for at, header in scan_headers(self._read_fd(), position, self.size):
+            self.index(at, header)
+            next_offset = header.next_offset
+        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        return next_offset
+
+    def truncate(self, position: int, offset: int) -> None:
+        """Cut the segment off at `position`, where the batch that holds `offset` begins."""
+        os.truncate(self.path, position)
+        self.size = position
+        self._unverified.truncate(position)
+        self._read_ends.clear()
+        self.txn_index.drop_from(offset)
+        self.indexes.drop_from(position, offset)
+
+    def close(self) -> None:
+        """Let go of every descriptor without writing anything."""
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+        for path in self.paths():
+            self._files.forget(path)
+
+    def paths(self) -> list[Path]:
+        return [self.path, self.indexes.offset_path, self.indexes.time_path, self.txn_index.path]
+
+    # Indexing again
+
+    def index(self, position: int, header: BatchHeader) -> None:
+        self.indexes.add(position, header.size, header.last_offset, header.max_timestamp, self.config)
+
+    def are_indexes_sane(self) -> bool:
+        """Whether the indexes are there, whole, and right about the last batch they know."""
+        if not self.indexes.is_whole():
+            return False
+        entry = self.indexes.last
+        if entry is not None and not self._is_right(entry):
+            return False
+        return self.indexes.times.last is not None or self.size == 0 or self.first_timestamp < 0
+
+    def rewind_indexes(self, from_offset: int) -> tuple[int, int]:
+        """Drop what the indexes say from `from_offset` on, and perhaps from before it.
+
+        Returns the position from which to index again, and the lowest offset that can follow there.
+        """
+        self._read_ends.clear()
+        entry = self.indexes.at_or_before(from_offset) if self.are_indexes_sane() else None
+        if entry is None or not self._is_right(entry):
+            self.indexes.reset()
+            return 0, self.base_offset
+        base_offset = self.header_at(entry.position).base_offset
+        self.indexes.drop_from(entry.position, base_offset)
+        return entry.position, base_offset
+
+    def _is_right(self, entry: OffsetEntry) -> bool:
+        try:
+            return 0 < entry.position < self.size and (self.header_at(entry.position).last_offset == entry.last_offset)
+        except ApiError:
+            return False
+
+    def _entry_before(self, offset: int) -> OffsetEntry | None:
+        entry = self.indexes.at_or_before(offset)
+        if entry is not None and self.indexes.is_found and not self._is_right(entry):
+            self._rebuild_wrong_indexes()
+            entry = self.indexes.at_or_before(offset)
+        return entry
+
+    def _rebuild_wrong_indexes(self) -> None:
+        """Either the index is wrong or the batch it points to: only if all batches line up, it is the index."""
+        self.indexes.is_found = False
+        try:
+            headers = list(scan_headers(self._read_fd(), 0, self.size))
+        except ApiError:
+            return
+        _logger.warning("%s: the indexes are wrong and are rebuilt", self.path)
+        self.indexes.reset()
+        for position, header in headers:
+            self.index(position, header)
+
+    # Reading
+
+    def read(self, bounds: Bounds, end_offset: int) -> memoryview:
+        """Whole batches from the one with `from_offset` on: at least one, more while they fit into `max_bytes`.
+
+        Nothing, if all that is left in this segment is below `from_offset`. `end_offset` is the offset after
+        the segment's last record.
+        """
+        known = self._read_ends.pop(bounds.from_offset, None)
+        position = self.position_before(bounds.from_offset) if known is None else known
+        if self._unverified.covers(position):
+            return self._read_unverified(bounds, end_offset)
+        slack = self.config.index_interval_bytes if known is None else 0
+        while position < self.size:
+            data = self.read_at(position, bounds.max_bytes + slack)
+            start, end, next_offset = find_batches(data, *bounds)
+            if end == start:
+                # The first batch is larger than what was asked for, or begins at the limit.
+                position, start = position + start, 0
+                data = self._whole_batch_at(position)
+                _, end, next_offset = find_batches(data, *bounds)
+            if end >= 0:
+                self._remember_end(next_offset, position + end)
+                return memoryview(data)[start:end]
+            position += start
+        return memoryview(b"")
+
+    def _read_unverified(self, bounds: Bounds, end_offset: int) -> memoryview:
+        entry = self._entry_before(bounds.from_offset)
+        region = Region(self._read_fd(), self.size, self.base_offset, end_offset)
+        try:
+            found = find_checked(region, entry, bounds)
+        except ApiError as damaged:
+            raise CorruptMessage(f"{self.path.parent.name}/{self.path.name}: {damaged}") from None
+        if found is None:
+            return memoryview(b"")
+        self._unverified.checked(entry.position if entry else 0, found.end)
+        self._remember_end(found.next_offset, found.end)
+        return memoryview(self.read_at(found.start, found.end - found.start))
+
+    def _remember_end(self, next_offset: int, position: int) -> None:
+        if len(self._read_ends) >= _REMEMBERED_READS:
+            self._read_ends.pop(next(iter(self._read_ends)))
+        self._read_ends[next_offset] = position
+
+    def position_before(self, offset: int) -> int:
+        """A position at or before the batch with `offset`, as near as the index knows."""
+        entry = self._entry_before(offset)
+        return entry.position if entry else 0
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that reaches `offset` or lies above it."""
+        return next((position for position, _ in self.headers(offset)), self.size)
+
+    def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
+        """The position and header of each batch from the one with `from_offset` on."""
+        for position, header in scan_headers(self._read_fd(), self.position_before(from_offset), self.size):
+            if header.last_offset >= from_offset:
+                yield position, header
+
+    def find_timestamp(self, timestamp: int, from_offset: int) -> TimestampOffset | None:
+        """The first record from `from_offset` on with this timestamp or a later one."""
+        position = self.position_before(max(self._offset_before_time(timestamp), from_offset))
+        for batch in scan_batches(self._read_fd(), position, self.size):
+            if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= from_offset:
+                for record in RecordReader(batch.data, from_offset):
+                    if record.timestamp >= timestamp:
+                        return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
+        return None
+
+    def _offset_before_time(self, timestamp: int) -> int:
+        """An offset below which no record has this timestamp or a later one, as high as the index knows."""
+        entry = self.indexes.at_or_before_time(timestamp)
+        if entry is not None and self.indexes.is_found:
+            _, header = next(self.headers(entry.last_offset), (0, None))
+            if header is None or header.max_timestamp != entry.timestamp:
+                self._rebuild_wrong_indexes()
+                entry = self.indexes.at_or_before_time(timestamp)
+        return self.base_offset if entry is None else entry.last_offset
+
+    def header_at(self, position: int) -> BatchHeader:
+        return read_header(self.read_at(position, HEADER_BYTES))
+
+    def read_at(self, position: int, size: int) -> bytes:
+        # Never past `size`: behind it there may be the torn tail of an append that failed.
+        return os.pread(self._read_fd(), min(size, self.size - position), position)
+
+    def _whole_batch_at(self, position: int) -> bytes:
+        size = self.header_at(position).size
+        if size > self.size - position:
+            raise CorruptMessage(f"{self.path.name}: the batch at {position} reaches past the end of the file")
+        return self.read_at(position, size)
+
+    def _read_fd(self) -> int:
+        return self._files.get(self.path) if self._fd is None else self._fd

@@ -1,0 +1,75 @@
+"""Which transactions were aborted, per segment: what a read_committed reader has to leave out.
+
+An entry is Kafka's `AbortedTxn` version 0; the file exists only once there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.storage.files import write_all
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ENTRY: Final = struct.Struct(">hqqqq")
+_VERSION: Final = 0
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TxnIndex:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._entries: list[AbortedTransaction] | None = None
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        entries = self._load()
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            write_all(fd, _ENTRY.pack(_VERSION, *aborted), len(entries) * _ENTRY.size)
+        finally:
+            os.close(fd)
+        entries.append(aborted)
+
+    def overlapping(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records from `from_offset` to below `until_offset`."""
+        return [
+            aborted
+            for aborted in self._load()
+            if aborted.last_offset >= from_offset and aborted.first_offset < until_offset
+        ]
+
+    def drop_from(self, offset: int) -> None:
+        """Forget the transactions that ended at `offset` or later."""
+        entries = self._load()
+        while entries and entries[-1].last_offset >= offset:
+            entries.pop()
+        if not entries:
+            self.path.unlink(missing_ok=True)
+        else:
+            os.truncate(self.path, len(entries) * _ENTRY.size)
+
+    def is_sane(self, base_offset: int) -> bool:
+        """Whether the file could be the index of a segment that begins at this offset."""
+        if not self.path.exists():
+            return True
+        data = self.path.read_bytes()
+        return len(data) % _ENTRY.size == 0 and all(
+            version == _VERSION and first <= last and last >= base_offset
+            for version, _, first, last, _ in _ENTRY.iter_unpack(data)
+        )
+
+    def _load(self) -> list[AbortedTransaction]:
+        if self._entries is None:
+            data = self.path.read_bytes() if self.path.exists() else b""
+            whole = len(data) // _ENTRY.size * _ENTRY.size
+            self._entries = [AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data[:whole])]
+        return self._entries

@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from ottla import __version__
+from ottla.cli import serve
+from ottla.cli.main import COMMANDS, program
+from ottla.core.errors import ConfigError, DataDirError, OttlaError, StorageError
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(program, arguments, prog_name="ottla")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_summary_of_a_command_is_its_own(name: str) -> None:
+    command = program.get_command(click.Context(program), name)
+
+    assert command is not None
+    assert command.name == name
+    assert command.get_short_help_str(limit=200) == COMMANDS[name].summary
+
+
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_help_names_every_command(flag: str) -> None:
+    shown = run(flag)
+
+    assert shown.exit_code == 0
+    assert all(f"  {name} " in shown.stdout for name in COMMANDS)
+
+
+def test_the_version_is_the_version() -> None:
+    assert run("--version").stdout == f"ottla {__version__}\n"
+
+
+def test_an_unknown_command_is_refused() -> None:
+    assert run("sevre").exit_code == 2
+
+
+def test_serve_says_what_is_missing_and_what_works() -> None:
+    served = run("serve")
+
+    assert served.exit_code == 1
+    assert len(served.stderr.splitlines()) == 1
+    assert "not part of this release" in served.stderr
+    assert "ottla config show" in served.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "message"),
+    [
+        (ConfigError("no such thing"), 2, "ottla: no such thing\n"),
+        (DataDirError("held by pid 7"), 1, "ottla: held by pid 7\n"),
+        (StorageError("disk full"), 1, "ottla: disk full\n"),
+        (StorageError(), 1, "ottla: StorageError\n"),
+    ],
+)
+def test_an_error_on_purpose_is_one_sentence_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, error: OttlaError, exit_code: int, message: str
+) -> None:
+    @click.command()
+    def failing() -> None:
+        raise error
+
+    monkeypatch.setattr(serve, "serve", failing)
+    shown = run("serve")
+
+    assert (shown.exit_code, shown.stderr) == (exit_code, message)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve"], ["--version"]])
+def test_a_command_imports_nothing_that_it_does_not_need(arguments: list[str]) -> None:
+    program = (
+        "import sys, ottla.cli.main as m\n"
+        "try: m.main()\n"
+        "except SystemExit: pass\n"
+        "needless = {'msgspec', 'tomllib', 'difflib', 'json', 'cramjam', 'fastcrc', 'asyncio', 'sqlite3'}\n"
+        "print('needless:', *needless.intersection(sys.modules))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "needless:"
