@@ -30,6 +30,6 @@ setup(
         [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in COMPILED],
         build_dir="build",
         language_level=3,
-        compiler_directives={"nonecheck": False, "auto_pickle": False},
+        compiler_directives={"auto_pickle": False},
     ),
 )

@@ -22,6 +22,7 @@ class Command:
 
 COMMANDS: Final = {
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
+    "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
 }
 

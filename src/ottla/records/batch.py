@@ -33,11 +33,13 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.cpython.buffer import (
         Py_buffer,
+        PyBUF_READ,
         PyBUF_SIMPLE,
         PyBUF_WRITABLE,
         PyBuffer_Release,
         PyObject_GetBuffer,
     )
+    from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
 else:
     from ottla.records.uncompiled import flat, int32, int64
 
@@ -176,12 +178,21 @@ def _put_uint32(data: cython.p_uchar, at: cython.Py_ssize_t, value: cython.uint)
 @cython.cfunc
 def _parse(data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> BatchHeader:
     """Read the header at `at`; the batch itself may reach past `size`."""
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
+    _fill(header, data, at, size)
+    return header
+
+
+@cython.cfunc
+@cython.exceptval(-1)
+def _fill(
+    header: BatchHeader, data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.int:
     magic: cython.int
     if size - at < _HEADER_BYTES:
         if size - at > 16 and data[at + 16] < _MAGIC:
             raise UnsupportedForMessageFormat(f"message format v{data[at + 16]} is not supported, only v2")
         raise CorruptMessage(f"a batch header takes {_HEADER_BYTES} bytes, only {max(size - at, 0)} are left")
-    header: BatchHeader = BatchHeader.__new__(BatchHeader)
     if cython.compiled:
         header.base_offset = _int64(data, at)
         header.batch_length = _int32(data, at + 8)
@@ -226,7 +237,7 @@ def _parse(data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ss
         raise CorruptMessage(
             f"a batch cannot have {header.record_count} records at offsets 0 to {header.last_offset_delta}"
         )
-    return header
+    return 0
 
 
 def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
@@ -247,16 +258,76 @@ def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
         return _parse(data, min(index(position), len(data)), len(data))
 
 
-def check_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
-    """The header of the whole, intact batch at `position`; CorruptMessage if it is anything else."""
-    header: BatchHeader = read_header(source, position)
-    end: cython.Py_ssize_t = position + _LENGTH_AT + header.batch_length
-    if end > len(source):
-        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {len(source) - position} are here")
-    found: cython.uint = crc32c(memoryview(source)[position + _CHECKSUM_AT : end])
+@cython.cfunc
+@cython.exceptval(-1)
+def _check(
+    header: BatchHeader, data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t
+) -> cython.int:
+    """Read the header at `at` of a batch that has to be whole and intact."""
+    _fill(header, data, at, size)
+    length: cython.longlong = header.batch_length
+    if length > size - at - _LENGTH_AT:
+        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {size - at} are here")
+    if cython.compiled:
+        covered = PyMemoryView_FromMemory(
+            cython.cast(cython.p_char, data + at + _CHECKSUM_AT), length + _LENGTH_AT - _CHECKSUM_AT, PyBUF_READ
+        )
+    else:
+        covered = data[at + _CHECKSUM_AT : at + _LENGTH_AT + length]
+    found: cython.uint = crc32c(covered)
     if found != header.crc:
         raise CorruptMessage(f"the checksum is {found:#010x} and should be {header.crc:#010x}")
+    return 0
+
+
+def check_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the whole, intact batch at `position`; CorruptMessage if it is anything else."""
+    if position < 0:
+        raise ValueError("position cannot be negative")
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
+    if cython.compiled:
+        view = cython.declare(Py_buffer)
+        PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
+        try:
+            at: cython.Py_ssize_t = view.len if position > view.len else position  # noqa: FURB136
+            _check(header, cython.cast(cython.p_const_uchar, view.buf), at, view.len)
+        finally:
+            PyBuffer_Release(cython.address(view))
+    else:
+        data = flat(source)
+        _check(header, data, min(index(position), len(data)), len(data))
     return header
+
+
+@cython.cfunc
+def _intact(data: cython.p_const_uchar, size: cython.Py_ssize_t, floor: cython.longlong) -> tuple[int, int]:
+    at: cython.Py_ssize_t = 0
+    next_offset: cython.longlong = floor
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
+    while at < size:
+        try:
+            _check(header, data, at, size)
+        except (CorruptMessage, UnsupportedForMessageFormat):
+            break
+        if header.base_offset < next_offset:
+            break
+        next_offset = header.base_offset + header.last_offset_delta + 1
+        at += _LENGTH_AT + header.batch_length
+    return at, next_offset
+
+
+def count_intact(source: bytes | bytearray | memoryview, floor: int) -> tuple[int, int]:
+    """How many of these bytes are intact batches with ascending offsets from `floor` on, and the offset after."""
+    if cython.compiled:
+        view = cython.declare(Py_buffer)
+        PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
+        try:
+            return _intact(cython.cast(cython.p_const_uchar, view.buf), view.len, floor)
+        finally:
+            PyBuffer_Release(cython.address(view))
+    else:
+        data = flat(source)
+        return _intact(data, len(data), int64(floor))
 
 
 def check_produced(source: bytes | bytearray | memoryview) -> BatchHeader:
@@ -339,17 +410,16 @@ def _find(data: cython.p_const_uchar, size: cython.Py_ssize_t, bounds: tuple[int
     from_offset, until_offset, max_bytes = bounds
     at: cython.Py_ssize_t = 0
     start: cython.Py_ssize_t = -1
+    end: cython.longlong
     next_offset: cython.longlong = from_offset
-    header: BatchHeader
+    header: BatchHeader = BatchHeader.__new__(BatchHeader)
     while size - at >= _HEADER_BYTES:
-        try:
-            header = _parse(data, at, size)
-        except (CorruptMessage, UnsupportedForMessageFormat):
-            # What comes before the damage is still good; who reads on from here is told.
+        if not _skim(header, data, at):
+            # What comes before the damage is still good; who reads on from here is told what it is.
             if start >= 0 and at > start:
                 break
-            raise
-        end: cython.longlong = at + _LENGTH_AT + cython.cast(cython.longlong, header.batch_length)
+            _fill(header, data, at, size)
+        end = at + _LENGTH_AT + cython.cast(cython.longlong, header.batch_length)
         if start < 0:
             if header.base_offset + header.last_offset_delta < from_offset:
                 at = end
@@ -364,6 +434,30 @@ def _find(data: cython.p_const_uchar, size: cython.Py_ssize_t, bounds: tuple[int
     if start < 0:
         return at, -1, from_offset
     return start, at, next_offset
+
+
+@cython.cfunc
+@cython.inline
+@cython.exceptval(check=False)
+def _skim(header: BatchHeader, data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.bint:
+    """Read just what it takes to step over a batch; False if `_fill` would refuse it."""
+    if cython.compiled:
+        header.base_offset = _int64(data, at)
+        header.batch_length = _int32(data, at + 8)
+        header.last_offset_delta = _int32(data, at + 23)
+        return (
+            data[at + 16] == _MAGIC
+            and header.batch_length >= _HEADER_BYTES - _LENGTH_AT
+            and 0 <= header.base_offset <= _HIGHEST_BASE_OFFSET
+            and header.last_offset_delta >= 0
+            and data[at + 57] < 0x80
+        )
+    else:
+        try:
+            _fill(header, data, at, at + _HEADER_BYTES)
+        except (CorruptMessage, UnsupportedForMessageFormat):
+            return False
+        return True
 
 
 def find_batches(

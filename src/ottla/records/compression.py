@@ -76,7 +76,7 @@ def _compress_lz4(data: bytes | bytearray | memoryview) -> memoryview:
     # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
     # is lz4's fast compressor, as Kafka's own default is.
     compressor = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=False)
-    compressor.compress(data)
+    compressor.compress(bytes(data))
     return memoryview(compressor.finish())
 
 

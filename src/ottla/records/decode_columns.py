@@ -49,19 +49,26 @@ class BytesColumn:
     _starts = cython.declare(Memory)
     _validity = cython.declare(Memory)
     _data = cython.declare(Memory)
-    _found_at = cython.declare(Memory)
+    _places = cython.declare(Memory)
+
+    # The memory of two of these, to write to once per row.
+    _start = cython.declare(cython.p_uchar)
+    _place = cython.declare(cython.p_uchar)
 
     def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
         if rows < 0:
             raise ValueError(f"a column cannot have {rows} rows")
         self.count = self.null_count = self._used = self._max_rows = 0
         self._starts = room(allocate, 4 * (rows + 1))
-        put_int(self._starts, 0, 0)
+        self._start = self._starts.bytes
+        put_int(self._start, 0, 0)
         self._validity = room(allocate, (rows + 7) // 8)
-        self._found_at = room(bytearray, 4 * rows)
+        self._places = room(bytearray, 4 * rows)
+        self._place = self._places.bytes
         self._max_rows = rows
 
     @property
+    @cython.nonecheck(True)
     def buffers(self) -> tuple[Any, Any, Any]:
         """The validity, starts and data buffers, in Arrow's order; no validity where nothing is null."""
         return (self._validity.source if self.null_count else None, self._starts.source, self._data.source)
@@ -82,8 +89,8 @@ class BytesColumn:
             self._used += length
             if self._used > _MAX_INT32:
                 raise ValueError("more than 2 GiB do not fit into one column")
-        put_int(self._found_at, row, at)
-        put_int(self._starts, row + 1, self._used)
+        put_int(self._place, row, at)
+        put_int(self._start, row + 1, self._used)
         self.count = row + 1
         return 0
 
@@ -109,13 +116,14 @@ class BytesColumn:
         start: cython.Py_ssize_t
         length: cython.Py_ssize_t
         at: cython.Py_ssize_t
+        data_size: cython.Py_ssize_t = self._data.size
         if not 0 <= first <= limit <= self.count:
             raise RuntimeError(_CHANGED)
         for row in range(first, limit):
-            start = get_int(self._starts, row)
-            length = get_int(self._starts, row + 1) - start
-            at = get_int(self._found_at, row)
-            if start < 0 or length < 0 or length > self._data.size - start or length > payload.end - at:
+            start = get_int(self._start, row)
+            length = get_int(self._start, row + 1) - start
+            at = get_int(self._place, row)
+            if start < 0 or length < 0 or length > data_size - start or length > payload.end - at:
                 raise RuntimeError(_CHANGED)
             if cython.compiled:
                 memcpy(self._data.bytes + start, payload.data + at, length)
@@ -149,27 +157,31 @@ class Columns:
         self._timestamps = room(allocate, 8 * rows)
         self._timestamp_types = room(allocate, rows)
         self._header_starts = room(allocate, 4 * (rows + 1))
-        put_int(self._header_starts, 0, 0)
+        put_int(self._header_starts.bytes, 0, 0)
         self._headers_at = room(bytearray, 4 * rows)
         self.keys = BytesColumn(allocate, rows)
         self.values = BytesColumn(allocate, rows)
 
     @property
+    @cython.nonecheck(True)
     def offsets(self) -> Any:  # noqa: ANN401
         """int64 per record."""
         return self._offsets.source
 
     @property
+    @cython.nonecheck(True)
     def timestamps(self) -> Any:  # noqa: ANN401
         """int64 per record, milliseconds."""
         return self._timestamps.source
 
     @property
+    @cython.nonecheck(True)
     def timestamp_types(self) -> Any:  # noqa: ANN401
         """int8 per record: 0 set by the producer, 1 by the log."""
         return self._timestamp_types.source
 
     @property
+    @cython.nonecheck(True)
     def header_starts(self) -> Any:  # noqa: ANN401
         """int32: where each record's headers begin among the header names and values."""
         return self._header_starts.source
@@ -186,18 +198,18 @@ class Columns:
                 row = self.count
                 self.keys.note(payload.key_at, payload.key_length)
                 self.values.note(payload.value_at, payload.value_length)
-                put_long(self._offsets, row, payload.offset)
-                put_long(self._timestamps, row, payload.timestamp)
+                put_long(self._offsets.bytes, row, payload.offset)
+                put_long(self._timestamps.bytes, row, payload.timestamp)
                 self._timestamp_types.bytes[row] = payload.is_log_append_time
-                put_int(self._headers_at, row, payload.at)
+                put_int(self._headers_at.bytes, row, payload.at)
                 self._header_count += payload.header_count
                 if self._header_count > _MAX_INT32:
                     raise ValueError("more than 2 billion headers do not fit into one column")
-                put_int(self._header_starts, row + 1, self._header_count)
+                put_int(self._header_starts.bytes, row + 1, self._header_count)
                 self.count = row + 1
             if payload.header_count:
                 self.check_headers(payload)
-            payload.finish_record()
+                payload.finish_record()
         payload.finish()
         return 0
 
@@ -222,8 +234,8 @@ class Columns:
         length: cython.Py_ssize_t
         payload.record_end = payload.end
         for row in range(first, limit):
-            payload.at = get_int(self._headers_at, row)
-            for _ in range(get_int(self._header_starts, row + 1) - get_int(self._header_starts, row)):
+            payload.at = get_int(self._headers_at.bytes, row)
+            for _ in range(get_int(self._header_starts.bytes, row + 1) - get_int(self._header_starts.bytes, row)):
                 length = payload.skip_name()
                 self.header_names.note(payload.at - length, length)
                 length = payload.skip_bytes()
@@ -246,8 +258,8 @@ class Columns:
         for payload, first, limit in walked:
             self.keys.copy(payload, first, limit)
             self.values.copy(payload, first, limit)
-            first_header: cython.Py_ssize_t = get_int(self._header_starts, first)
-            header_limit: cython.Py_ssize_t = get_int(self._header_starts, limit)
+            first_header: cython.Py_ssize_t = get_int(self._header_starts.bytes, first)
+            header_limit: cython.Py_ssize_t = get_int(self._header_starts.bytes, limit)
             self.header_names.copy(payload, first_header, header_limit)
             self.header_values.copy(payload, first_header, header_limit)
         return 0

@@ -80,8 +80,8 @@ class ColumnSource:
             self.start = 0
             self.length = -1
             return 0
-        self.start = get_int(self._starts, row)
-        self.length = get_int(self._starts, row + 1) - self.start
+        self.start = get_int(self._starts.bytes, row)
+        self.length = get_int(self._starts.bytes, row + 1) - self.start
         if self.start < 0 or self.length < 0 or self.start + self.length > self._data.size:
             raise ValueError("a column's rows reach past its data")
         return 0
@@ -141,8 +141,8 @@ class HeaderSource:
         row += self._first
         if _is_null(self._validity, row):
             return headers
-        first: cython.Py_ssize_t = get_int(self._starts, row)
-        limit: cython.Py_ssize_t = get_int(self._starts, row + 1)
+        first: cython.Py_ssize_t = get_int(self._starts.bytes, row)
+        limit: cython.Py_ssize_t = get_int(self._starts.bytes, row + 1)
         if not 0 <= first <= limit <= min(self._names.rows, self._values.rows):
             raise ValueError("a header column's rows reach past its headers")
         for i in range(first, limit):
@@ -184,7 +184,7 @@ def append_columns(  # noqa: PLR0913
             header_bytes = encode_headers(row_headers)
             header_count = len(row_headers)
         if not builder.write(
-            get_long(times, row),
+            get_long(times.bytes, row),
             keys.pointer(),
             keys.length,
             values.pointer(),

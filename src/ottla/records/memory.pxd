@@ -18,21 +18,21 @@ cdef Memory room(object allocate, Py_ssize_t size)
 
 
 # Buffers come from anywhere and need not be aligned, so their integers are copied in and out, which costs nothing.
-cdef inline int32_t get_int(Memory memory, Py_ssize_t i) noexcept:
+cdef inline int32_t get_int(const unsigned char* data, Py_ssize_t i) noexcept:
     cdef int32_t value
-    memcpy(&value, memory.bytes + 4 * i, 4)
+    memcpy(&value, data + 4 * i, 4)
     return value
 
 
-cdef inline int64_t get_long(Memory memory, Py_ssize_t i) noexcept:
+cdef inline int64_t get_long(const unsigned char* data, Py_ssize_t i) noexcept:
     cdef int64_t value
-    memcpy(&value, memory.bytes + 8 * i, 8)
+    memcpy(&value, data + 8 * i, 8)
     return value
 
 
-cdef inline void put_int(Memory memory, Py_ssize_t i, int32_t value) noexcept:
-    memcpy(memory.bytes + 4 * i, &value, 4)
+cdef inline void put_int(unsigned char* data, Py_ssize_t i, int32_t value) noexcept:
+    memcpy(data + 4 * i, &value, 4)
 
 
-cdef inline void put_long(Memory memory, Py_ssize_t i, int64_t value) noexcept:
-    memcpy(memory.bytes + 8 * i, &value, 8)
+cdef inline void put_long(unsigned char* data, Py_ssize_t i, int64_t value) noexcept:
+    memcpy(data + 8 * i, &value, 8)

@@ -5,6 +5,7 @@ Compiled by Cython with the C types in memory.pxd where a C compiler was at hand
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -22,6 +23,9 @@ if cython.compiled:
 else:
     from ottla.records.uncompiled import flat
 
+    _INT = struct.Struct("=i")
+    _LONG = struct.Struct("=q")
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -38,8 +42,6 @@ class Memory:
         else:
             self.bytes = flat(source, is_writable=is_writable)
             self.size = len(self.bytes)
-            self.ints = self.bytes[: self.size & ~3].cast("i")
-            self.longs = self.bytes[: self.size & ~7].cast("q")
         self.source = source
 
     def __dealloc__(self) -> None:
@@ -57,14 +59,16 @@ def room(allocate: Callable[[int], Any], size: cython.Py_ssize_t) -> Memory:
 
 if not cython.compiled:  # memory.pxd has these four for C
 
-    def get_int(memory: Memory, i: int) -> int:
-        return memory.ints[i]
+    def get_int(data: memoryview, i: int) -> int:
+        number: int = _INT.unpack_from(data, 4 * i)[0]
+        return number
 
-    def get_long(memory: Memory, i: int) -> int:
-        return memory.longs[i]
+    def get_long(data: memoryview, i: int) -> int:
+        number: int = _LONG.unpack_from(data, 8 * i)[0]
+        return number
 
-    def put_int(memory: Memory, i: int, value: int) -> None:
-        memory.ints[i] = value
+    def put_int(data: memoryview, i: int, value: int) -> None:
+        _INT.pack_into(data, 4 * i, value)
 
-    def put_long(memory: Memory, i: int, value: int) -> None:
-        memory.longs[i] = value
+    def put_long(data: memoryview, i: int, value: int) -> None:
+        _LONG.pack_into(data, 8 * i, value)

@@ -124,7 +124,7 @@ class Payload:
         return length
 
     def next_record(self) -> cython.int:
-        """Read up to the headers of the next record."""
+        """Read the next record up to its headers; one without headers is finished with that."""
         size: cython.longlong
         delta: cython.longlong
         self.at = self.next_at
@@ -154,6 +154,8 @@ class Payload:
         self.header_count = self.varint(32)
         if self.header_count < 0 or self.header_count > self.record_end - self.at:
             raise CorruptMessage(f"{self.header_count} headers do not fit into their record")
+        if self.header_count == 0:
+            self.finish_record()
         return 0
 
     def finish_record(self) -> cython.int:

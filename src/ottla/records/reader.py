@@ -155,8 +155,8 @@ class RecordReader:
             record.value = payload.cut(payload.value_at, payload.value_length)
             if payload.header_count:
                 record.headers = tuple([payload.header() for _ in range(payload.header_count)])
+                payload.finish_record()
             else:
                 record.headers = ()
-            payload.finish_record()
             if payload.offset >= self._from_offset:
                 return record

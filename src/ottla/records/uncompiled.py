@@ -26,6 +26,10 @@ def _unchanged(thing: _T) -> _T:
 cclass = final = no_gc = cfunc = inline = _unchanged
 
 
+def nonecheck(_is_on: bool) -> Callable[[_T], _T]:  # noqa: FBT001
+    return _unchanged
+
+
 def freelist(_size: int) -> Callable[[_T], _T]:
     return _unchanged
 

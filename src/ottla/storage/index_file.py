@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.storage.files import write_all
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ottla.storage.open_files import OpenFiles
@@ -66,14 +67,19 @@ class IndexFile:
         """The last entry whose first number is at most `first`."""
         if self._unwritten and first >= self._unwritten[0][0]:
             return self._unwritten[bisect_right(self._unwritten, first, key=_FIRST) - 1]
+        before = self._count_written(lambda entry: entry[0] <= first)
+        return self._read(before - 1) if before else None
+
+    def _count_written(self, is_before: Callable[[Entry], bool]) -> int:
+        """How many entries in the file come before the first that is not."""
         low, high = 0, self._written
         while low < high:
             middle = (low + high) // 2
-            if self._read(middle)[0] <= first:
+            if is_before(self._read(middle)):
                 low = middle + 1
             else:
                 high = middle
-        return self._read(low - 1) if low else None
+        return low
 
     def entries(self) -> list[Entry]:
         data = self.path.read_bytes()[: self._written * self._layout.size] if self._written else b""
@@ -81,14 +87,16 @@ class IndexFile:
 
     def drop_from(self, second: int) -> None:
         """Remove the entries whose second number is `second` or more."""
-        entries = self.entries()
-        keep = bisect_left(entries, second, key=_SECOND)
-        kept = entries[:keep]
-        self._last = kept[-1] if kept else None
-        self._unwritten = kept[self._written :]
-        if keep < self._written:
-            self._written = keep
-            os.truncate(self.path, keep * self._layout.size)
+        del self._unwritten[bisect_left(self._unwritten, second, key=_SECOND) :]
+        if not self._unwritten:
+            keep = self._count_written(lambda entry: entry[1] < second)
+            if keep < self._written:
+                self._written = keep
+                os.truncate(self.path, keep * self._layout.size)
+        if self._unwritten:
+            self._last = self._unwritten[-1]
+        else:
+            self._last = self._read(self._written - 1) if self._written else None
 
     def write_out(self) -> None:
         """Bring the file up to date. What follows the entries in it, say after a crash, is cut off."""

@@ -11,6 +11,8 @@ import logging
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from ottla.core.errors import InvalidTimestamp, MessageTooLarge, OffsetOutOfRange, StorageError
 from ottla.records.batch import check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker
@@ -43,7 +45,7 @@ _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
 
 
-class Appended(NamedTuple):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """Where a batch is now. A duplicate of an idempotent producer is where the original is."""
 
     base_offset: int
@@ -299,12 +301,13 @@ class PartitionLog:
         if not self.is_dirty:
             return None
         fds: list[int] = []
-        flush = Flush(self.next_offset, fds, self.folder if self._has_new_files else None)
         try:
             fds.extend(segment.fsync_target() for segment in self._unsynced)
-        except OSError as failed:
-            flush.error = failed
-            return flush
+        except OSError as refused:
+            # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
+            Flush(0, fds, None).discard()
+            raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
+        flush = Flush(self.next_offset, fds, self.folder if self._has_new_files else None)
         self._unsynced = [self._active]
         self._has_new_files = False
         return flush

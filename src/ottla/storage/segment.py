@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import ApiError, CorruptMessage
-from ottla.records.batch import HEADER_BYTES, find_batches, read_header
+from ottla.records.batch import HEADER_BYTES, count_intact, find_batches, read_header
 from ottla.records.reader import RecordReader
 from ottla.storage.cold_read import Bounds, Region, Unverified, find_checked
 from ottla.storage.files import LOG, TXN_INDEX, file_name, write_all
@@ -206,35 +206,47 @@ class Segment:
         """
         known = self._read_ends.pop(bounds.from_offset, None)
         position = self.position_before(bounds.from_offset) if known is None else known
-        if self._unverified.covers(position):
-            return self._read_unverified(bounds, end_offset)
-        slack = self.config.index_interval_bytes if known is None else 0
+        slack, floor = (self.config.index_interval_bytes, self.base_offset) if known is None else (0, bounds.from_offset)
+        is_unverified = self._unverified.covers(position)
         while position < self.size:
             data = self.read_at(position, bounds.max_bytes + slack)
-            start, end, next_offset = find_batches(data, *bounds)
-            if end == start:
-                # The first batch is larger than what was asked for, or begins at the limit.
-                position, start = position + start, 0
-                data = self._whole_batch_at(position)
-                _, end, next_offset = find_batches(data, *bounds)
+            try:
+                start, end, next_offset = find_batches(data, *bounds)
+                if end == start:
+                    # The first batch is larger than what was asked for, or begins at the limit.
+                    position, start = position + start, 0
+                    data = self._whole_batch_at(position)
+                    _, end, next_offset = find_batches(data, *bounds)
+            except ApiError:
+                return self._read_damaged(bounds, end_offset)
+            if is_unverified and (end < 0 or not self._verify(position, memoryview(data)[:end], floor, end_offset)):
+                return self._read_damaged(bounds, end_offset)
             if end >= 0:
                 self._remember_end(next_offset, position + end)
                 return memoryview(data)[start:end]
             position += start
         return memoryview(b"")
 
-    def _read_unverified(self, bounds: Bounds, end_offset: int) -> memoryview:
+    def _verify(self, position: int, batches: memoryview, floor: int, end_offset: int) -> bool:
+        """Whether these batches, which lie at `position` and begin at offset `floor` or above, are intact."""
+        intact, next_offset = count_intact(batches, floor)
+        end = position + intact
+        if intact < len(batches) or next_offset > self._offset_at(end, end_offset):
+            return False
+        self._unverified.checked(position, end)
+        return True
+
+    def _offset_at(self, position: int, end_offset: int) -> int:
+        return self.header_at(position).base_offset if self.size - position >= HEADER_BYTES else end_offset
+
+    def _read_damaged(self, bounds: Bounds, end_offset: int) -> memoryview:
+        """What can still be read, batch by batch; CorruptMessage if the very batch that is wanted is damaged."""
         entry = self._entry_before(bounds.from_offset)
-        region = Region(self._read_fd(), self.size, self.base_offset, end_offset)
         try:
-            found = find_checked(region, entry, bounds)
+            found = find_checked(Region(self._read_fd(), self.size, self.base_offset, end_offset), entry, bounds)
         except ApiError as damaged:
             raise CorruptMessage(f"{self.path.parent.name}/{self.path.name}: {damaged}") from None
-        if found is None:
-            return memoryview(b"")
-        self._unverified.checked(entry.position if entry else 0, found.end)
-        self._remember_end(found.next_offset, found.end)
-        return memoryview(self.read_at(found.start, found.end - found.start))
+        return memoryview(b"") if found is None else memoryview(self.read_at(found.start, found.end - found.start))
 
     def _remember_end(self, next_offset: int, position: int) -> None:
         if len(self._read_ends) >= _REMEMBERED_READS:

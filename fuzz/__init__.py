@@ -1,0 +1,1 @@
+"""Fuzzing of the record codec: `make fuzz`, or `python -m fuzz SECONDS [TARGET …]`."""

@@ -1,0 +1,105 @@
+"""`ottla log`: a look at the files of a partition, whoever wrote them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.core.errors import ApiError, OttlaError
+from ottla.records.compression import Compression
+from ottla.records.reader import RecordReader
+from ottla.storage import inspect
+
+if TYPE_CHECKING:
+    from ottla.records.batch import BatchHeader
+    from ottla.records.reader import Record
+
+FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
+
+
+@click.group()
+def log() -> None:
+    """Look at the files of a partition; a broker may be using them."""
+
+
+@log.command()
+@FOLDER
+@click.option("--from", "from_offset", default=0, show_default=True, help="The first offset to show.")
+@click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many batches.")
+@click.option("--records", is_flag=True, help="Also show every record.")
+def dump(path: Path, from_offset: int, limit: int | None, *, records: bool) -> None:
+    """Show the batches of a partition's folder, or of one .log file."""
+    shown = 0
+    for file in _segments(path):
+        try:
+            for batch in inspect.batches(file, from_offset):
+                if shown == limit:
+                    return
+                shown += 1
+                click.echo(_batch_line(file, batch.position, batch.header))
+                if records:
+                    for record in RecordReader(batch.data, from_offset, with_control=True):
+                        click.echo(_record_line(record))
+        except ApiError as damaged:
+            raise OttlaError(f"{file}: {damaged}; `ottla log verify` tells more") from None
+
+
+@log.command()
+@FOLDER
+def verify(path: Path) -> None:
+    """Check every batch and index entry below a folder; exit with 1 if one is damaged."""
+    files = [file for folder in _partition_folders(path) for file in inspect.segment_files(folder)]
+    if not files:
+        raise OttlaError(f"there are no segment files in {path}")
+    problems = [problem for file in files for problem in inspect.verify_segment(file)]
+    for problem in problems:
+        click.echo(f"{problem.path}, byte {problem.position}: {problem.text}")
+    if problems:
+        raise OttlaError(f"{len(problems)} of the batches and index entries in {len(files)} segments are damaged")
+    click.echo(f"{len(files)} segments are intact")
+
+
+def _segments(path: Path) -> list[Path]:
+    files = inspect.segment_files(path)
+    if not files:
+        raise OttlaError(f"there are no segment files in {path}; name the folder of a partition, such as data/orders-0")
+    return files
+
+
+def _partition_folders(path: Path) -> list[Path]:
+    if path.is_file() or inspect.segment_files(path):
+        return [path]
+    return sorted(folder for folder in path.iterdir() if folder.is_dir())
+
+
+def _batch_line(file: Path, position: int, header: BatchHeader) -> str:
+    kind = "control" if header.is_control else "transactional" if header.is_transactional else "data"
+    parts = [
+        f"{file.name}@{position}",
+        f"offsets {header.base_offset}..{header.last_offset}",
+        f"{header.record_count} records",
+        f"{header.size} bytes",
+        Compression(header.compression).name.lower(),
+        kind,
+        f"epoch {header.leader_epoch}",
+    ]
+    if header.producer_id >= 0:
+        parts.append(f"producer {header.producer_id}/{header.producer_epoch} at {header.base_sequence}")
+    return "  ".join(parts)
+
+
+def _record_line(record: Record) -> str:
+    headers = "".join(f"  {name}={_shown(value)}" for name, value in record.headers)
+    return f"  {record.offset}  {record.timestamp}  {_shown(record.key)}: {_shown(record.value)}{headers}"
+
+
+def _shown(data: bytes | None) -> str:
+    if data is None:
+        return "null"
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"
+    return text if text.isprintable() else repr(text)

@@ -1,0 +1,89 @@
+"""Looking at a partition's files without opening them as a log: nothing is locked, changed or repaired.
+
+For files that a broker is writing to at the same time, what lies behind the last whole batch is not yet damage.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.core.errors import ApiError, CorruptMessage
+from ottla.records.batch import check_batch
+from ottla.storage.files import LOG, OFFSET_INDEX, TIME_INDEX, offset_in_name
+from ottla.storage.index_file import OFFSET_ENTRY, TIME_ENTRY
+from ottla.storage.scan import FoundBatch, scan_batches, scan_headers
+
+if TYPE_CHECKING:
+    import struct
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class Problem(NamedTuple):
+    path: Path
+    position: int
+    text: str
+
+
+def segment_files(path: Path) -> list[Path]:
+    """The segment files in a partition's folder, oldest first; or the one file that was named."""
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.iterdir() if offset_in_name(file.name, LOG) is not None)
+
+
+def batches(path: Path, from_offset: int = 0) -> Iterator[FoundBatch]:
+    """The batches of one segment file that reach `from_offset`, each of them checked."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for batch in scan_batches(fd, 0, os.fstat(fd).st_size):
+            if batch.header.last_offset >= from_offset:
+                yield batch
+    finally:
+        os.close(fd)
+
+
+def verify_segment(path: Path) -> Iterator[Problem]:
+    """What is wrong with a segment file and its indexes. A damaged batch does not hide those behind it."""
+    last_offsets: dict[int, int] = {}
+    max_timestamps: dict[int, int] = {}
+    base_offset = next_offset = offset_in_name(path.name, LOG) or 0
+    end = 0
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        for position, header in scan_headers(fd, 0, os.fstat(fd).st_size):
+            try:
+                if header.base_offset < next_offset:
+                    raise CorruptMessage(f"offset {header.base_offset} where {next_offset} was expected")
+                check_batch(os.pread(fd, header.size, position))
+            except ApiError as damaged:
+                yield Problem(path, position, str(damaged))
+            next_offset = header.next_offset
+            end = position + header.size
+            last_offsets[position] = header.last_offset
+            max_timestamps[header.last_offset] = header.max_timestamp
+    except ApiError as damaged:
+        yield Problem(path, end, str(damaged))
+    finally:
+        os.close(fd)
+    for number, (relative, position) in _entries(path.with_suffix(OFFSET_INDEX), OFFSET_ENTRY):
+        if last_offsets.get(position) != base_offset + relative:
+            text = f"entry {number}: no batch at {position} ends with offset {base_offset + relative}"
+            yield Problem(path.with_suffix(OFFSET_INDEX), number * OFFSET_ENTRY.size, text)
+    for number, (timestamp, relative) in _entries(path.with_suffix(TIME_INDEX), TIME_ENTRY):
+        if max_timestamps.get(base_offset + relative) != timestamp:
+            text = f"entry {number}: no batch with timestamp {timestamp} ends with offset {base_offset + relative}"
+            yield Problem(path.with_suffix(TIME_INDEX), number * TIME_ENTRY.size, text)
+
+
+def _entries(path: Path, layout: struct.Struct) -> Iterator[tuple[int, tuple[int, int]]]:
+    """The entries of an index file, without the zeros that a running Kafka broker keeps behind them."""
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    whole = data[: len(data) // layout.size * layout.size]
+    for number, (first, second) in enumerate(layout.iter_unpack(whole)):
+        if first == second == 0:
+            return
+        yield number, (first, second)
