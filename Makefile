@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p*)
+SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx)
 
 .DEFAULT_GOAL := help
 .PHONY: help run test check interop bench fuzz clean
@@ -32,7 +32,7 @@ fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
 	$(BIN)/python -m fuzz $(or $(SECONDS),60)
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/records/*.so
+	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so
 
 $(VENV)/pip:
 	$(PYTHON) -m venv $(VENV)

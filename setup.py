@@ -1,4 +1,4 @@
-"""Compiles the record codec. Everything else about the package is declared in pyproject.toml."""
+"""Compiles the codecs of records and of messages. Everything else about the package is in pyproject.toml."""
 
 import sys
 from pathlib import Path
@@ -8,7 +8,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError
 
-COMPILED = ["batch", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+RECORDS = ["batch", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+WIRE = ["reader", "writer"]
 
 
 class BuildAllOrNothing(build_ext):
@@ -21,13 +22,14 @@ class BuildAllOrNothing(build_ext):
             for output in map(Path, self.get_outputs()):
                 output.unlink(missing_ok=True)
             self.extensions.clear()
-            print(f"warning: ottla's record codec stays uncompiled and slow: {failed}", file=sys.stderr)
+            print(f"warning: ottla's codecs stay uncompiled and slow: {failed}", file=sys.stderr)
 
 
 setup(
     cmdclass={"build_ext": BuildAllOrNothing},
     ext_modules=cythonize(
-        [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in COMPILED],
+        [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in RECORDS]
+        + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE],
         build_dir="build",
         language_level=3,
         compiler_directives={"auto_pickle": False},

@@ -9,7 +9,7 @@ import sys
 
 from bench.report import table
 
-BENCHES = ["log", "records"]
+BENCHES = ["log", "records", "wire"]
 
 
 def main() -> None:

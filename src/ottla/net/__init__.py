@@ -1,0 +1,1 @@
+"""Listeners and connections: bytes in, frames out, one request at a time."""

@@ -1,0 +1,38 @@
+"""DescribeUserScramCredentials (50): which SCRAM mechanisms users have, and with how many iterations."""
+
+from typing import ClassVar
+
+from ottla.wire import apis
+from ottla.wire.declare import Int8, Int16, Int32, Message, NullableString, Request, Response, String
+
+
+class CredentialInfo(Message, frozen=True, kw_only=True):
+    mechanism: Int8
+    iterations: Int32
+
+
+class DescribeUserScramCredentialsResult(Message, frozen=True, kw_only=True):
+    user: String
+    error_code: Int16
+    error_message: NullableString
+    credential_infos: tuple[CredentialInfo, ...]
+
+
+class DescribeUserScramCredentialsResponse(Response, frozen=True, kw_only=True):
+    API = apis.DESCRIBE_USER_SCRAM_CREDENTIALS
+
+    throttle_time_ms: Int32 = 0
+    error_code: Int16
+    error_message: NullableString
+    results: tuple[DescribeUserScramCredentialsResult, ...]
+
+
+class UserName(Message, frozen=True, kw_only=True):
+    name: String
+
+
+class DescribeUserScramCredentialsRequest(Request, frozen=True, kw_only=True):
+    API = apis.DESCRIBE_USER_SCRAM_CREDENTIALS
+    RESPONSE: ClassVar = DescribeUserScramCredentialsResponse
+
+    users: tuple[UserName, ...] | None
