@@ -1,16 +1,154 @@
-"""`ottla serve`: says what is missing until the broker exists."""
+"""`ottla serve`: run the broker until told to stop."""
 
 from __future__ import annotations
 
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
 import click
 
+from ottla.cli.logs import set_up_logging
+from ottla.cli.settings import load_settings, with_settings_options
+from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Sequence
+
+    from ottla.broker.broker import Broker, Settings
+    from ottla.http.health import HealthServer
+
+_LOOPBACK: Final = ("127.", "::1", "localhost")
+_EXIT_IN_A_HURRY: Final = 143
 
 
 @click.command()
-def serve() -> None:
+@with_settings_options
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that holds everything [default: data].")
+@click.option("--host", help="The address to listen on [default: 127.0.0.1].")
+@click.option("--port", type=int, help="The Kafka port; 0 picks a free one [default: 9092].")
+@click.option("--http-port", type=int, help="The HTTP port; 0 picks a free one, -1 serves none [default: 8080].")
+@click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
+    default="warning",
+    show_default=True,
+)
+@click.option("--log-format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def serve(  # noqa: PLR0913
+    config_file: Path | None,
+    assignments: Sequence[str],
+    data_dir: Path | None,
+    host: str | None,
+    port: int | None,
+    http_port: int | None,
+    ready_file: Path | None,
+    log_level: str,
+    log_format: str,
+) -> None:
     """Run the broker."""
-    raise OttlaError(
-        "the network broker is not part of this release yet; what works today: "
-        "`ottla log --help`, `ottla config show` and the Python API (ottla.storage, ottla.records)"
-    )
+    set_up_logging(log_level, log_format)
+    flags = {
+        "broker.data_dir": ("--data-dir", data_dir),
+        "net.host": ("--host", host),
+        "net.port": ("--port", port),
+        "broker.http_port": ("--http-port", http_port),
+    }
+    given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
+    settings = _settings(config_file, assignments, given)
+    _run(_serve(settings, ready_file))
+
+
+def _settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Settings:
+    from ottla.broker.broker import Settings
+    from ottla.broker.config import BrokerConfig
+    from ottla.net.config import NetConfig
+    from ottla.storage.config import LogConfig
+
+    loaded = load_settings(config_file, assignments, flags)
+    return Settings(loaded.section(BrokerConfig), loaded.section(NetConfig), loaded.section(LogConfig))
+
+
+def _run(main: Coroutine[Any, Any, None]) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(main)
+    else:
+        uvloop.run(main)
+
+
+async def _serve(settings: Settings, ready_file: Path | None) -> None:
+    from ottla.broker.broker import Broker
+
+    broker = Broker(settings)
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, stopping)
+    try:
+        await broker.start()
+    except OSError as refused:
+        broker.close()
+        address = f"{settings.net.host}:{settings.net.port}"
+        raise OttlaError(f"cannot listen on {address}: {refused.strerror or refused}") from None
+    _warn_if_open_to_all(settings)
+    http = await _start_http(broker, settings)
+    _say_ready(broker, http, ready_file)
+    await stopping.wait()
+    if http is not None:
+        await http.stop()
+    await broker.stop()
+
+
+def _on_signal(stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        os._exit(_EXIT_IN_A_HURRY)
+    stopping.set()
+
+
+async def _start_http(broker: Broker, settings: Settings) -> HealthServer | None:
+    if settings.broker.http_port < 0:
+        return None
+    from ottla.http.health import HealthServer
+
+    http = HealthServer(broker, settings.net.host, settings.broker.http_port)
+    try:
+        await http.start()
+    except OSError as refused:
+        click.echo(f"ottla: no HTTP on port {settings.broker.http_port}: {refused.strerror or refused}", err=True)
+        return None
+    return http
+
+
+def _warn_if_open_to_all(settings: Settings) -> None:
+    if not settings.net.host.startswith(_LOOPBACK):
+        click.echo(
+            f"ottla: listening on {settings.net.host} without authentication: whoever reaches it can read and write",
+            err=True,
+        )
+
+
+def _say_ready(broker: Broker, http: HealthServer | None, ready_file: Path | None) -> None:
+    data_dir = broker.data_dir.path.resolve()
+    web = f", HTTP on {http.address}" if http else ""
+    click.echo(f"ottla is ready: Kafka on {broker.address}{web}, data in {data_dir}")
+    sys.stdout.flush()
+    if ready_file is not None:
+        import msgspec
+
+        ready = {
+            "kafka": str(broker.address),
+            "http": str(http.address) if http else None,
+            "data_dir": str(data_dir),
+            "pid": os.getpid(),
+        }
+        temporary = ready_file.with_name(ready_file.name + ".tmp")
+        temporary.write_bytes(msgspec.json.encode(ready))
+        temporary.replace(ready_file)

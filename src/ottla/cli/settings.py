@@ -22,9 +22,11 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
+    from ottla.broker.config import BrokerConfig
+    from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
-    return {"log": LogConfig}
+    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig}
 
 
 def with_settings_options(command: Decorated) -> Decorated:
@@ -46,13 +48,15 @@ def with_settings_options(command: Decorated) -> Decorated:
     return choose_file(assign(command))
 
 
-def load_settings(config_file: Path | None, assignments: Sequence[str] = ()) -> Settings:
+def load_settings(
+    config_file: Path | None, assignments: Sequence[str] = (), flags: Mapping[str, Flag] | None = None
+) -> Settings:
     """The settings of this process: its flags, its environment, its file."""
     return load(
         sections(),
         file=find_config_file(config_file, os.environ),
         environment=os.environ,
-        command_line=_flags(assignments),
+        command_line={**_flags(assignments), **(flags or {})},
     )
 
 

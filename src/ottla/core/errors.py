@@ -298,3 +298,17 @@ class ResourceNotFound(ApiError):
     """Asked to delete what is not there."""
 
     code = ErrorCode.RESOURCE_NOT_FOUND
+
+
+class FencedLeaderEpoch(ApiError):
+    code = ErrorCode.FENCED_LEADER_EPOCH
+
+
+class UnknownLeaderEpoch(ApiError):
+    code = ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+class InvalidConfig(ApiError):
+    """A setting of a topic or broker that does not exist or cannot have this value; the message says what can."""
+
+    code = ErrorCode.INVALID_CONFIG

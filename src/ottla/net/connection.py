@@ -32,7 +32,7 @@ class Service(Protocol):
 
     def answer(
         self, connection: Connection, frame: memoryview
-    ) -> list[AnyBytes] | None | Awaitable[list[AnyBytes] | None]:
+    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
         """The buffers to send for this request, now or later; None if it gets no answer."""
 
     def refused(self, connection: Connection, reason: Exception) -> None:
@@ -46,14 +46,14 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_backlog",
         "_frames",
+        "_idle_since_s",
         "_is_closed",
         "_is_reading_paused",
         "_is_writing_paused",
         "_pending",
+        "_seen_activity",
         "_service",
         "_transport",
-        "_seen_activity",
-        "_idle_since_s",
         "activity",
         "local",
         "peer",
@@ -146,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
             if isinstance(answer, list):
                 self._transport.writelines(answer)  # type: ignore[union-attr]
             elif answer is not None:
-                self._pending = asyncio.ensure_future(answer)  # type: ignore[assignment]
+                self._pending = asyncio.ensure_future(answer)
                 self._pending.add_done_callback(self._answered)
 
     def _answered(self, task: asyncio.Task[list[AnyBytes] | None]) -> None:

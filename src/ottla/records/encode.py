@@ -147,7 +147,7 @@ class BatchBuilder:
 
     def append(
         self,
-        timestamp: cython.longlong,
+        timestamp: int,
         key: bytes | bytearray | memoryview | None,
         value: bytes | bytearray | memoryview | None,
         headers: Headers = (),

@@ -20,6 +20,7 @@ if cython.compiled:
     from cython.cimports.ottla.records.payload import Payload
 else:
     from ottla.records.payload import Payload
+    from ottla.records.uncompiled import int64
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,6 +112,8 @@ class RecordReader:
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
         with_control: bool = False,  # noqa: FBT001, FBT002
     ) -> None:
+        if not cython.compiled:
+            from_offset = int64(from_offset)
         self._source = memoryview(source).cast("B")
         self._at = 0
         self._from_offset = from_offset

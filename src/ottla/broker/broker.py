@@ -1,0 +1,120 @@
+"""The broker: everything it holds, and how it starts and stops. It lives in one event loop, without locks."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.config import BrokerConfig
+from ottla.broker.dispatch import Dispatcher
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.flusher import Flusher
+from ottla.broker.maintenance import Maintenance
+from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.topics import Topics
+from ottla.core.clock import SteadyClock, SystemClock
+from ottla.core.errors import InvalidTopic
+from ottla.core.ids import problem_with_topic_name
+from ottla.net.config import NetConfig, parse_address
+from ottla.net.listener import Address, Listener
+from ottla.storage.catalog.sqlite import SqliteCatalog
+from ottla.storage.config import LogConfig
+from ottla.storage.data_dir import DataDir
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.broker.topics import TopicState
+    from ottla.core.clock import Clock
+    from ottla.net.connection import Connection
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class Settings(NamedTuple):
+    """All that a broker is configured with."""
+
+    broker: BrokerConfig = BrokerConfig()
+    net: NetConfig = NetConfig()
+    log: LogConfig = LogConfig()
+
+
+class Broker:
+    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+        self.config = settings.broker
+        self.settings = settings
+        self.clock = clock or SystemClock()
+        self.steady_clock = SteadyClock(self.clock)
+        self.data_dir = DataDir(settings.broker.data_dir, self.clock)
+        try:
+            is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
+            self.catalog = SqliteCatalog.open(settings.broker.data_dir)
+            self.topics = Topics(self.data_dir, self.catalog, self._log_config_for)
+            self.topics.load(is_new_catalog=is_new_catalog)
+        except BaseException:
+            self.data_dir.close()
+            raise
+        self.producer_ids = ProducerIds(self.catalog)
+        self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
+        self.flusher = Flusher(self.topics.open_partitions)
+        self.maintenance = Maintenance(self)
+        self.listener = Listener(settings.net, Dispatcher(self))
+        self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
+
+    @property
+    def cluster_id(self) -> str:
+        return self.catalog.cluster_id
+
+    @property
+    def address(self) -> Address:
+        return self.listener.address
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        if not self.data_dir.was_clean:
+            await self._recover()
+        await self.listener.start()
+        self.flusher.start()
+        self.maintenance.start()
+
+    async def _recover(self) -> None:
+        """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
+        loop = asyncio.get_running_loop()
+        for partition in self.topics.all_partitions():
+            if (self.data_dir.path / str(partition.at)).exists():
+                await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
+
+    async def stop(self) -> None:
+        """Answer what is under way, then leave everything so that the next start is quick."""
+        await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.maintenance.stop()
+        await self.flusher.stop()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def close(self) -> None:
+        self.data_dir.close()
+        self.catalog.close()
+
+    # What handlers ask
+
+    def advertised_to(self, connection: Connection) -> Address:
+        """Where this client should connect to: where it is told to be, else where it is already."""
+        return self._advertised or Address(*connection.local)
+
+    def check_topic_name(self, name: str) -> None:
+        problem = problem_with_topic_name(name)
+        if problem:
+            raise InvalidTopic(problem)
+
+    def create_topic(
+        self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
+    ) -> TopicState:
+        return self.topics.create(name, partitions or self.config.default_partitions, configs)
+
+    def connection_closed(self, connection: Connection) -> None:
+        """Somebody has gone; what they wait for is cancelled by the connection itself."""
+
+    def _log_config_for(self, _configs: Mapping[str, str]) -> LogConfig:
+        return self.settings.log

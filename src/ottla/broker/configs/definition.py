@@ -1,0 +1,62 @@
+"""What there is to say about one config: its name, its type, what it may be and what it does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.broker.configs.rules import Rule
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...]
+"""A config as the broker uses it; on the wire and in the catalog it is text."""
+
+
+class ConfigType(IntEnum):
+    """As DescribeConfigs numbers them."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    name: str
+    type: ConfigType
+    default: Value | None
+    """None if the config has no value until somebody gives it one."""
+    rule: Rule | None = None
+    """What must hold beyond the type."""
+    documentation: str
+    broker_name: str | None = None
+    """Of a topic config: the broker config that topics without a value of their own follow."""
+    fallbacks: tuple[str, ...] = ()
+    """Of a broker config without a value: those that stand in for it, as hours do for milliseconds."""
+    is_read_only: bool = False
+    """Set by whoever starts the broker, and by nobody while it runs."""
+    is_hidden: bool = False
+    """Left out of a description unless it is set."""
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.type is ConfigType.PASSWORD
+
+
+Definitions: TypeAlias = "Mapping[str, Definition]"
+"""By name, in alphabetical order."""
+
+
+def by_name(*tables: tuple[Definition, ...]) -> dict[str, Definition]:
+    definitions = sorted((one for table in tables for one in table), key=lambda one: one.name)
+    return {one.name: one for one in definitions}

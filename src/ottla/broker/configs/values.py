@@ -1,0 +1,112 @@
+"""A config's value between its text, as clients write it and the catalog keeps it, and its type."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.configs.definition import ConfigType, Definition, Value
+from ottla.core.config_values import shorten
+from ottla.core.errors import InvalidConfig
+
+if TYPE_CHECKING:
+    from ottla.broker.configs.definition import Definitions
+
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
+# Neither NaN, which would pass every comparison with a limit, nor Java's hexadecimal and suffixed forms.
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+_LONGEST_NUMBER: Final = 30
+_BOOLEANS: Final = {"true": True, "false": False}
+
+
+def parse(definition: Definition, text: str) -> Value:
+    """InvalidConfig: the text is not of the config's type, or breaks its rule."""
+    value = parse_unruled(definition, text)
+    rule = definition.rule
+    if rule is not None and not rule.holds(value):
+        raise _invalid(definition, to_text(value), rule.text)
+    return value
+
+
+def parse_unruled(definition: Definition, text: str) -> Value:
+    """InvalidConfig: the text is not of the config's type."""
+    trimmed = text.strip()
+    match definition.type:
+        case ConfigType.BOOLEAN:
+            flag = _BOOLEANS.get(trimmed.lower())
+            if flag is None:
+                raise _invalid(definition, text, "true or false")
+            return flag
+        case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
+            return _integer(definition, text, trimmed)
+        case ConfigType.DOUBLE:
+            if not _DECIMAL.fullmatch(trimmed) or not math.isfinite(float(trimmed)):
+                raise _invalid(definition, text, "a number")
+            return float(trimmed)
+        case ConfigType.LIST:
+            items = split_list(trimmed)
+            if "" in items:
+                raise _invalid(definition, text, "a list without empty items")
+            return items
+        case ConfigType.PASSWORD:
+            return text
+    return trimmed
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """The items of a list, each once and in their order."""
+    if not text.strip():
+        return ()
+    return tuple(dict.fromkeys(item.strip() for item in text.split(",")))
+
+
+def to_text(value: Value) -> str:
+    """As Kafka writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def normalised(definition: Definition, text: str) -> str:
+    """The one way to write this value: trimmed, without leading zeros, lists without repetitions."""
+    return to_text(parse(definition, text))
+
+
+def find(definitions: Definitions, kind: str, name: str) -> Definition:
+    """InvalidConfig: there is none of this name; the message tells which may have been meant."""
+    definition = definitions.get(name)
+    if definition is None:
+        nearest = _nearest(definitions, name)
+        hint = f"; did you mean {nearest}?" if nearest else ""
+        raise InvalidConfig(f"Unknown {kind} config name: {shorten(name)}{hint}")
+    return definition
+
+
+def _nearest(definitions: Definitions, name: str) -> str | None:
+    for definition in definitions.values():
+        if definition.broker_name == name:
+            return definition.name  # the broker's name for what was meant
+    # Imported here: few processes ever see a config misspelled.
+    import difflib
+
+    close = difflib.get_close_matches(name.strip().lower().replace("_", ".").replace("-", "."), definitions, n=1)
+    return close[0] if close else None
+
+
+def _integer(definition: Definition, text: str, trimmed: str) -> int:
+    bits = _BITS[definition.type]
+    # A number of a thousand digits is not worth the time that it takes to read it.
+    if _INTEGER.fullmatch(trimmed) and len(trimmed) <= _LONGEST_NUMBER:
+        value = int(trimmed)
+        if -(1 << bits - 1) <= value < 1 << bits - 1:
+            return value
+    raise _invalid(definition, text, f"a whole number of {bits} bits ({definition.type.name})")
+
+
+def _invalid(definition: Definition, text: str, allowed: str) -> InvalidConfig:
+    shown = "" if definition.is_sensitive else f" {shorten(text if text.isprintable() else repr(text))}"
+    return InvalidConfig(f"Invalid value{shown} for configuration {definition.name}: must be {allowed}")

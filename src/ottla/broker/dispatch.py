@@ -1,0 +1,107 @@
+"""One table says what is served; everything else here follows from it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from ottla.broker.context import Context
+from ottla.core.errors import ErrorCode, ProtocolError
+from ottla.wire import apis
+from ottla.wire.apis import API_VERSIONS
+from ottla.wire.codec import decode_request, encode_response
+from ottla.wire.declare import Response
+from ottla.wire.header import RequestHeader, read_request_header
+from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+
+    from ottla.broker.broker import Broker
+    from ottla.net.connection import Connection
+    from ottla.wire.apis import Api
+    from ottla.wire.declare import AnyBytes, Request
+
+    Answer = Response | None
+    Handler = Callable[[Broker, Request, Context], Answer | Coroutine[object, object, Answer]]
+
+
+class Route(NamedTuple):
+    """Where an API's handler is. It is imported with the first request for it."""
+
+    module: str
+    function: str
+
+
+def _in(module: str, function: str) -> Route:
+    return Route(f"ottla.broker.handlers.{module}", function)
+
+
+ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this table
+    apis.PRODUCE.key: _in("produce", "produce"),
+    apis.FETCH.key: _in("fetch", "fetch"),
+    apis.LIST_OFFSETS.key: _in("offsets", "list_offsets"),
+    apis.METADATA.key: _in("metadata", "metadata"),
+    apis.API_VERSIONS.key: _in("api_versions", "api_versions"),
+    apis.INIT_PRODUCER_ID.key: _in("produce", "init_producer_id"),
+    apis.OFFSET_FOR_LEADER_EPOCH.key: _in("offsets", "offset_for_leader_epoch"),
+}
+
+_NO_ROUTE: Final = "%s is not served"
+
+
+def served_apis() -> tuple[ApiVersion, ...]:
+    return tuple(
+        ApiVersion(api_key=key, min_version=apis.APIS[key].advertised_from, max_version=apis.APIS[key].last)
+        for key in sorted(ROUTES)
+    )
+
+
+class Dispatcher:
+    """Turns a frame into an answer."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._handlers: dict[int, Handler] = {}
+
+    def answer(
+        self, connection: Connection, frame: memoryview
+    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+        header = read_request_header(frame)
+        api = header.api
+        if not api.first <= header.version <= api.last:
+            return _refuse_version(header)
+        handler = self._handlers.get(api.key)
+        if handler is None:
+            handler = self._handlers[api.key] = _load(api)
+        request = decode_request(header, frame)
+        context = Context(header, connection)
+        response = handler(self._broker, request, context)
+        if isinstance(response, Response):
+            return encode_response(header, response)
+        if response is None:
+            return None
+        return _later(header, response)
+
+    def closed(self, connection: Connection) -> None:
+        self._broker.connection_closed(connection)
+
+
+async def _later(header: RequestHeader, response: Coroutine[object, object, Answer]) -> list[AnyBytes] | None:
+    answer = await response
+    return None if answer is None else encode_response(header, answer)
+
+
+def _load(api: Api) -> Handler:
+    route = ROUTES.get(api.key)
+    if route is None:
+        raise ProtocolError(_NO_ROUTE % api)
+    return cast("Handler", getattr(import_module(route.module), route.function))
+
+
+def _refuse_version(header: RequestHeader) -> list[AnyBytes]:
+    """A client from the future is told what there is (KIP-511); any other should have asked first."""
+    if header.api.key != API_VERSIONS.key:
+        raise ProtocolError(f"{header.api} is not served in version {header.version}")
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_apis())
+    return encode_response(header, refusal, version=0)

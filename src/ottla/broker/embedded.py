@@ -1,0 +1,111 @@
+"""The same broker inside any Python program: in a thread of its own, or in a loop that runs already."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ottla.broker.broker import Broker, Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from typing import Any, Self
+
+
+class EmbeddedBroker:
+    """`with EmbeddedBroker() as broker:` or `async with EmbeddedBroker() as broker:`.
+
+    Without a `data_dir` it keeps its data in a temporary folder and removes it at the end. The port is a free one
+    unless the settings name another.
+    """
+
+    def __init__(self, data_dir: str | Path | None = None, settings: Settings | None = None) -> None:
+        self._temporary = tempfile.TemporaryDirectory(prefix="ottla-") if data_dir is None else None
+        folder = Path(self._temporary.name) if self._temporary else Path(data_dir or "")
+        base = settings or Settings()
+        net = base.net if settings is not None else replace(base.net, port=0)
+        self._settings = base._replace(broker=replace(base.broker, data_dir=folder, http_port=-1), net=net)
+        self._broker: Broker | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given to connect to."""
+        return str(self._running.address)
+
+    @property
+    def broker(self) -> Broker:
+        """The broker itself; it belongs to its event loop."""
+        return self._running
+
+    @property
+    def _running(self) -> Broker:
+        if self._broker is None:
+            raise RuntimeError("the broker is not running; use it in a `with` or `async with` block")
+        return self._broker
+
+    # In a thread of its own
+
+    def __enter__(self) -> Self:
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
+        self._thread.start()
+        try:
+            self._call(self._start())
+        except BaseException:
+            self._end_thread()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._call(self._stop())
+        finally:
+            self._end_thread()
+
+    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+        assert self._loop is not None  # noqa: S101 - set before the thread starts
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _end_thread(self) -> None:
+        if self._loop is not None and self._thread is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+    # In a loop that runs already
+
+    async def __aenter__(self) -> Self:
+        await self._start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stop()
+
+    async def _start(self) -> None:
+        broker = Broker(self._settings)
+        try:
+            await broker.start()
+        except BaseException:
+            broker.close()
+            raise
+        self._broker = broker
+
+    async def _stop(self) -> None:
+        broker, self._broker = self._running, None
+        await broker.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

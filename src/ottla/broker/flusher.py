@@ -1,0 +1,99 @@
+"""Forces logs to the disk as their flush policy asks, in worker threads."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ottla.broker.partition import Partition
+
+_logger: Final = logging.getLogger(__name__)
+
+_TICK_S: Final = 0.25
+
+
+class Flusher:
+    def __init__(self, open_partitions: Callable[[], Iterable[Partition]]) -> None:
+        self._open_partitions = open_partitions
+        self._commits: dict[Partition, _GroupCommit] = {}
+        self._last_flush_s: dict[Partition, float] = {}
+        self._running: set[Partition] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def durable(self, partition: Partition, offset: int) -> None:
+        """Return once everything up to `offset` is on the disk. One fsync serves everybody who waits."""
+        commit = self._commits.get(partition)
+        if commit is None:
+            commit = self._commits[partition] = _GroupCommit(partition)
+        await commit.reach(offset)
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_TICK_S)
+            for partition in list(self._open_partitions()):
+                since = self._last_flush_s.get(partition, 0.0)
+                if partition not in self._running and partition.log.is_flush_due(loop.time(), since):
+                    self._last_flush_s[partition] = loop.time()
+                    self._running.add(partition)
+                    task = loop.create_task(flush(partition))
+                    task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]
+
+    def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
+        self._running.discard(partition)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _logger.error("%s could not be flushed: %s", partition.at, error)
+
+
+class _GroupCommit:
+    """At most one flush at a time; whoever comes meanwhile is served by the next."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
+        self._flush: asyncio.Task[None] | None = None
+
+    async def reach(self, offset: int) -> None:
+        while self._partition.log.recovery_point <= offset:
+            if self._flush is None:
+                self._flush = asyncio.create_task(flush(self._partition))
+                self._flush.add_done_callback(self._done)
+            # Shielded: a client that goes away must not take the others' flush with it.
+            await asyncio.shield(self._flush)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._flush = None
+        if not task.cancelled():
+            task.exception()
+
+
+async def flush(partition: Partition) -> None:
+    """Sync what has been appended so far, without holding up the loop."""
+    begun = partition.log.begin_flush()
+    if begun is None:
+        return
+    before = partition.high_watermark
+    await asyncio.get_running_loop().run_in_executor(None, begun.run)
+    try:
+        partition.log.finish_flush(begun)
+    except StorageError:
+        for wait in tuple(partition.waits):
+            wait.end()
+        raise
+    if partition.high_watermark > before:
+        # Under "ack" consumers see a record only once it is durable. How many bytes that is, is not known here.
+        for wait in tuple(partition.waits):
+            wait.end()

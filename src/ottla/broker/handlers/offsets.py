@@ -1,0 +1,99 @@
+"""ListOffsets (2) and OffsetForLeaderEpoch (23): where in a partition something is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from ottla.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.partition import Partition
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_NOTHING_TIERED: Final = frozenset({-5, -6})
+_NONE: Final = -1
+
+
+def list_offsets(broker: Broker, request: ListOffsetsRequest, _context: Context) -> ListOffsetsResponse:
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            try:
+                partition = broker.topics.partition(topic.name, wanted.partition_index)
+                partition.check_epoch(wanted.current_leader_epoch)
+                partitions.append(_listed(partition, wanted, request.isolation_level))
+            except ApiError as refused:
+                partitions.append(
+                    ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused.code)
+                )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+def _listed(partition: Partition, wanted: ListOffsetsPartition, isolation_level: int) -> ListOffsetsPartitionResponse:
+    timestamp, offset, epoch = _found(partition, wanted.timestamp, partition.readable_until(isolation_level))
+    return ListOffsetsPartitionResponse(
+        partition_index=wanted.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch,
+    )
+
+
+def _found(partition: Partition, timestamp: int, until: int) -> tuple[int, int, int]:
+    log = partition.log
+    if timestamp == _LATEST:
+        return _NONE, until, partition.leader_epoch
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        return _NONE, log.start_offset, max(log.epochs.epoch_at(log.start_offset), 0)
+    if timestamp in _NOTHING_TIERED:
+        return _NONE, _NONE, _NONE
+    found = log.newest_record() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= until:
+        return _NONE, _NONE, _NONE
+    return found
+
+
+def offset_for_leader_epoch(
+    broker: Broker, request: OffsetForLeaderEpochRequest, _context: Context
+) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_epoch_end(broker, topic.topic, wanted) for wanted in topic.partitions),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.topics.partition(topic, wanted.partition)
+        partition.check_epoch(wanted.current_leader_epoch)
+        epoch, end = partition.log.epochs.end_of(wanted.leader_epoch, partition.log.next_offset)
+    except ApiError as refused:
+        return EpochEndOffset(partition=wanted.partition, error_code=refused.code)
+    return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.NONE, leader_epoch=epoch, end_offset=end)

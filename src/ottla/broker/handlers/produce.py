@@ -1,0 +1,141 @@
+"""Produce (0) and InitProducerId (22). Transactional ids are not served yet."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.partition import Partition
+
+_logger: Final = logging.getLogger(__name__)
+
+_BY_ID_SINCE: Final = 13
+
+Undurable = list[tuple["Partition", int]]
+"""Appends that the flush policy does not let us acknowledge yet: a partition, and the last offset."""
+
+
+def produce(
+    broker: Broker, request: ProduceRequest, context: Context
+) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
+    undurable: Undurable = []
+    has_valid_acks = request.acks in (-1, 0, 1)
+    responses = []
+    for topic in request.topic_data:
+        results = []
+        for part in topic.partition_data:
+            try:
+                if not has_valid_acks:
+                    raise _InvalidRequiredAcks
+                results.append(_append(broker, topic, part, context, undurable))
+            except ApiError as refused:
+                # A bad partition never fails its neighbours.
+                results.append(_refusal(part.index, refused))
+                _logger.info("produce to %s-%d refused for %s: %s", topic.name, part.index, context, refused)
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
+        )
+    response = ProduceResponse(responses=tuple(responses))
+    if request.acks == 0:
+        _hang_up_on_errors(response)
+        return None
+    return _when_durable(broker, response, undurable) if undurable else response
+
+
+def _append(
+    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, undurable: Undurable
+) -> PartitionProduceResponse:
+    records = part.records
+    # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
+    if not isinstance(records, memoryview):
+        raise InvalidRecord("a produce request without records")
+    if context.header.version >= _BY_ID_SINCE:
+        partition = broker.topics.partition_by_id(topic.topic_id, part.index)
+    else:
+        partition = broker.topics.partition(topic.name, part.index)
+    if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
+        raise InvalidTopic(f"clients do not write to {partition.at.topic}")
+    log = partition.log
+    appended = log.append(records, partition.leader_epoch)
+    if log.config.flush == "ack":
+        undurable.append((partition, appended.last_offset))
+    elif partition.waits and not appended.is_duplicate:
+        partition.appended(len(records))
+    return PartitionProduceResponse(
+        index=part.index,
+        error_code=0,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time,
+        log_start_offset=log.start_offset,
+    )
+
+
+def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=index, error_code=refused.code, base_offset=-1, error_message=str(refused) or None
+    )
+
+
+def _hang_up_on_errors(response: ProduceResponse) -> None:
+    """A client that wants no answers learns of an error by being hung up on, as from Kafka."""
+    for topic in response.responses:
+        for result in topic.partition_responses:
+            if result.error_code:
+                raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
+
+
+async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Undurable) -> ProduceResponse:
+    waits = [broker.flusher.durable(partition, offset) for partition, offset in undurable]
+    results = await asyncio.gather(*waits, return_exceptions=True)
+    failed = {
+        (partition.at.topic, partition.at.partition): result
+        for (partition, _), result in zip(undurable, results, strict=True)
+        if isinstance(result, ApiError)
+    }
+    if not failed:
+        return response
+    return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
+
+
+def _with_failures(
+    broker: Broker, topic: TopicProduceResponse, failed: dict[tuple[str, int], ApiError]
+) -> TopicProduceResponse:
+    name = _name(broker, topic)
+    results = tuple(
+        _refusal(part.index, failed[name, part.index]) if (name, part.index) in failed else part
+        for part in topic.partition_responses
+    )
+    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=results)
+
+
+def _name(broker: Broker, topic: TopicProduceResponse) -> str:
+    state = broker.topics.by_id.get(topic.topic_id)
+    return topic.name or (state.name if state else "")
+
+
+class _InvalidRequiredAcks(ApiError):
+    code = ErrorCode.INVALID_REQUIRED_ACKS
+
+
+def init_producer_id(broker: Broker, request: InitProducerIdRequest, _context: Context) -> InitProducerIdResponse:
+    if request.transactional_id is not None:
+        code = ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(error_code=0, producer_id=broker.producer_ids.next(), producer_epoch=0)

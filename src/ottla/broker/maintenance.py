@@ -1,0 +1,65 @@
+"""What has to be done from time to time: retention, forgetting producers, checkpoints, removing files."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ApiError
+from ottla.storage.data_dir import remove_deleted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from ottla.broker.broker import Broker
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class Maintenance:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: list[asyncio.Task[None]] = []
+        self._removals: set[asyncio.Future[None]] = set()
+
+    def start(self) -> None:
+        config = self._broker.config
+        self._tasks = [
+            asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
+            asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
+        ]
+        self.remove(self._broker.data_dir.deleted_folders())
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            try:
+                work()
+            except ApiError as refused:
+                _logger.error("maintenance will be tried again: %s", refused)
+
+    def apply_retention(self) -> None:
+        now_ms = self._broker.steady_clock.now_ms()
+        for partition in self._broker.topics.all_partitions():
+            try:
+                self.remove(partition.log.delete_expired(now_ms))
+                partition.log.expire_producers(now_ms)
+            except ApiError as refused:
+                _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)
+
+    def checkpoint(self) -> None:
+        self._broker.data_dir.checkpoint()
+
+    def remove(self, doomed: Iterable[Path]) -> None:
+        """Remove files and folders that nobody needs any more, in a worker thread."""
+        loop = asyncio.get_running_loop()
+        for path in doomed:
+            self._removals.add(removal := loop.run_in_executor(None, remove_deleted, path))
+            removal.add_done_callback(self._removals.discard)

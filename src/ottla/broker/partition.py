@@ -1,0 +1,63 @@
+"""One partition as clients see it: a log, how far they may read it, and who waits for more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import FencedLeaderEpoch, UnknownLeaderEpoch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.broker.waiting import ByteWait
+    from ottla.core.ids import TopicPartition
+    from ottla.storage.partition_log import PartitionLog
+
+NO_EPOCH: Final = -1
+
+
+class Partition:
+    __slots__ = ("_log", "_open", "at", "leader_epoch", "waits")
+
+    def __init__(self, at: TopicPartition, open_log: Callable[[], PartitionLog]) -> None:
+        self.at = at
+        self.leader_epoch = 0
+        self.waits: set[ByteWait] = set()
+        self._open = open_log
+        self._log: PartitionLog | None = None
+
+    @property
+    def log(self) -> PartitionLog:
+        """Opened when it is first needed, so that a start does not wait for partitions nobody asks for."""
+        if self._log is None:
+            self._log = self._open()
+        return self._log
+
+    @property
+    def is_open(self) -> bool:
+        return self._log is not None
+
+    @property
+    def high_watermark(self) -> int:
+        """Consumers see the records below this."""
+        return self.log.acknowledged_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        return min(self.high_watermark, self.log.last_stable_offset)
+
+    def readable_until(self, isolation_level: int) -> int:
+        return self.last_stable_offset if isolation_level == 1 else self.high_watermark
+
+    def check_epoch(self, epoch: int) -> None:
+        """Whether a client's idea of who leads is ours (KIP-320); NO_EPOCH has none."""
+        if epoch == NO_EPOCH or epoch == self.leader_epoch:
+            return
+        if epoch < self.leader_epoch:
+            raise FencedLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not {epoch}")
+        raise UnknownLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not yet {epoch}")
+
+    def appended(self, size: int) -> None:
+        """Tell those who wait that so many bytes can be read now."""
+        for wait in tuple(self.waits):
+            wait.got(size)

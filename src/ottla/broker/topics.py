@@ -1,0 +1,154 @@
+"""The topics of this broker and their partitions."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.partition import Partition
+from ottla.core.errors import UnknownTopicId, UnknownTopicOrPartition
+from ottla.core.ids import TopicId, TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from ottla.storage.catalog.catalog import Catalog, Edit
+    from ottla.storage.catalog.entries import Topic
+    from ottla.storage.config import LogConfig
+    from ottla.storage.data_dir import DataDir
+    from ottla.storage.partition_log import PartitionLog
+
+_logger: Final = logging.getLogger(__name__)
+
+CONSUMER_OFFSETS: Final = "__consumer_offsets"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state"})
+
+
+class TopicState:
+    """A topic's entry in the catalog and its partitions."""
+
+    __slots__ = ("entry", "log_config", "partitions")
+
+    def __init__(self, entry: Topic, log_config: LogConfig, partitions: list[Partition]) -> None:
+        self.entry = entry
+        self.log_config = log_config
+        self.partitions = partitions
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
+
+    @property
+    def raw_id(self) -> bytes:
+        return self.entry.id.raw
+
+
+class Topics:
+    def __init__(
+        self, data_dir: DataDir, catalog: Catalog, log_config_for: Callable[[Mapping[str, str]], LogConfig]
+    ) -> None:
+        self._data_dir = data_dir
+        self._catalog = catalog
+        self._log_config_for = log_config_for
+        self.by_name: dict[str, TopicState] = {}
+        self.by_id: dict[bytes, TopicState] = {}
+        self.version = 0
+        """Grows with every change, so that who keeps something made of topics knows when to make it anew."""
+
+    def load(self, *, is_new_catalog: bool) -> None:
+        """Take over what the catalog lists, and deal with folders that it does not."""
+        if is_new_catalog:
+            self._adopt_folders()
+        for entry in self._catalog.view.topics.values():
+            self._put(entry)
+        for at, _ in list(self._data_dir.partitions()):
+            state = self.by_name.get(at.topic)
+            if state is None or at.partition >= len(state.partitions):
+                renamed = self._data_dir.set_stray_aside(at)
+                _logger.warning("%s belongs to no topic and is set aside as %s", at, renamed.name)
+
+    def _adopt_folders(self) -> None:
+        """A folder that Apache Kafka filled, say: its partitions become topics under the ids they have."""
+        found: dict[str, tuple[int, TopicId | None]] = {}
+        for at, topic_id in self._data_dir.partitions():
+            count, known_id = found.get(at.topic, (0, None))
+            found[at.topic] = max(count, at.partition + 1), known_id or topic_id
+        for name, (count, topic_id) in found.items():
+            self._catalog.create_topic(name, count, is_internal=name in INTERNAL_TOPICS, topic_id=topic_id)
+
+    # Finding
+
+    def partition(self, name: str, index: int) -> Partition:
+        state = self.by_name.get(name)
+        if state is None or not 0 <= index < len(state.partitions):
+            raise UnknownTopicOrPartition(f"there is no partition {name}-{index}")
+        return state.partitions[index]
+
+    def partition_by_id(self, raw_id: bytes, index: int) -> Partition:
+        state = self.by_id.get(raw_id)
+        if state is None:
+            raise UnknownTopicId("there is no topic with this id")
+        if not 0 <= index < len(state.partitions):
+            raise UnknownTopicOrPartition(f"there is no partition {state.name}-{index}")
+        return state.partitions[index]
+
+    def open_partitions(self) -> Iterator[Partition]:
+        """Those whose log has been needed so far."""
+        for state in self.by_name.values():
+            for partition in state.partitions:
+                if partition.is_open:
+                    yield partition
+
+    def all_partitions(self) -> Iterator[Partition]:
+        for state in self.by_name.values():
+            yield from state.partitions
+
+    # Changing
+
+    def create(
+        self, name: str, partitions: int, configs: Mapping[str, str] | None = None, *, is_internal: bool = False
+    ) -> TopicState:
+        return self._put(self._catalog.create_topic(name, partitions, configs or {}, is_internal=is_internal))
+
+    def grow(self, state: TopicState, partitions: int) -> None:
+        self._put(self._catalog.grow_topic(state.entry.id, partitions))
+
+    def configure(self, state: TopicState, edit: Edit[str]) -> None:
+        self._put(self._catalog.change_topic_configs(state.entry.id, edit))
+
+    def delete(self, state: TopicState) -> list[Path]:
+        """Take the topic away at once; the folders that are left of it are the caller's to remove."""
+        self._catalog.delete_topic(state.entry.id)
+        del self.by_name[state.name]
+        del self.by_id[state.raw_id]
+        self.version += 1
+        for partition in state.partitions:
+            for wait in tuple(partition.waits):
+                wait.end()
+        folders = [self._data_dir.delete_partition(partition.at) for partition in state.partitions]
+        return [folder for folder in folders if folder is not None]
+
+    def _put(self, entry: Topic) -> TopicState:
+        log_config = self._log_config_for(entry.configs)
+        state = self.by_name.get(entry.name)
+        if state is None or state.entry.id != entry.id:
+            state = self.by_name[entry.name] = TopicState(entry, log_config, [])
+            self.by_id[entry.id.raw] = state
+        state.entry = entry
+        state.log_config = log_config
+        for partition in state.partitions:
+            if partition.is_open:
+                partition.log.use_config(log_config)
+        for index in range(len(state.partitions), entry.partitions):
+            state.partitions.append(self._partition(state, index))
+        self.version += 1
+        return state
+
+    def _partition(self, state: TopicState, index: int) -> Partition:
+        at = TopicPartition(state.name, index)
+
+        def open_log() -> PartitionLog:
+            return self._data_dir.open_partition(at, state.log_config, state.entry.id)
+
+        return Partition(at, open_log)
