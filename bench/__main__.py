@@ -9,7 +9,7 @@ import sys
 
 from bench.report import table
 
-BENCHES = ["log", "records", "wire"]
+BENCHES = ["log", "records", "wire", "requests"]
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ottla.wire.declare import AnyBytes
 
+_ANSWERS_AT_ONCE: Final = 64
 _BACKLOG_FRAMES: Final = 64
 """A client may send this many requests ahead; then its socket is not read until some are answered."""
 
@@ -98,7 +99,8 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
             return
         if self._pending is None and not self._backlog and not self._is_writing_paused and len(frames) == 1:
-            self._serve(frames[0])
+            if answer := self._answer(frames[0]):
+                self._write(answer)
             return
         self._backlog.extend(frames)
         self._serve_backlog()
@@ -123,8 +125,15 @@ class Connection(asyncio.BufferedProtocol):
     # Serving
 
     def _serve_backlog(self) -> None:
+        # Answers that are ready together go out together: sending costs more than a small request does.
+        ready: list[AnyBytes] = []
         while self._backlog and self._pending is None and not self._is_writing_paused and not self._is_closed:
-            self._serve(self._backlog.popleft())
+            ready += self._answer(self._backlog.popleft())
+            if len(ready) >= _ANSWERS_AT_ONCE:
+                self._write(ready)
+                ready = []
+        if ready:
+            self._write(ready)
         is_too_far_ahead = len(self._backlog) >= _BACKLOG_FRAMES
         if is_too_far_ahead != self._is_reading_paused and self._transport is not None and not self._is_closed:
             self._is_reading_paused = is_too_far_ahead
@@ -133,7 +142,8 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._transport.resume_reading()
 
-    def _serve(self, frame: memoryview) -> None:
+    def _answer(self, frame: memoryview) -> list[AnyBytes]:
+        """What to send for this request now: nothing, if it gets no answer or a later one."""
         try:
             answer = self._service.answer(self, frame)
         except ProtocolError as broken:
@@ -144,10 +154,19 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
         else:
             if isinstance(answer, list):
-                self._transport.writelines(answer)  # type: ignore[union-attr]
-            elif answer is not None:
+                return answer
+            if answer is not None:
                 self._pending = asyncio.ensure_future(answer)
                 self._pending.add_done_callback(self._answered)
+        return []
+
+    def _write(self, buffers: list[AnyBytes]) -> None:
+        if self._is_closed:
+            return
+        if len(buffers) == 1:
+            self._transport.write(buffers[0])  # type: ignore[union-attr]
+        else:
+            self._transport.writelines(buffers)  # type: ignore[union-attr]
 
     def _answered(self, task: asyncio.Task[list[AnyBytes] | None]) -> None:
         self._pending = None
@@ -163,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             answer = task.result()
             if answer is not None:
-                self._transport.writelines(answer)  # type: ignore[union-attr]
+                self._write(answer)
             self._serve_backlog()
 
     # What the broker asks
