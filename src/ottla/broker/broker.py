@@ -7,15 +7,19 @@ import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.config import BrokerConfig
+from ottla.broker.configs.layers import BrokerConfigs
+from ottla.broker.configs.static import static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
+from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.topics import Topics
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import problem_with_topic_name
+from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig, parse_address
 from ottla.net.listener import Address, Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
@@ -28,6 +32,8 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
+    from ottla.storage.catalog.catalog import Edit
+    from ottla.storage.catalog.entries import ConfigResource
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -38,6 +44,7 @@ class Settings(NamedTuple):
     broker: BrokerConfig = BrokerConfig()
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
+    groups: GroupConfig = GroupConfig()
 
 
 class Broker:
@@ -50,6 +57,7 @@ class Broker:
         try:
             is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
             self.catalog = SqliteCatalog.open(settings.broker.data_dir)
+            self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._log_config_for)
             self.topics.load(is_new_catalog=is_new_catalog)
         except BaseException:
@@ -58,6 +66,7 @@ class Broker:
         self.producer_ids = ProducerIds(self.catalog)
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
+        self.groups = GroupCoordinator(self, settings.groups)
         self.maintenance = Maintenance(self)
         self.listener = Listener(settings.net, Dispatcher(self))
         self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
@@ -75,7 +84,9 @@ class Broker:
     async def start(self) -> None:
         if not self.data_dir.was_clean:
             await self._recover()
+        self.groups.start()
         await self.listener.start()
+        self.configs = self._load_configs(self.address)
         self.flusher.start()
         self.maintenance.start()
 
@@ -88,6 +99,11 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""
+        self.listener.drain()
+        self.groups.stop()
+        for partition in self.topics.open_partitions():
+            for wait in tuple(partition.waits):
+                wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
         await self.maintenance.stop()
         await self.flusher.stop()
@@ -111,10 +127,44 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> TopicState:
-        return self.topics.create(name, partitions or self.config.default_partitions, configs)
+        """With what is usual for a topic of this name where nothing else is said."""
+        if name not in INTERNAL_TOPICS:
+            return self.topics.create(name, partitions or self.config.default_partitions, configs)
+        if partitions is None and name == CONSUMER_OFFSETS:
+            partitions = self.config.offsets_topic_partitions
+        configs = INTERNAL_TOPIC_CONFIGS if configs is None else configs
+        return self.topics.create(name, partitions or self.config.default_partitions, configs, is_internal=True)
+
+    def delete_topic(self, state: TopicState) -> None:
+        """It is gone at once; its files go in the background."""
+        self.maintenance.remove(self.topics.delete(state))
+        self.groups.topic_deleted(state.name, state.raw_id)
+        for partition in state.partitions:
+            self.flusher.forget(partition)
+
+    def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
+        """Of this broker, or of all brokers."""
+        self.catalog.change_configs(resource, edit)
+        self.configs = self._load_configs(self.address)
+        self.topics.reconfigure()
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
 
-    def _log_config_for(self, _configs: Mapping[str, str]) -> LogConfig:
-        return self.settings.log
+    # Configs
+
+    def _log_config_for(self, configs: Mapping[str, str]) -> LogConfig:
+        return self.configs.topic_config(configs).log
+
+    def _load_configs(self, address: Address) -> BrokerConfigs:
+        net = self.settings.net
+        more = {
+            "listeners": f"PLAINTEXT://{address}",
+            "advertised.listeners": f"PLAINTEXT://{net.advertised}" if net.advertised else None,
+            "socket.request.max.bytes": net.max_frame_bytes,
+            "max.connections": net.max_connections,
+            "max.connections.per.ip": net.max_connections_per_address,
+            "connections.max.idle.ms": net.max_idle_ms,
+        }
+        static = static_settings(self.config, more)
+        return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

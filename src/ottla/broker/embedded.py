@@ -24,11 +24,9 @@ class EmbeddedBroker:
     """
 
     def __init__(self, data_dir: str | Path | None = None, settings: Settings | None = None) -> None:
-        self._temporary = tempfile.TemporaryDirectory(prefix="ottla-") if data_dir is None else None
-        folder = Path(self._temporary.name) if self._temporary else Path(data_dir or "")
-        base = settings or Settings()
-        net = base.net if settings is not None else replace(base.net, port=0)
-        self._settings = base._replace(broker=replace(base.broker, data_dir=folder, http_port=-1), net=net)
+        self._data_dir = data_dir
+        self._given = settings
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -52,6 +50,7 @@ class EmbeddedBroker:
     # In a thread of its own
 
     def __enter__(self) -> Self:
+        self._refuse_twice()
         self._loop = _new_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
         self._thread.start()
@@ -74,33 +73,59 @@ class EmbeddedBroker:
 
     def _end_thread(self) -> None:
         if self._loop is not None and self._thread is not None:
+            self._call(self._loop.shutdown_default_executor())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
+        self._loop = self._thread = None
 
     # In a loop that runs already
 
     async def __aenter__(self) -> Self:
+        self._refuse_twice()
         await self._start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self._stop()
 
+    def _refuse_twice(self) -> None:
+        if self._broker is not None:
+            raise RuntimeError("the broker is running already")
+
     async def _start(self) -> None:
-        broker = Broker(self._settings)
+        settings = self._settings()
         try:
-            await broker.start()
+            broker = Broker(settings)
+            try:
+                await broker.start()
+            except BaseException:
+                broker.close()
+                raise
         except BaseException:
-            broker.close()
+            self._remove_temporary()
             raise
         self._broker = broker
 
+    def _settings(self) -> Settings:
+        if self._data_dir is None:
+            self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
+        folder = Path(self._temporary.name if self._temporary is not None else self._data_dir or "")
+        base = self._given or Settings()
+        net = base.net if self._given is not None else replace(base.net, port=0)
+        return base._replace(broker=replace(base.broker, data_dir=folder, http_port=-1), net=net)
+
     async def _stop(self) -> None:
         broker, self._broker = self._running, None
-        await broker.stop()
+        try:
+            await broker.stop()
+        finally:
+            self._remove_temporary()
+
+    def _remove_temporary(self) -> None:
         if self._temporary is not None:
             self._temporary.cleanup()
+            self._temporary = None
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:

@@ -7,16 +7,22 @@ end, so that a full answer does not always come from the same ones.
 from __future__ import annotations
 
 import secrets
+from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest, PartitionData
 
 NO_SESSION: Final = 0
+MOST_PARTITIONS: Final = 100_000
+"""Of all sessions together, so that they cannot take all memory."""
+EVICTED_AFTER_S: Final = 120.0
+"""min.incremental.fetch.session.eviction.ms of Kafka. Were those in use evicted, then with one consumer more than
+there are sessions, each would always take another's, and none would have one when it needs it."""
 _FINAL_EPOCH: Final = -1
 _INITIAL_EPOCH: Final = 0
 _HIGHEST_EPOCH: Final = 0x7FFFFFFF
@@ -54,6 +60,7 @@ class Session:
         self.id = session_id
         self.epoch = 1
         self.is_by_id = is_by_id
+        self.last_used_s = 0.0
         self.wanted: dict[Key, FetchPartition] = {}
         self._known: dict[Key, _Known] = {}
 
@@ -75,15 +82,19 @@ class Session:
             or data.error_code != 0
             or data.high_watermark != known.high_watermark
             or data.log_start_offset != known.log_start_offset
+            or data.diverging_epoch.epoch >= 0
         )
 
     def told(self, key: Key, data: PartitionData) -> None:
-        self._known[key] = _Known(data.high_watermark, data.log_start_offset)
-        if data.records and key in self.wanted:
-            self.wanted[key] = self.wanted.pop(key)
+        if key not in self.wanted:
+            return
         if data.error_code:
             # Told again until it is mended: the client may have missed it.
-            self._known.pop(key)
+            self._known.pop(key, None)
+            return
+        self._known[key] = _Known(data.high_watermark, data.log_start_offset)
+        if data.records:
+            self.wanted[key] = self.wanted.pop(key)
 
 
 class Plan(NamedTuple):
@@ -95,9 +106,11 @@ class Plan(NamedTuple):
 
 
 class FetchSessions:
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, now_s: Callable[[], float] = monotonic) -> None:
         self._limit = limit
-        self._sessions: dict[int, Session] = {}
+        self._now_s = now_s
+        self._sessions: dict[int, Session] = {}  # the longest unused first
+        self._partitions = 0  # of all sessions
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -105,37 +118,60 @@ class FetchSessions:
     def plan(self, request: FetchRequest, *, is_by_id: bool) -> Plan:
         named = list(_named(request))
         if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            if request.session_id != NO_SESSION:
+                self._close(request.session_id)
             if request.session_epoch == _FINAL_EPOCH or not named:
                 return Plan(named)
-            session = self._create(is_by_id=is_by_id)
-            session.update(named, ())
-            return Plan(named, session)
+            return Plan(named, self._create(named, is_by_id=is_by_id))
         session = self._find(request, is_by_id=is_by_id)
-        session.update(named, _forgotten(request))
+        self._update(session, named, request)
         session.advance()
         return Plan(list(session.wanted.items()), session, is_incremental=True)
 
     def _find(self, request: FetchRequest, *, is_by_id: bool) -> Session:
-        session = self._sessions.pop(request.session_id, None)
+        session = self._sessions.get(request.session_id)
         if session is None:
             raise FetchSessionIdNotFound(f"there is no fetch session {request.session_id}")
-        # Put back as the latest used; the longest unused is the first.
-        self._sessions[session.id] = session
         if request.session_epoch != session.epoch:
             raise InvalidFetchSessionEpoch(f"session {session.id} is at epoch {session.epoch}")
         if session.is_by_id != is_by_id:
             raise FetchSessionTopicIdError("the session names its topics in another way")
+        # Put back as the latest used.
+        self._sessions[session.id] = self._sessions.pop(session.id)
+        session.last_used_s = self._now_s()
         return session
 
-    def _create(self, *, is_by_id: bool) -> Session:
-        while len(self._sessions) >= self._limit:
-            self._sessions.pop(next(iter(self._sessions)))
+    def _update(self, session: Session, named: list[tuple[Key, FetchPartition]], request: FetchRequest) -> None:
+        if not named and not request.forgotten_topics_data:
+            return
+        before = len(session.wanted)
+        session.update(named, _forgotten(request))
+        self._partitions += len(session.wanted) - before
+        if self._partitions > MOST_PARTITIONS:
+            self._close(session.id)
+            raise FetchSessionIdNotFound(f"fetch sessions hold no more than {MOST_PARTITIONS} partitions")
+
+    def _create(self, named: list[tuple[Key, FetchPartition]], *, is_by_id: bool) -> Session | None:
+        """A session with these partitions; None if there is no room for one, and none that is unused."""
+        now_s = self._now_s()
+        while len(self._sessions) >= self._limit or self._partitions + len(named) > MOST_PARTITIONS:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_s - oldest.last_used_s < EVICTED_AFTER_S:
+                return None
+            self._close(oldest.id)
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = secrets.randbelow(_HIGHEST_EPOCH)
         session = self._sessions[session_id] = Session(session_id, is_by_id=is_by_id)
+        session.last_used_s = now_s
+        session.update(named, ())
+        self._partitions += len(session.wanted)
         return session
+
+    def _close(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.wanted)
 
 
 def _named(request: FetchRequest) -> Iterator[tuple[Key, FetchPartition]]:

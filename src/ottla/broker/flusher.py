@@ -23,7 +23,7 @@ class Flusher:
         self._open_partitions = open_partitions
         self._commits: dict[Partition, _GroupCommit] = {}
         self._last_flush_s: dict[Partition, float] = {}
-        self._running: set[Partition] = set()
+        self._running: dict[Partition, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -32,7 +32,9 @@ class Flusher:
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            # What is under way has to end before the logs are closed.
+            commits = [commit.under_way for commit in self._commits.values() if commit.under_way is not None]
+            await asyncio.gather(self._task, *self._running.values(), *commits, return_exceptions=True)
 
     async def durable(self, partition: Partition, offset: int) -> None:
         """Return once everything up to `offset` is on the disk. One fsync serves everybody who waits."""
@@ -40,6 +42,11 @@ class Flusher:
         if commit is None:
             commit = self._commits[partition] = _GroupCommit(partition)
         await commit.reach(offset)
+
+    def forget(self, partition: Partition) -> None:
+        """It has been deleted: nobody will ask for it again."""
+        self._commits.pop(partition, None)
+        self._last_flush_s.pop(partition, None)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -49,12 +56,11 @@ class Flusher:
                 since = self._last_flush_s.get(partition, 0.0)
                 if partition not in self._running and partition.log.is_flush_due(loop.time(), since):
                     self._last_flush_s[partition] = loop.time()
-                    self._running.add(partition)
-                    task = loop.create_task(flush(partition))
+                    self._running[partition] = task = loop.create_task(flush(partition))
                     task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
-        self._running.discard(partition)
+        del self._running[partition]
         if not task.cancelled() and (error := task.exception()) is not None:
             _logger.error("%s could not be flushed: %s", partition.at, error)
 
@@ -64,18 +70,18 @@ class _GroupCommit:
 
     def __init__(self, partition: Partition) -> None:
         self._partition = partition
-        self._flush: asyncio.Task[None] | None = None
+        self.under_way: asyncio.Task[None] | None = None
 
     async def reach(self, offset: int) -> None:
         while self._partition.log.recovery_point <= offset:
-            if self._flush is None:
-                self._flush = asyncio.create_task(flush(self._partition))
-                self._flush.add_done_callback(self._done)
+            if self.under_way is None:
+                self.under_way = asyncio.create_task(flush(self._partition))
+                self.under_way.add_done_callback(self._done)
             # Shielded: a client that goes away must not take the others' flush with it.
-            await asyncio.shield(self._flush)
+            await asyncio.shield(self.under_way)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self._flush = None
+        self.under_way = None
         if not task.cancelled():
             task.exception()
 

@@ -25,10 +25,11 @@ class Maintenance:
         self._removals: set[asyncio.Future[None]] = set()
 
     def start(self) -> None:
-        config = self._broker.config
+        config, groups = self._broker.config, self._broker.groups
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
+            asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
         ]
         self.remove(self._broker.data_dir.deleted_folders())
 

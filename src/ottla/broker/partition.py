@@ -31,6 +31,8 @@ class Partition:
         """Opened when it is first needed, so that a start does not wait for partitions nobody asks for."""
         if self._log is None:
             self._log = self._open()
+            # It may come from elsewhere, and epochs never go back.
+            self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
     @property

@@ -6,15 +6,16 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
-from ottla.core.errors import UnknownTopicId, UnknownTopicOrPartition
+from ottla.core.errors import InvalidRequest, StorageError, UnknownTopicId, UnknownTopicOrPartition
 from ottla.core.ids import TopicId, TopicPartition
+from ottla.storage.catalog.entries import Topic
+from ottla.storage.catalog.rules import check_new_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from ottla.storage.catalog.catalog import Catalog, Edit
-    from ottla.storage.catalog.entries import Topic
     from ottla.storage.config import LogConfig
     from ottla.storage.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
@@ -23,6 +24,14 @@ _logger: Final = logging.getLogger(__name__)
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state"})
+INTERNAL_TOPIC_CONFIGS: Final = {
+    "cleanup.policy": "compact",
+    "compression.type": "producer",
+    "segment.bytes": str(100 << 20),
+}
+"""As Kafka creates them."""
+_CLUSTER_METADATA: Final = "__cluster_metadata"
+"""The log of Kafka's own controllers, whose folder looks like a partition's."""
 
 
 class TopicState:
@@ -106,9 +115,16 @@ class Topics:
 
     # Changing
 
+    def check_new(self, name: str) -> None:
+        """Raise what `create` would for this name."""
+        if name == _CLUSTER_METADATA:
+            raise InvalidRequest(f"Creation of internal topic {name} is prohibited.")
+        check_new_topic(self._catalog.view, Topic(name, TopicId.random(), partitions=1))
+
     def create(
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None, *, is_internal: bool = False
     ) -> TopicState:
+        self.check_new(name)
         return self._put(self._catalog.create_topic(name, partitions, configs or {}, is_internal=is_internal))
 
     def grow(self, state: TopicState, partitions: int) -> None:
@@ -126,8 +142,21 @@ class Topics:
         for partition in state.partitions:
             for wait in tuple(partition.waits):
                 wait.end()
-        folders = [self._data_dir.delete_partition(partition.at) for partition in state.partitions]
+        folders = [self._take_away(partition) for partition in state.partitions]
         return [folder for folder in folders if folder is not None]
+
+    def _take_away(self, partition: Partition) -> Path | None:
+        try:
+            return self._data_dir.delete_partition(partition.at)
+        except StorageError as failed:
+            # The topic is deleted all the same; the next start finds the folder and sets it aside.
+            _logger.error("the folder of the deleted partition %s stays: %s", partition.at, failed)
+            return None
+
+    def reconfigure(self) -> None:
+        """Let every topic go by what its configs come to now that the broker's have changed."""
+        for state in self.by_name.values():
+            self._put(state.entry)
 
     def _put(self, entry: Topic) -> TopicState:
         log_config = self._log_config_for(entry.configs)

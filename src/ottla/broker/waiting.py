@@ -6,19 +6,33 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
     from ottla.broker.partition import Partition
 
 
 class ByteWait:
-    """Waits until so many bytes have been appended to some partitions, or something made waiting pointless."""
+    """Waits until so many more bytes can be read from some partitions, or something made waiting pointless.
 
-    __slots__ = ("_future", "_missing")
+    It counts from its creation on, so that nothing is missed that is appended before somebody awaits it; and since
+    it ends by itself, nothing is left behind if nobody ever does.
+    """
 
-    def __init__(self, missing: int) -> None:
+    __slots__ = ("_future", "_missing", "_partitions", "_timer", "is_last")
+
+    def __init__(self, partitions: Iterable[Partition], missing: int, until_s: float) -> None:
+        loop = asyncio.get_running_loop()
         self._missing = missing
-        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._partitions = tuple(partitions)
+        self._future: asyncio.Future[None] = loop.create_future()
+        self._timer = loop.call_at(until_s, self.give_up)
+        self.is_last = False
+        """It is no use to wait once more."""
+        for partition in self._partitions:
+            partition.waits.add(self)
+
+    def __await__(self) -> Generator[object, None, None]:
+        return self._future.__await__()
 
     def got(self, size: int) -> None:
         self._missing -= size
@@ -26,25 +40,12 @@ class ByteWait:
             self.end()
 
     def end(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.waits.discard(self)
         if not self._future.done():
             self._future.set_result(None)
 
-    async def until(self, timeout_s: float) -> None:
-        timer = asyncio.get_running_loop().call_later(timeout_s, self.end)
-        try:
-            await self._future
-        finally:
-            timer.cancel()
-
-
-async def wait_for_bytes(partitions: Iterable[Partition], missing: int, timeout_s: float) -> None:
-    """Return once `missing` more bytes can be read from these partitions together, or after the timeout."""
-    wait = ByteWait(missing)
-    partitions = tuple(partitions)
-    for partition in partitions:
-        partition.waits.add(wait)
-    try:
-        await wait.until(timeout_s)
-    finally:
-        for partition in partitions:
-            partition.waits.discard(wait)
+    def give_up(self) -> None:
+        self.is_last = True
+        self.end()

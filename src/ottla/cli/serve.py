@@ -67,11 +67,12 @@ def serve(  # noqa: PLR0913
 def _settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Settings:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.groups.config import GroupConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
     loaded = load_settings(config_file, assignments, flags)
-    return Settings(loaded.section(BrokerConfig), loaded.section(NetConfig), loaded.section(LogConfig))
+    return Settings(*(loaded.section(kind) for kind in (BrokerConfig, NetConfig, LogConfig, GroupConfig)))
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -85,7 +86,9 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 async def _serve(settings: Settings, ready_file: Path | None) -> None:
     from ottla.broker.broker import Broker
+    from ottla.net.descriptors import raise_limit
 
+    raise_limit()
     broker = Broker(settings)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -95,8 +98,10 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
         await broker.start()
     except OSError as refused:
         broker.close()
-        address = f"{settings.net.host}:{settings.net.port}"
-        raise OttlaError(f"cannot listen on {address}: {refused.strerror or refused}") from None
+        raise OttlaError(f"cannot listen on {settings.net.host}:{settings.net.port}: {_reason(refused)}") from None
+    except BaseException:
+        broker.close()
+        raise
     _warn_if_open_to_all(settings)
     http = await _start_http(broker, settings)
     _say_ready(broker, http, ready_file)
@@ -122,9 +127,16 @@ async def _start_http(broker: Broker, settings: Settings) -> HealthServer | None
     try:
         await http.start()
     except OSError as refused:
-        click.echo(f"ottla: no HTTP on port {settings.broker.http_port}: {refused.strerror or refused}", err=True)
+        click.echo(f"ottla: no HTTP on port {settings.broker.http_port}: {_reason(refused)}", err=True)
         return None
     return http
+
+
+def _reason(refused: OSError) -> str:
+    """In the words of the operating system: the event loop's own repeat the address, in Python's notation."""
+    if refused.errno is not None and refused.errno > 0:
+        return os.strerror(refused.errno)
+    return refused.strerror or str(refused)
 
 
 def _warn_if_open_to_all(settings: Settings) -> None:

@@ -23,10 +23,11 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
+    from ottla.groups.config import GroupConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
-    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig}
+    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig, "groups": GroupConfig}
 
 
 def with_settings_options(command: Decorated) -> Decorated:

@@ -250,6 +250,12 @@ class MessageTooLarge(ApiError):
     code = ErrorCode.MESSAGE_TOO_LARGE
 
 
+class RecordListTooLarge(ApiError):
+    """A batch that is larger than a whole segment may be."""
+
+    code = ErrorCode.RECORD_LIST_TOO_LARGE
+
+
 class OffsetOutOfRange(ApiError):
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 
@@ -260,6 +266,14 @@ class OutOfOrderSequenceNumber(ApiError):
 
 class InvalidProducerEpoch(ApiError):
     code = ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+class InvalidTxnState(ApiError):
+    code = ErrorCode.INVALID_TXN_STATE
+
+
+class TransactionCoordinatorFenced(ApiError):
+    code = ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
 class StorageError(ApiError):
@@ -282,6 +296,20 @@ class InvalidTopic(ApiError):
 
 class InvalidPartitions(ApiError):
     code = ErrorCode.INVALID_PARTITIONS
+
+
+class InvalidReplicationFactor(ApiError):
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+class InvalidReplicaAssignment(ApiError):
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+class PolicyViolation(ApiError):
+    """Possible, and yet against a rule of this broker or topic."""
+
+    code = ErrorCode.POLICY_VIOLATION
 
 
 class UnknownTopicId(ApiError):

@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+_AT_LEAST_ONE: Final = (
+    "max_frame_bytes",
+    "max_connections",
+    "max_connections_per_address",
+    "max_idle_ms",
+    "max_stalled_ms",
+    "max_held_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,15 +33,15 @@ class NetConfig:
     """Close a connection on which nothing has happened for this long."""
     max_stalled_ms: int = 30_000
     """Close a connection that has sent half a request, or not read its answer, for this long."""
+    max_held_bytes: int = 512 * 1024 * 1024
+    """How much may be held in memory of half-sent requests, and of unread answers, for all clients together."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
             raise ValueError(f"port must be between 0 and 65535, got {self.port}")
-        for name in ("max_frame_bytes", "max_connections", "max_connections_per_address", "max_idle_ms"):
+        for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.max_stalled_ms < 1:
-            raise ValueError(f"max_stalled_ms must be at least 1, got {self.max_stalled_ms}")
         if self.advertised:
             parse_address(self.advertised)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.errors import ProtocolError
@@ -14,9 +13,16 @@ if TYPE_CHECKING:
 
     from ottla.wire.declare import AnyBytes
 
-_ANSWERS_AT_ONCE: Final = 64
-_BACKLOG_FRAMES: Final = 64
-"""A client may send this many requests ahead; then its socket is not read until some are answered."""
+_AHEAD_FRAMES: Final = 64
+_AHEAD_BYTES: Final = 1 << 20
+"""A client may send this much ahead; then its socket is not read until some of it is answered."""
+_TURN_FRAMES: Final = 64
+"""So many requests of one client are answered in a row; then others get their turn."""
+_READY_BUFFERS: Final = 64
+_READY_BYTES: Final = 16 * 1024
+"""Answers smaller than this go out together, so many at a time; a larger one goes out at once."""
+_LEAST_PROGRESS_BYTES: Final = 1024
+"""Less than this does not count as progress of a request that comes in bit by bit, or an answer that goes out so."""
 
 
 class Service(Protocol):
@@ -42,39 +48,58 @@ class Service(Protocol):
     def failed(self, connection: Connection, error: BaseException) -> None:
         """A bug of ours while answering; the connection is closed."""
 
+    def half_received(self, size: int) -> None:
+        """So many more bytes are held of a request that is not complete."""
+
+    def slowed(self, connection: Connection, size: int) -> None:
+        """So many bytes of answers are held for a client that does not read them as fast as they come."""
+
+    def caught_up(self, connection: Connection) -> None:
+        """The client has read what was held for it."""
+
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_backlog",
+        "_backlog_bytes",
         "_frames",
-        "_idle_since_s",
-        "_is_closed",
+        "_has_turn_coming",
+        "_is_finishing",
+        "_is_over",
         "_is_reading_paused",
         "_is_writing_paused",
+        "_moved",
+        "_moved_before",
         "_pending",
-        "_seen_activity",
+        "_quiet_since_s",
         "_service",
         "_transport",
-        "activity",
+        "_was_stalled",
         "local",
         "peer",
         "state",
     )
 
+    _transport: asyncio.Transport
+
     def __init__(self, service: Service) -> None:
         self._service = service
         self._frames = FrameParser(service.max_frame_bytes, service.scratch)
-        self._backlog: deque[memoryview] = deque()
-        self._transport: asyncio.Transport | None = None
+        # A list, not a deque: nearly always empty, and a deque holds half a kilobyte even then.
+        self._backlog: list[memoryview] = []
+        self._backlog_bytes = 0
         self._pending: asyncio.Task[list[AnyBytes] | None] | None = None
+        self._has_turn_coming = False
         self._is_reading_paused = False
         self._is_writing_paused = False
-        self._is_closed = False
+        self._is_finishing = False
+        self._is_over = False
+        self._moved = 0  # grows with all that comes, which is cheaper than to look at the clock each time
+        self._moved_before = 0
+        self._was_stalled = False
+        self._quiet_since_s = 0.0
         self.peer = ("", 0)
         self.local = ("", 0)
-        self.activity = 0
-        self._seen_activity = -1
-        self._idle_since_s = 0.0
         self.state: dict[str, object] = {}
         """What the broker wants to remember of this client."""
 
@@ -82,6 +107,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
+        self._quiet_since_s = asyncio.get_running_loop().time()
         self.peer = (transport.get_extra_info("peername") or ("?", 0))[:2]
         self.local = (transport.get_extra_info("sockname") or ("?", 0))[:2]
         if not self._service.opened(self):
@@ -91,25 +117,28 @@ class Connection(asyncio.BufferedProtocol):
         return self._frames.get_buffer(sizehint)
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.activity += 1
+        self._moved += nbytes
         try:
             frames = self._frames.buffer_updated(nbytes)
         except ProtocolError as broken:
-            self._service.refused(self, broken)
-            self.abort()
+            self._hang_up(broken)
             return
-        if self._pending is None and not self._backlog and not self._is_writing_paused and len(frames) == 1:
-            if answer := self._answer(frames[0]):
-                self._write(answer)
-            return
-        self._backlog.extend(frames)
-        self._serve_backlog()
+        if len(frames) == 1 and self._pending is None and not self._backlog and not self._is_writing_paused:
+            answer = self._answer(frames[0])
+            if answer:
+                self._send(answer)
+        elif frames:
+            self._backlog += frames
+            self._backlog_bytes += sum(map(len, frames))
+            self._serve_backlog()
+        else:
+            self._service.half_received(nbytes)
 
     def eof_received(self) -> bool:
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
-        self._is_closed = True
+        self._is_over = True
         self._backlog.clear()
         if self._pending is not None:
             self._pending.cancel()
@@ -117,103 +146,150 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._is_writing_paused = True
+        self._service.slowed(self, self._transport.get_write_buffer_size())
 
     def resume_writing(self) -> None:
         self._is_writing_paused = False
+        self._service.caught_up(self)
         self._serve_backlog()
 
     # Serving
-
-    def _serve_backlog(self) -> None:
-        # Answers that are ready together go out together: sending costs more than a small request does.
-        ready: list[AnyBytes] = []
-        while self._backlog and self._pending is None and not self._is_writing_paused and not self._is_closed:
-            ready += self._answer(self._backlog.popleft())
-            if len(ready) >= _ANSWERS_AT_ONCE:
-                self._write(ready)
-                ready = []
-        if ready:
-            self._write(ready)
-        is_too_far_ahead = len(self._backlog) >= _BACKLOG_FRAMES
-        if is_too_far_ahead != self._is_reading_paused and self._transport is not None and not self._is_closed:
-            self._is_reading_paused = is_too_far_ahead
-            if is_too_far_ahead:
-                self._transport.pause_reading()
-            else:
-                self._transport.resume_reading()
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
         """What to send for this request now: nothing, if it gets no answer or a later one."""
         try:
             answer = self._service.answer(self, frame)
-        except ProtocolError as broken:
-            self._service.refused(self, broken)
-            self.abort()
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
-            self._service.failed(self, error)
-            self.abort()
-        else:
-            if isinstance(answer, list):
-                return answer
-            if answer is not None:
-                self._pending = asyncio.ensure_future(answer)
-                self._pending.add_done_callback(self._answered)
+            self._hang_up(error)
+            return []
+        if isinstance(answer, list):
+            return answer
+        if answer is not None:
+            self._pending = asyncio.ensure_future(answer)
+            self._pending.add_done_callback(self._answered)
         return []
 
-    def _write(self, buffers: list[AnyBytes]) -> None:
-        if self._is_closed:
-            return
+    def _send(self, buffers: list[AnyBytes]) -> None:
         if len(buffers) == 1:
-            self._transport.write(buffers[0])  # type: ignore[union-attr]
+            self._transport.write(buffers[0])
         else:
-            self._transport.writelines(buffers)  # type: ignore[union-attr]
+            self._transport.writelines(buffers)
+
+    def _serve_backlog(self) -> None:
+        """Serve what was sent ahead, as far as may be now.
+
+        Small answers go out together: sending costs more than a small request does.
+        """
+        ready: list[AnyBytes] = []
+        turn = 0
+        while self._backlog and self._pending is None and not self._is_writing_paused and not self._is_over:
+            if turn == _TURN_FRAMES:
+                self._ask_for_a_turn()
+                break
+            turn += 1
+            frame = self._backlog.pop(0)
+            self._backlog_bytes -= len(frame)
+            answer = self._answer(frame)
+            ready += answer
+            if len(ready) >= _READY_BUFFERS or len(answer) > 1 or (answer and len(answer[0]) > _READY_BYTES):
+                self._send(ready)
+                ready = []
+        if ready:
+            self._send(ready)
+        self._control_reading()
+        if self._is_finishing and not self.is_busy:
+            self.close()
+
+    def _ask_for_a_turn(self) -> None:
+        if not self._has_turn_coming:
+            self._has_turn_coming = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._has_turn_coming = False
+        if not self._is_over:
+            self._serve_backlog()
 
     def _answered(self, task: asyncio.Task[list[AnyBytes] | None]) -> None:
         self._pending = None
-        if task.cancelled() or self._is_closed:
-            return
-        error = task.exception()
-        if isinstance(error, ProtocolError):
-            self._service.refused(self, error)
-            self.abort()
-        elif error is not None:
-            self._service.failed(self, error)
-            self.abort()
-        else:
+        self._moved += 1
+        if task.cancelled():
+            self._transport.close()
+        elif (error := task.exception()) is not None:
+            self._hang_up(error)
+        elif not self._is_over:
             answer = task.result()
             if answer is not None:
-                self._write(answer)
+                self._send(answer)
             self._serve_backlog()
 
-    # What the broker asks
+    def _control_reading(self) -> None:
+        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= _AHEAD_BYTES
+        should_pause = is_far_ahead or self._is_finishing or self._is_over
+        if should_pause != self._is_reading_paused:
+            self._is_reading_paused = should_pause
+            if should_pause:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
 
-    @property
-    def is_stalled(self) -> bool:
-        """Half a request has come, or an answer is not being read."""
-        return self._frames.pending_bytes > 0 or self._is_writing_paused
+    def _hang_up(self, error: BaseException) -> None:
+        if isinstance(error, ProtocolError):
+            self._service.refused(self, error)
+        else:
+            self._service.failed(self, error)
+        self._is_over = True
+        self._control_reading()
+        # Not at once: the answers to earlier requests may still be about to be written.
+        asyncio.get_running_loop().call_soon(self.close)
 
-    def idle_s(self, now_s: float) -> float:
-        """How long nothing has come, as far as the calls of this method can tell.
-
-        Counting what comes is cheaper than looking at the clock each time.
-        """
-        if self.activity != self._seen_activity:
-            self._seen_activity = self.activity
-            self._idle_since_s = now_s
-        return now_s - self._idle_since_s
+    # What the listener asks
 
     @property
     def is_busy(self) -> bool:
         """A request is being answered."""
-        return self._pending is not None or bool(self._backlog)
+        return not self._is_over and (self._pending is not None or bool(self._backlog))
+
+    @property
+    def held_bytes(self) -> int:
+        """How much of its requests is held."""
+        return self._frames.pending_bytes + self._backlog_bytes
+
+    @property
+    def is_stalled(self) -> bool:
+        """Half a request has come, or an answer is not being read. (If we do not read, it is not the client's fault.)"""
+        return (self._frames.pending_bytes > 0 and not self._is_reading_paused) or self._unsent_bytes > 0
+
+    @property
+    def _unsent_bytes(self) -> int:
+        return self._transport.get_write_buffer_size()
+
+    def quiet_s(self, now_s: float) -> float:
+        """How long nothing has come or gone, as far as the calls of this method can tell.
+
+        While it is stalled a trickle is nothing, or one byte now and then would keep it for ever.
+        """
+        is_stalled = self.is_stalled
+        least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
+        self._was_stalled = is_stalled
+        moved = self._moved - self._unsent_bytes
+        if abs(moved - self._moved_before) >= least:
+            self._moved_before = moved
+            self._quiet_since_s = now_s
+        return now_s - self._quiet_since_s
+
+    def finish(self) -> None:
+        """Answer what has come, then close."""
+        self._is_finishing = True
+        self._control_reading()
+        if not self.is_busy:
+            self.close()
 
     def close(self) -> None:
         """Send what is under way, then close."""
-        if self._transport is not None:
-            self._transport.close()
+        self._transport.close()
 
     def abort(self) -> None:
         """Close at once."""
-        self._is_closed = True
-        if self._transport is not None:
-            self._transport.abort()
+        self._is_over = True
+        self._transport.abort()

@@ -8,6 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.net.connection import Connection
+from ottla.net.descriptors import connections_that_fit
+from ottla.net.held import HeldBytes
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
@@ -18,8 +20,12 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_SWEEP_S: Final = 1.0
+_SWEEPS: Final = 5
+"""How often a connection is looked at before it has been quiet for too long."""
+_LONGEST_SWEEP_S: Final = 1.0
+_SWEPT_IN_A_ROW: Final = 200
 _BACKLOG: Final = 1024
+_MOST_REPORTS: Final = 10_000
 
 
 class Address(NamedTuple):
@@ -48,52 +54,69 @@ class Listener:
         self.connections: set[Connection] = set()
         self.counts: Counter[str] = Counter()
         """How many connections were accepted, refused, broken, stalled, idle or failed so far."""
+        self.held: HeldBytes[Connection] = HeldBytes(config.max_held_bytes, self.connections, self._let_go_of)
         self.answer = answering.answer
-        self._answering = answering
-        self._per_address: Counter[str] = Counter()
-        self._reported: Counter[tuple[str, str]] = Counter()
-        self._server: asyncio.Server | None = None
-        self._sweeper: asyncio.TimerHandle | None = None
+        self.half_received = self.held.half_received
+        self.slowed = self.held.slowed
+        self.caught_up = self.held.caught_up
         self.address = Address(config.host, config.port)
+        self._answering = answering
+        self._most_connections = config.max_connections
+        self._per_address: Counter[str] = Counter()
+        self._reported: set[tuple[str, str]] = set()
+        self._server: asyncio.Server | None = None
+        self._sweeper: asyncio.Task[None] | None = None
+        self._is_stopping = False
+        self._all_gone = asyncio.Event()
 
     async def start(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
+        self._most_connections = connections_that_fit(self.config.max_connections)
+        self._server = await asyncio.get_running_loop().create_server(
             lambda: Connection(self), self.config.host, self.config.port, backlog=_BACKLOG
         )
         host, port = self._server.sockets[0].getsockname()[:2]
         self.address = Address(host, port)
-        self._sweep()
+        self._sweeper = asyncio.create_task(self._sweep())
+
+    def drain(self) -> None:
+        """Accept no more, and close each connection once the requests that came on it are answered."""
+        if self._server is None or self._is_stopping:
+            return
+        self._is_stopping = True
+        self._server.close()
+        for connection in list(self.connections):
+            connection.finish()
 
     async def stop(self, patience_s: float = 5.0) -> None:
-        """Accept no more, let requests under way be answered, then close what is left."""
-        if self._server is None:
-            return
-        self._server.close()
+        """Drain for so long, then close what is left."""
+        self.drain()
+        if not await self._are_all_gone(patience_s):
+            for connection in list(self.connections):
+                connection.abort()
+            await self._are_all_gone(patience_s)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + patience_s
-        for connection in list(self.connections):
-            if not connection.is_busy:
-                connection.close()
-        while self.connections and loop.time() < deadline:
-            await asyncio.sleep(0.01)
-            for connection in list(self.connections):
-                if not connection.is_busy:
-                    connection.close()
-        for connection in list(self.connections):
-            connection.abort()
         self._server = None
 
-    # What connections call
+    async def _are_all_gone(self, patience_s: float) -> bool:
+        if self.connections:
+            self._all_gone.clear()
+            try:
+                await asyncio.wait_for(self._all_gone.wait(), patience_s)
+            except TimeoutError:
+                return False
+        return True
+
+    # What connections call; see also `held`
 
     def opened(self, connection: Connection) -> bool:
         host = connection.peer[0]
         self.connections.add(connection)
         self._per_address[host] += 1
-        if len(self.connections) > self.config.max_connections:
-            self._report("too many connections", connection, f"{self.config.max_connections} are allowed")
+        if self._is_stopping:
+            return False
+        if len(self.connections) > self._most_connections:
+            self._report("too many connections", connection, f"{self._most_connections} are allowed")
             return False
         if self._per_address[host] > self.config.max_connections_per_address:
             limit = self.config.max_connections_per_address
@@ -104,40 +127,61 @@ class Listener:
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
+        self.caught_up(connection)
         host = connection.peer[0]
         self._per_address[host] -= 1
         if not self._per_address[host]:
             del self._per_address[host]
         self._answering.closed(connection)
+        if not self.connections:
+            self._all_gone.set()
 
     def refused(self, connection: Connection, reason: Exception) -> None:
         self._report("bad request", connection, str(reason))
 
     def failed(self, connection: Connection, error: BaseException) -> None:
         self.counts["failed"] += 1
-        _logger.error("a bug while answering %s:%s", *connection.peer, exc_info=error)
+        if self._is_news(f"failed {type(error).__name__}", connection):
+            _logger.error("a bug while answering %s:%s", *connection.peer, exc_info=error)
 
     def _report(self, what: str, connection: Connection, detail: str) -> None:
-        """Count every case, and log the first of a kind from an address: a flood must not fill the disk."""
         self.counts[what] += 1
-        kind = what, connection.peer[0]
-        if len(self._reported) > 10_000:
-            self._reported.clear()
-        self._reported[kind] += 1
-        if self._reported[kind] == 1:
+        if self._is_news(what, connection):
             _logger.warning("%s from %s:%s, connection closed: %s", what, *connection.peer, detail)
+
+    def _is_news(self, what: str, connection: Connection) -> bool:
+        """Whether it is the first of its kind from this address: a flood must not fill the disk."""
+        kind = what, connection.peer[0]
+        if kind in self._reported:
+            return False
+        if len(self._reported) >= _MOST_REPORTS:
+            self._reported.clear()
+        self._reported.add(kind)
+        return True
+
+    def _let_go_of(self, connection: Connection) -> None:
+        limit = self.config.max_held_bytes
+        self._report("too much held", connection, f"{limit} bytes are allowed for all slow clients together")
+        connection.abort()
 
     # Connections that do nothing
 
-    def _sweep(self) -> None:
+    async def _sweep(self) -> None:
+        soonest_s = min(self.config.max_stalled_ms, self.config.max_idle_ms) / 1000
+        pause_s = min(soonest_s / _SWEEPS, _LONGEST_SWEEP_S)
         loop = asyncio.get_running_loop()
-        now_s = loop.time()
-        for connection in list(self.connections):
-            idle_ms = connection.idle_s(now_s) * 1000
-            if connection.is_stalled and idle_ms > self.config.max_stalled_ms:
-                self._report("stalled", connection, f"nothing came or went for {idle_ms / 1000:.0f} s")
-                connection.abort()
-            elif idle_ms > self.config.max_idle_ms and not connection.is_busy:
-                self.counts["idle"] += 1
-                connection.close()
-        self._sweeper = loop.call_later(_SWEEP_S, self._sweep)
+        while True:
+            await asyncio.sleep(pause_s)
+            for number, connection in enumerate(list(self.connections), 1):
+                self._close_if_quiet(connection, loop.time())
+                if number % _SWEPT_IN_A_ROW == 0:
+                    await asyncio.sleep(0)
+
+    def _close_if_quiet(self, connection: Connection, now_s: float) -> None:
+        quiet_ms = connection.quiet_s(now_s) * 1000
+        if quiet_ms > self.config.max_stalled_ms and connection.is_stalled:
+            self._report("stalled", connection, f"nothing came or went for {quiet_ms / 1000:.0f} s")
+            connection.abort()
+        elif quiet_ms > self.config.max_idle_ms and not connection.is_busy:
+            self.counts["idle"] += 1
+            connection.close()

@@ -35,7 +35,10 @@ def to_arrow(
     until_offset: int = (1 << 63) - 1,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
 ) -> pa.RecordBatch:
-    """The data records of consecutive batches, from one offset to below another."""
+    """The data records of consecutive batches, from one offset to below another.
+
+    All are held at once, so `max_decompressed_bytes` is for all of them together.
+    """
     columns = decode_columns(batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer)
     count = columns.count
     headers = pa.StructArray.from_arrays(
@@ -94,6 +97,8 @@ def _bytes_source(array: pa.Array, count: int) -> ColumnSource:
 def _header_source(array: pa.Array, count: int) -> HeaderSource:
     plain = array if array.type == SCHEMA.field("headers").type else array.cast(pa.list_(_HEADER))
     pairs = plain.values
+    if pairs.null_count and plain.flatten().null_count:
+        raise ValueError("a header that is null")
     names, values = (_bytes_source(pairs.field(i), len(pairs)) for i in (0, 1))
     validity, starts = plain.buffers()[:2]
     return HeaderSource((validity, starts), names, values, plain.offset, count)
@@ -103,6 +108,7 @@ def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> Any:  # noqa: ANN40
     now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, pa.int64())
     column = _column(rows, "timestamp", pa.nulls(rows.num_rows, pa.int64()))
     if pa.types.is_timestamp(column.type):
-        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=False)
+        # Fractions of a millisecond may be lost; seconds too many for 64 bits may not.
+        column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=column.type.unit == "s")
     filled = column.cast(pa.int64()).fill_null(now)
     return filled.buffers()[1][8 * filled.offset :] if len(filled) else b""

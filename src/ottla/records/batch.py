@@ -14,7 +14,6 @@ Compiled by Cython where a C compiler was at hand, otherwise run as it stands.
 from __future__ import annotations
 
 import struct
-from operator import index
 
 from ottla.core.errors import (
     CorruptMessage,
@@ -255,7 +254,7 @@ def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
             PyBuffer_Release(cython.address(view))
     else:
         data = flat(source)
-        return _parse(data, min(index(position), len(data)), len(data))
+        return _parse(data, min(position, len(data)), len(data))
 
 
 @cython.cfunc
@@ -295,7 +294,7 @@ def check_batch(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
             PyBuffer_Release(cython.address(view))
     else:
         data = flat(source)
-        _check(header, data, min(index(position), len(data)), len(data))
+        _check(header, data, min(position, len(data)), len(data))
     return header
 
 
@@ -317,7 +316,7 @@ def _intact(data: cython.p_const_uchar, size: cython.Py_ssize_t, floor: cython.l
 
 
 def count_intact(source: bytes | bytearray | memoryview, floor: int) -> tuple[int, int]:
-    """How many of these bytes are intact batches with ascending offsets from `floor` on, and the offset after."""
+    """How many of these bytes are intact batches with ascending offsets from `floor` on; the offset after."""
     if cython.compiled:
         view = cython.declare(Py_buffer)
         PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)

@@ -280,10 +280,10 @@ def decode_columns(
     payload: Payload
     payloads: list[Payload] = []
     view = memoryview(source).cast("B")
+    if not cython.compiled:
+        from_offset, until_offset = int64(from_offset), int64(until_offset)
     first: cython.longlong = from_offset
     limit: cython.longlong = until_offset
-    if not cython.compiled:
-        first, limit = int64(from_offset), int64(until_offset)
     rows: cython.Py_ssize_t = 0
     at = 0
     while at < len(view):

@@ -6,6 +6,7 @@ Compiled by Cython with the C types in encode.pxd where a C compiler was at hand
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
 
 from ottla.core.errors import MessageTooLarge
 from ottla.records.batch import (
@@ -29,9 +30,13 @@ if cython.compiled:
         PyByteArray_AS_STRING,
         PyByteArray_Resize,
     )
+    from cython.cimports.cpython.number import PyNumber_Index as int64
     from cython.cimports.libc.string import memcpy
 else:
     from ottla.records.uncompiled import int64
+
+if TYPE_CHECKING:
+    from typing import SupportsIndex
 
 _MAX_INT64 = cython.declare(cython.longlong, 0x7FFFFFFFFFFFFFFF)
 _MIN_INT64 = cython.declare(cython.longlong, -1 - _MAX_INT64)
@@ -147,7 +152,7 @@ class BatchBuilder:
 
     def append(
         self,
-        timestamp: int,
+        timestamp: SupportsIndex,
         key: bytes | bytearray | memoryview | None,
         value: bytes | bytearray | memoryview | None,
         headers: Headers = (),
@@ -163,8 +168,8 @@ class BatchBuilder:
             pairs = tuple(headers)
             header_bytes = encode_headers(pairs)
             header_count = len(pairs)
-        if not cython.compiled:
-            timestamp = int64(timestamp)
+        if not (cython.compiled and type(timestamp) is int):
+            timestamp = int64(timestamp)  # C would cut the fraction off a float without a word
         return self.write(timestamp, key_bytes, key_length, value_bytes, value_length, header_bytes, header_count)
 
     def write(  # noqa: PLR0913

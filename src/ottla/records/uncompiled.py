@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from operator import index
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, SupportsIndex, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,18 +53,20 @@ def __getattr__(name: str) -> str:
 cython: Any = sys.modules[__name__]
 
 
-def int32(value: int) -> int:
+def int32(value: SupportsIndex) -> int:
     """The number, if a C integer of 32 bits can hold it."""
-    if not -0x80000000 <= index(value) <= 0x7FFFFFFF:
-        raise OverflowError(f"{value} takes more than 32 bits")
-    return value
+    number = index(value)
+    if not -0x80000000 <= number <= 0x7FFFFFFF:
+        raise OverflowError(f"{number} takes more than 32 bits")
+    return number
 
 
-def int64(value: int) -> int:
+def int64(value: SupportsIndex) -> int:
     """The number, if a C integer of 64 bits can hold it."""
-    if not -0x8000000000000000 <= index(value) <= 0x7FFFFFFFFFFFFFFF:
-        raise OverflowError(f"{value} takes more than 64 bits")
-    return value
+    number = index(value)
+    if not -0x8000000000000000 <= number <= 0x7FFFFFFFFFFFFFFF:
+        raise OverflowError(f"{number} takes more than 64 bits")
+    return number
 
 
 def flat(source: Any, *, is_writable: bool = False) -> memoryview:  # noqa: ANN401

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import TopicId, TopicPartition
@@ -29,7 +30,7 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
     for line in _read_lines(path):
         try:
             topic, partition, offset = line.split(" ")
-            offsets[TopicPartition(topic, int(partition))] = int(offset)
+            offsets[TopicPartition(topic, _number(partition))] = _number(offset)
         except ValueError:
             raise BadCheckpoint(f"{path.name}: not a topic, a partition and an offset: {line!r}") from None
     return offsets
@@ -46,10 +47,10 @@ def read_epochs(path: Path) -> list[tuple[int, int]]:
     for line in _read_lines(path):
         try:
             epoch, start_offset = line.split(" ")
-            entries.append((int(epoch), int(start_offset)))
+            entries.append((_number(epoch), _number(start_offset)))
         except ValueError:
             raise BadCheckpoint(f"{path.name}: not an epoch and an offset: {line!r}") from None
-    if entries != sorted(entries) or any(number < 0 for entry in entries for number in entry):
+    if any(later[0] <= earlier[0] or later[1] <= earlier[1] for earlier, later in pairwise(entries)):
         raise BadCheckpoint(f"{path.name}: epochs are not in order")
     return entries
 
@@ -66,7 +67,7 @@ def read_topic_id(folder: Path) -> TopicId | None:
         lines = (folder / PARTITION_METADATA).read_text("ascii").splitlines()
         fields = dict(line.split(": ", 1) for line in lines if line)
         return TopicId.parse(fields["topic_id"]) if fields.get("version") == _VERSION else None
-    except (FileNotFoundError, ValueError, KeyError):
+    except (FileNotFoundError, IsADirectoryError, ValueError, KeyError):
         return None
 
 
@@ -74,16 +75,26 @@ def write_topic_id(folder: Path, topic_id: TopicId) -> None:
     replace_file(folder / PARTITION_METADATA, f"version: {_VERSION}\ntopic_id: {topic_id}".encode("ascii"))
 
 
+def _number(text: str) -> int:
+    number = int(text)
+    if not 0 <= number < 1 << 63:
+        raise ValueError(f"{number} is neither an offset nor an epoch")
+    return number
+
+
 def _read_lines(path: Path) -> list[str]:
     try:
-        lines = path.read_text("utf-8").splitlines()
+        text = path.read_text("utf-8")
     except FileNotFoundError:
         return []
-    except ValueError:
+    except (ValueError, IsADirectoryError):
         raise BadCheckpoint(f"{path.name}: not text") from None
-    if not lines:
+    if not text:
         return []
-    if len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2):
+    lines = text.split("\n")
+    # The last line ends with a line feed too: without it, a number may have lost its last digits.
+    is_whole = lines.pop() == ""
+    if not is_whole or len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2):
         raise BadCheckpoint(f"{path.name}: not a checkpoint of version {_VERSION}, or cut short")
     return lines[2:]
 

@@ -9,12 +9,13 @@ import logging
 import re
 import shutil
 import uuid
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
 from ottla.storage import checkpoints, meta_properties
-from ottla.storage.files import replace_file, storage_errors, sync_folder
+from ottla.storage.files import CORRUPT, replace_file, storage_errors, sync_folder
 from ottla.storage.folder_lock import FolderLock
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
@@ -34,6 +35,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
 _DELETED: Final = "-delete"
+_STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's own controllers, in a folder like a partition's and yet no topic."""
@@ -45,11 +47,13 @@ class DataDir:
     def __init__(self, path: Path, clock: Clock, *, open_files: int = 512) -> None:
         self.path = path
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        self._outdated: set[TopicPartition] = set()
         self._clock = clock
         self._files = OpenFiles(open_files)
         try:
             path.mkdir(parents=True, exist_ok=True)
-            _refuse_strangers(path)
+            # Before it is locked, so that a folder which is not ours does not even get a lock file.
+            meta_properties.load(path)
         except OSError as refused:
             raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
@@ -80,7 +84,9 @@ class DataDir:
             match = _PARTITION.fullmatch(folder.name)
             if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
                 at = TopicPartition(match["topic"], int(match["partition"]))
-                yield at, checkpoints.read_topic_id(folder)
+                with storage_errors(f"reading {folder.name}"):
+                    topic_id = checkpoints.read_topic_id(folder)
+                yield at, topic_id
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
         """The partition's log, opened or created. A folder that belongs to another topic id is refused."""
@@ -88,31 +94,53 @@ class DataDir:
             return self.logs[at]
         folder = self.path / str(at)
         is_new = not folder.exists()
+        if is_new:
+            self._forget(at)
         self._check_owner(folder, topic_id)
         known = LastKnown(self.was_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0))
         log = open_log(folder, config, self._clock, self._files, known)
-        with storage_errors(f"opening {at}"):
-            if topic_id is not None and checkpoints.read_topic_id(folder) is None:
-                checkpoints.write_topic_id(folder, topic_id)
-            if is_new:
-                sync_folder(self.path)
+        try:
+            with storage_errors(f"opening {at}"):
+                if topic_id is not None and checkpoints.read_topic_id(folder) is None:
+                    checkpoints.write_topic_id(folder, topic_id)
+                if is_new:
+                    sync_folder(self.path)
+        except StorageError:
+            log.abandon()
+            raise
+        log.before_truncation = partial(self._lower_checkpoints, at)
         self.logs[at] = log
         return log
 
-    def delete_partition(self, at: TopicPartition) -> Path:
-        """Take the partition away at once; what is left of it is the caller's to give to `remove_deleted`."""
-        log = self.logs.pop(at, None)
-        if log is None:
+    def delete_partition(self, at: TopicPartition) -> Path | None:
+        """Take the partition away at once; what is left of it is the caller's to give to `remove_deleted`.
+
+        None if it never had a folder.
+        """
+        return self._put_away(at, _DELETED)
+
+    def set_stray_aside(self, at: TopicPartition) -> Path:
+        """Put a partition that belongs to no topic out of the way, and keep it."""
+        renamed = self._put_away(at, _STRAY)
+        if renamed is None:
             raise UnknownTopicOrPartition(f"there is no partition {at}")
-        log.abandon()
+        return renamed
+
+    def _put_away(self, at: TopicPartition, suffix: str) -> Path | None:
+        log = self.logs.pop(at, None)
+        if log is not None:
+            log.abandon()
         self._recovery_points.pop(at, None)
         self._log_starts.pop(at, None)
-        unique = f".{uuid.uuid4().hex}{_DELETED}"
-        stem = str(at)[: _LONGEST_NAME - len(unique)]
-        with storage_errors(f"deleting {at}"):
-            doomed = log.folder.rename(self.path / (stem + unique))
+        self._outdated.add(at)
+        folder = self.path / str(at)
+        if not folder.exists():
+            return None
+        unique = f".{uuid.uuid4().hex}{suffix}"
+        with storage_errors(f"putting {at} away"):
+            renamed = folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))
             sync_folder(self.path)
-        return doomed
+        return renamed
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
@@ -127,6 +155,25 @@ class DataDir:
         with storage_errors("writing checkpoints"):
             checkpoints.write_offsets(self.path / checkpoints.RECOVERY_POINTS, self._recovery_points)
             checkpoints.write_offsets(self.path / checkpoints.LOG_STARTS, starts)
+        self._outdated.clear()
+
+    def _forget(self, at: TopicPartition) -> None:
+        """See to it that a partition which is about to be created has no past."""
+        if at in self._recovery_points or at in self._log_starts or at in self._outdated:
+            self._recovery_points.pop(at, None)
+            self._log_starts.pop(at, None)
+            self.checkpoint()
+
+    def _lower_checkpoints(self, at: TopicPartition, offset: int) -> None:
+        """Records from this offset on will be others: neither synced yet, nor below the start."""
+        for name, noted in (
+            (checkpoints.RECOVERY_POINTS, self._recovery_points),
+            (checkpoints.LOG_STARTS, self._log_starts),
+        ):
+            if noted.get(at, 0) > offset:
+                noted[at] = offset
+                with storage_errors("writing checkpoints"):
+                    checkpoints.write_offsets(self.path / name, noted)
 
     def close(self) -> None:
         """Close every log. Only if all of them could be closed does the next start take the quick way."""
@@ -148,7 +195,8 @@ class DataDir:
         self._lock.release()
 
     def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
-        owner = checkpoints.read_topic_id(folder)
+        with storage_errors(f"reading {folder.name}"):
+            owner = checkpoints.read_topic_id(folder)
         if topic_id is not None and owner not in (None, topic_id):
             raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
 
@@ -158,6 +206,9 @@ class DataDir:
         except checkpoints.BadCheckpoint as bad:
             _logger.warning("%s; the logs are checked instead", bad)
             self.was_clean = False
+            path = self.path / name
+            if path.is_dir():
+                path.rename(path.with_name(name + CORRUPT))
             return {}
 
 
@@ -167,8 +218,3 @@ def remove_deleted(doomed: Path) -> None:
         shutil.rmtree(doomed, ignore_errors=True)
     else:
         doomed.unlink(missing_ok=True)
-
-
-def _refuse_strangers(path: Path) -> None:
-    if not path.is_dir():
-        raise NotADirectoryError(20, "it is not a folder")

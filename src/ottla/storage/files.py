@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import StorageError
@@ -58,19 +58,29 @@ def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
     temporary = path.with_name(path.name + ".tmp")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:
-        write_all(fd, data, 0)
-        if is_durable:
-            os.fsync(fd)
-    finally:
-        os.close(fd)
-    temporary.replace(path)
+        try:
+            write_all(fd, data, 0)
+            if is_durable:
+                os.fsync(fd)
+        finally:
+            os.close(fd)
+        temporary.replace(path)
+    except OSError:
+        # On a full disk, half a file must not take up what room there is.
+        with suppress(OSError):
+            temporary.unlink()
+        raise
     if is_durable:
         sync_folder(path.parent)
 
 
+def open_folder(folder: Path) -> int:
+    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
 def sync_folder(folder: Path) -> None:
     """Make the creations, renames and deletions in this folder durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = open_folder(folder)
     try:
         os.fsync(fd)
     finally:

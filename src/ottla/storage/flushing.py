@@ -7,34 +7,31 @@ kernel may have dropped the pages and marked them clean, so a second one that su
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
-
-from ottla.storage.files import sync_folder
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Flush:
-    """A flush under way. `until_offset` is what will be durable once it has succeeded."""
+    """A flush under way. `until_offset` is what will be durable once it has succeeded, and those before it have."""
 
-    def __init__(self, until_offset: int, fds: list[int], folder: Path | None) -> None:
+    def __init__(self, until_offset: int, fds: list[int]) -> None:
         self.until_offset = until_offset
         self.error: OSError | None = None
+        self.is_finished = False
         self._fds = fds
-        self._folder = folder
 
     def run(self) -> None:
         """Wait for the disk. Never raises: `error` says what went wrong."""
         try:
             for fd in self._fds:
                 os.fsync(fd)
-            if self._folder is not None:
-                sync_folder(self._folder)
         except OSError as failed:
             self.error = failed
         finally:
             self.discard()
+
+    def run_or_raise(self) -> None:
+        self.run()
+        if self.error is not None:
+            raise self.error
 
     def discard(self) -> None:
         while self._fds:

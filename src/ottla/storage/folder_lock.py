@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError
@@ -13,28 +14,46 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 
+# A process that closes any descriptor of a file loses its record locks on it. So one that holds a folder must not even
+# look into the lock file again. (The process is named because a fork inherits this, and not the lock.)
+_held: Final[set[tuple[int, int, int]]] = set()
+
 
 class FolderLock:
     """Held from construction until `release`, or until the process ends however it ends."""
 
     def __init__(self, folder: Path) -> None:
+        identity = folder.stat()
+        self._key = (os.getpid(), identity.st_dev, identity.st_ino)
+        if self._key in _held:
+            raise _in_use(folder, f"process {os.getpid()}, this one")
         try:
             self._fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as refused:
             raise DataDirError(f"{folder} cannot be written to: {refused.strerror}") from None
         try:
-            # Two locks: a record lock is what Apache Kafka takes on this very file, but it does not keep out a
-            # second opener in this process, which flock does.
+            # Two locks: a record lock is what Apache Kafka takes on this very file, but whoever copies the folder
+            # from within this process loses it, unlike the other.
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
             os.close(self._fd)
-            by = f"process {holder}" if holder.isdigit() else "another process"
-            raise DataDirError(f"{folder} is in use by {by}; stop it, or choose another data folder") from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
+            raise _in_use(folder, f"process {holder}" if holder.isdigit() else "another process") from None
+        _held.add(self._key)
+        # Only a courtesy to whoever is refused: a disk too full for it is no reason not to start.
+        with suppress(OSError):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        os.ftruncate(self._fd, 0)
+        _held.discard(self._key)
+        with suppress(OSError):
+            os.ftruncate(self._fd, 0)
+        # Said, not left to the closing: a fork may have the file open, too.
+        fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
+
+
+def _in_use(folder: Path, holder: str) -> DataDirError:
+    return DataDirError(f"{folder} is in use by {holder}; stop it, or choose another data folder")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_left, bisect_right
-from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
@@ -31,7 +30,6 @@ TIME_ENTRY: Final = struct.Struct(">qi")
 
 _FIRST: Final = itemgetter(0)
 _SECOND: Final = itemgetter(1)
-_UNWRITTEN_LIMIT: Final = 1024
 
 
 class IndexFile:
@@ -51,17 +49,17 @@ class IndexFile:
         return len(self) * self._layout.size
 
     @property
+    def unwritten(self) -> int:
+        """How many entries there are only in memory."""
+        return len(self._unwritten)
+
+    @property
     def last(self) -> Entry | None:
         return self._last
 
     def append(self, first: int, second: int) -> None:
         self._last = (first, second)
         self._unwritten.append(self._last)
-        if len(self._unwritten) >= _UNWRITTEN_LIMIT:
-            # The batch this entry is about has been written: a disk that is full now must not fail it after the
-            # fact. The entries stay in memory until there is room.
-            with suppress(OSError):
-                self.write_out()
 
     def find(self, first: int) -> Entry | None:
         """The last entry whose first number is at most `first`."""
@@ -85,18 +83,22 @@ class IndexFile:
         data = self.path.read_bytes()[: self._written * self._layout.size] if self._written else b""
         return [*self._layout.iter_unpack(data), *self._unwritten]
 
-    def drop_from(self, second: int) -> None:
-        """Remove the entries whose second number is `second` or more."""
-        del self._unwritten[bisect_left(self._unwritten, second, key=_SECOND) :]
+    def drop_from(self, second: int) -> Entry | None:
+        """Remove the entries whose second number is `second` or more; the first of them, if there were any."""
+        dropped = self._unwritten[bisect_left(self._unwritten, second, key=_SECOND) :]
+        first = dropped[0] if dropped else None
+        del self._unwritten[len(self._unwritten) - len(dropped) :]
         if not self._unwritten:
             keep = self._count_written(lambda entry: entry[1] < second)
             if keep < self._written:
+                first = self._read(keep)
                 self._written = keep
                 os.truncate(self.path, keep * self._layout.size)
         if self._unwritten:
             self._last = self._unwritten[-1]
         else:
             self._last = self._read(self._written - 1) if self._written else None
+        return first
 
     def write_out(self) -> None:
         """Bring the file up to date. What follows the entries in it, say after a crash, is cut off."""

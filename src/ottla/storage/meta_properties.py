@@ -25,15 +25,9 @@ class MetaProperties:
 
 def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int = 0) -> MetaProperties:
     """What the folder says of itself; an empty folder is made ours. DataDirError for anybody else's."""
-    path = folder / META_PROPERTIES
-    if path.exists():
-        return _parse(path)
-    strangers = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-    if strangers:
-        raise DataDirError(
-            f"{folder} is not empty and not a data folder (it holds {strangers[0]!r} but no {META_PROPERTIES}); "
-            "choose an empty folder"
-        )
+    known = load(folder)
+    if known is not None:
+        return known
     # Ids look like topic ids: 16 random bytes in URL-safe base64.
     meta = MetaProperties(
         cluster_id=cluster_id or str(TopicId.random()), node_id=node_id, directory_id=str(TopicId.random())
@@ -41,15 +35,33 @@ def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int 
     text = (
         f"version={_VERSION}\ncluster.id={meta.cluster_id}\nnode.id={meta.node_id}\ndirectory.id={meta.directory_id}\n"
     )
-    replace_file(path, text.encode())
+    replace_file(folder / META_PROPERTIES, text.encode())
     return meta
+
+
+def load(folder: Path) -> MetaProperties | None:
+    """What the folder says of itself; None if it is empty. DataDirError for anybody else's."""
+    path = folder / META_PROPERTIES
+    if path.exists():
+        return _parse(path)
+    strangers = sorted(entry.name for entry in folder.iterdir() if not _may_be_in_an_empty_folder(entry.name))
+    if strangers:
+        raise DataDirError(
+            f"{folder} is not empty and not a data folder (it holds {strangers[0]!r} but no {META_PROPERTIES}); "
+            "choose an empty folder"
+        )
+    return None
+
+
+def _may_be_in_an_empty_folder(name: str) -> bool:
+    # The second is in every new file system; the third is from a start that was cut short.
+    return name.startswith(".") or name in ("lost+found", f"{META_PROPERTIES}.tmp")
 
 
 def _parse(path: Path) -> MetaProperties:
     try:
-        lines = path.read_text("utf-8").splitlines()
-        fields = dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
-        version = fields["version"]
+        fields = dict(_field(line) for line in path.read_text("utf-8").splitlines() if _is_field(line))
+        version = fields.get("version")
         if version != _VERSION:
             raise DataDirError(f"{path} is of version {version}; this release reads version {_VERSION}")
         return MetaProperties(
@@ -57,5 +69,17 @@ def _parse(path: Path) -> MetaProperties:
             node_id=int(fields["node.id"]),
             directory_id=fields.get("directory.id", ""),
         )
-    except (ValueError, KeyError, OSError) as wrong:
+    except KeyError as missing:
+        raise DataDirError(f"{path} does not say what its {missing.args[0]} is") from None
+    except (ValueError, OSError) as wrong:
         raise DataDirError(f"{path} cannot be read: {wrong}") from None
+
+
+def _is_field(line: str) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(("#", "!"))
+
+
+def _field(line: str) -> tuple[str, str]:
+    name, value = line.split("=", 1)
+    # Java puts a backslash before what could be taken for the end of a name.
+    return name.strip(), value.strip().replace("\\", "")

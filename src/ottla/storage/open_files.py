@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+Opened = TypeVar("Opened")
 
 
 class OpenFiles:
@@ -26,7 +29,7 @@ class OpenFiles:
         if fd is None:
             while len(self._fds) >= self._limit:
                 self._close_oldest()
-            fd = self._open(path)
+            fd = self.with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         self._fds[path] = fd
         return fd
 
@@ -43,13 +46,12 @@ class OpenFiles:
     def __len__(self) -> int:
         return len(self._fds)
 
-    def _open(self, path: Path) -> int:
-        flags = os.O_RDONLY | os.O_CLOEXEC
+    def with_room(self, open_some: Callable[[], Opened]) -> Opened:
+        """Do what needs descriptors. Rather than let it fail because there are none left, give some back."""
         while True:
             try:
-                return os.open(path, flags)
+                return open_some()
             except OSError as refused:
-                # Somebody else took the process's last descriptors: give one back rather than fail the read.
                 if refused.errno not in (errno.EMFILE, errno.ENFILE) or not self._fds:
                     raise
                 self._close_oldest()

@@ -9,21 +9,30 @@ from __future__ import annotations
 import errno
 import logging
 from bisect import bisect_right
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from ottla.core.errors import InvalidTimestamp, MessageTooLarge, OffsetOutOfRange, StorageError
+from ottla.core.errors import (
+    ApiError,
+    InvalidTimestamp,
+    MessageTooLarge,
+    OffsetOutOfRange,
+    RecordListTooLarge,
+    StorageError,
+)
 from ottla.records.batch import check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker
 from ottla.storage import retention
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
-from ottla.storage.files import DELETED, storage_errors, sync_folder
+from ottla.storage.files import DELETED, open_folder, storage_errors, sync_folder
 from ottla.storage.flushing import Flush
 from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -41,8 +50,8 @@ _logger: Final = logging.getLogger(__name__)
 
 NO_TIMESTAMP: Final = -1
 _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
-# The disk may have room again later; anything else it says about a write means that it cannot be trusted.
-_PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE})
+# There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
+_PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -85,8 +94,12 @@ class PartitionLog:
         self._active = parts.segments[-1]
         self._unsynced = parts.unsynced
         self._has_new_files = bool(parts.unsynced)
+        self._flushes: list[Flush] = []
         self._offline: str | None = None
-        self._roll_after_ms = self._active.first_timestamp + config.segment_ms
+        self.before_truncation: Callable[[int], None] | None = None
+        """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
+        self._first_timestamp = self._active.first_timestamp
+        self._segment_began_ms = clock.now_ms()
 
     def __repr__(self) -> str:
         return f"<log {self.folder.name} {self.start_offset}..{self.next_offset}>"
@@ -109,7 +122,6 @@ class PartitionLog:
         self.config = config
         for segment in self._segments:
             segment.config = config
-        self._roll_after_ms = self._active.first_timestamp + config.segment_ms
 
     # Appending
 
@@ -118,6 +130,8 @@ class PartitionLog:
         header = check_produced(batch)
         if len(batch) > self.config.max_message_bytes:
             raise MessageTooLarge(f"{len(batch)} bytes; {self.config.max_message_bytes} are allowed")
+        if len(batch) > self.config.segment_bytes:
+            raise RecordListTooLarge(f"{len(batch)} bytes; a segment holds {self.config.segment_bytes}")
         log_append_time = NO_TIMESTAMP
         if self.config.message_timestamp_type == "LogAppendTime":
             log_append_time = self._clock.now_ms()
@@ -127,6 +141,7 @@ class PartitionLog:
         if header.producer_id >= 0:
             known = self.producers.check(header)
             if known is not None:
+                log_append_time = known.timestamp if header.is_log_append_time else NO_TIMESTAMP
                 return Appended(known.base_offset, known.last_offset, log_append_time, True)  # noqa: FBT003
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
@@ -144,6 +159,7 @@ class PartitionLog:
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
         """Write the control batch that ends a producer's transaction."""
+        self.producers.check_end(producer_id, producer_epoch, marker)
         now_ms = self._clock.now_ms()
         batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
         offset = self.next_offset
@@ -158,6 +174,7 @@ class PartitionLog:
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
 
     def _note_aborted(self, aborted: AbortedTransaction) -> None:
+        self._has_new_files = True
         try:
             self._active.txn_index.append(aborted)
         except OSError as refused:
@@ -166,14 +183,16 @@ class PartitionLog:
             raise StorageError(f"{self.folder.name} is offline: {self._offline}") from refused
 
     def _check_timestamp(self, header: BatchHeader) -> None:
-        timestamp = header.max_timestamp
-        if timestamp < 0:
+        newest, first = header.max_timestamp, header.base_timestamp
+        if newest < 0:
             return
-        ahead = timestamp - self._clock.now_ms()
-        if ahead > self.config.message_timestamp_after_max_ms:
-            raise InvalidTimestamp(f"timestamp {timestamp} is {ahead} ms in the future")
-        if -ahead > self.config.message_timestamp_before_max_ms:
-            raise InvalidTimestamp(f"timestamp {timestamp} is {-ahead} ms in the past")
+        now_ms = self._clock.now_ms()
+        if newest - now_ms > self.config.message_timestamp_after_max_ms:
+            raise InvalidTimestamp(f"timestamp {newest} is {newest - now_ms} ms in the future")
+        # The others in the batch are not known without decoding it.
+        oldest = first if 0 <= first < newest else newest
+        if now_ms - oldest > self.config.message_timestamp_before_max_ms:
+            raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")
 
     def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
         if self._offline is not None:
@@ -188,14 +207,21 @@ class PartitionLog:
     def _must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
         active = self._active
         if active.size == 0:
-            self._roll_after_ms = max_timestamp + self.config.segment_ms
+            self._first_timestamp = max_timestamp
+            self._segment_began_ms = self._clock.now_ms()
             return False
         return (
             active.size + size > self.config.segment_bytes
-            or max_timestamp > self._roll_after_ms
+            or self._age(max_timestamp) > self.config.segment_ms
             or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
             or active.indexes.is_full
         )
+
+    def _age(self, max_timestamp: int) -> int:
+        """How long the active segment has been written to: by what its records say, or else by the clock."""
+        if self._first_timestamp >= 0:
+            return max_timestamp - self._first_timestamp
+        return self._clock.now_ms() - self._segment_began_ms
 
     def _refuse_append(self, refused: OSError) -> None:
         if refused.errno not in _PASSING_ERRORS:
@@ -220,15 +246,22 @@ class PartitionLog:
         """Begin a new segment, if there is anything in the current one."""
         if self._active.size == 0:
             return
-        # Created first: where that fails, for want of space say, nothing has changed.
-        segment = Segment.create(self.folder, self.next_offset, self.config, self._files)
-        self._active.seal()
+        segment = self._files.with_room(self._create_next)
+        self._active.release()
         self._active = segment
         self._segments.append(segment)
         self._bases.append(segment.base_offset)
         self._unsynced.append(segment)
         self._has_new_files = True
-        self._snapshots.write(self.next_offset, self.producers, is_durable=False)
+        # It only saves time after a crash.
+        with suppress(OSError):
+            self._snapshots.write(self.next_offset, self.producers, is_durable=False)
+
+    def _create_next(self) -> Segment:
+        # Its file is created last: where anything fails, for want of space say, the active segment can still be
+        # appended to, and there is none on disk yet that would be taken for the one behind it.
+        self._active.complete()
+        return Segment.create(self.folder, self.next_offset, self.config, self._files)
 
     # Reading
 
@@ -256,12 +289,18 @@ class PartitionLog:
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with this timestamp or a later one."""
         with storage_errors(self.folder.name):
-            for segment in self._segments:
+            for segment, end_offset in zip(self._segments, [*self._bases[1:], self.next_offset], strict=True):
                 if segment.newest_timestamp >= timestamp:
-                    found = segment.find_timestamp(timestamp, self.start_offset)
+                    found = segment.find_timestamp(timestamp, self.start_offset, end_offset)
                     if found is not None:
                         return found
         return None
+
+    def newest_record(self) -> TimestampOffset | None:
+        """The first record with the highest timestamp there is."""
+        with storage_errors(self.folder.name):
+            newest = max(segment.newest_timestamp for segment in self._segments)
+        return self.offset_for_timestamp(newest) if newest >= 0 else None
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between these offsets, by first offset."""
@@ -300,24 +339,41 @@ class PartitionLog:
         """What has to be synced to make all that is appended so far durable; None if nothing has."""
         if not self.is_dirty:
             return None
-        fds: list[int] = []
         try:
-            fds.extend(segment.fsync_target() for segment in self._unsynced)
+            fds = self._files.with_room(self._fsync_targets)
         except OSError as refused:
             # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
-            Flush(0, fds, None).discard()
             raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
-        flush = Flush(self.next_offset, fds, self.folder if self._has_new_files else None)
+        flush = Flush(self.next_offset, fds)
+        self._flushes.append(flush)
         self._unsynced = [self._active]
         self._has_new_files = False
         return flush
+
+    def _fsync_targets(self) -> list[int]:
+        fds: list[int] = []
+        try:
+            for segment in self._unsynced:
+                fds.extend(segment.fsync_targets())
+            if self._has_new_files:
+                fds.append(open_folder(self.folder))
+        except OSError:
+            Flush(0, fds).discard()
+            raise
+        return fds
 
     def finish_flush(self, flush: Flush) -> None:
         """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
         if flush.error is not None:
             self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
+        if self._offline is not None:
+            # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
             raise StorageError(f"{self.folder.name} is offline: {self._offline}") from flush.error
-        self.recovery_point = max(self.recovery_point, min(flush.until_offset, self.next_offset))
+        flush.is_finished = True
+        # In the order in which they began: each covers only what those before it did not.
+        while self._flushes and self._flushes[0].is_finished:
+            until_offset = self._flushes.pop(0).until_offset
+            self.recovery_point = max(self.recovery_point, until_offset)
 
     def flush(self) -> None:
         """Make everything appended so far durable before returning."""
@@ -339,25 +395,45 @@ class PartitionLog:
         """Remove `offset` and everything after it; of a batch, all or nothing."""
         if offset >= self.next_offset:
             return
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+        keep = max(bisect_right(self._bases, offset), 1)
         with storage_errors(f"{self.folder.name}: truncating to {offset}"):
-            keep = max(bisect_right(self._bases, offset), 1)
-            for segment in self._segments[keep:]:
-                self._unlink(segment)
-            del self._segments[keep:], self._bases[keep:]
-            self._active.close()
-            self._active = self._segments[-1]
-            position = self._active.position_of(offset)
-            self._active.truncate(position, offset)
-            self.next_offset = self._active.open_for_append()
-            self._unsynced = [self._active]
-            self.start_offset = min(self.start_offset, self.next_offset)
-            self.recovery_point = min(self.recovery_point, self.next_offset)
-            if self.epochs.drop_from(self.next_offset):
-                write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
-            self._reload_producers()
+            cut = next(self._segments[keep - 1].headers(offset), None)
+        if self.before_truncation is not None:
+            self.before_truncation(cut[1].base_offset if cut else self._bases[keep - 1])
+        try:
+            self._truncate(offset, keep, self._segments[keep - 1].size if cut is None else cut[0])
+        except (OSError, ApiError) as failed:
+            self._go_offline(f"it could not be truncated: {failed}")
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from failed
+
+    def _truncate(self, offset: int, keep: int, position: int) -> None:
+        # From the end, so that a crash leaves no gap behind.
+        for segment in reversed(self._segments[keep:]):
+            self._unlink(segment)
+        del self._segments[keep:], self._bases[keep:]
+        self._active.close()
+        self._active = self._segments[-1]
+        self._active.truncate(position, offset)
+        self.next_offset = self._active.open_for_append(offset)
+        self._first_timestamp = self._active.first_timestamp
+        # What follows takes the place of what was cut off: a power cut must not bring that back, or a mixture.
+        Flush(0, [*self._active.fsync_targets(), open_folder(self.folder)]).run_or_raise()
+        self._unsynced = [segment for segment in self._unsynced if segment in self._segments[:-1]] + [self._active]
+        for flush in self._flushes:
+            flush.until_offset = min(flush.until_offset, self.next_offset)
+        self.start_offset = min(self.start_offset, self.next_offset)
+        self.recovery_point = min(self.recovery_point, self.next_offset)
+        if self.epochs.drop_from(self.next_offset):
+            write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+        self._reload_producers()
 
     def raise_start(self, offset: int) -> None:
-        """Let the log begin at `offset`: nothing below it is served any more."""
+        """Let the log begin at `offset`: nothing below it is served any more.
+
+        It survives a crash once `DataDir.checkpoint` has been called.
+        """
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
         self.start_offset = offset
@@ -367,14 +443,15 @@ class PartitionLog:
 
     def delete_expired(self, now_ms: int) -> list[Path]:
         """Let go of segments by retention; their renamed files are the caller's to remove, at leisure."""
-        doomed = retention.expired(self._segments, self.config, now_ms, self.start_offset)
-        if doomed == 0:
-            return []
         with storage_errors(f"{self.folder.name}: deleting old segments"):
+            doomed = retention.expired(self._segments, self.config, now_ms, self.start_offset)
+            if doomed == 0:
+                return []
             if doomed == len(self._segments):
                 self.roll()
             removed = [path for segment in self._segments[:doomed] for path in self._rename_deleted(segment)]
             del self._segments[:doomed], self._bases[:doomed]
+            self._unsynced = [segment for segment in self._unsynced if segment in self._segments]
             self.raise_start(max(self.start_offset, self._bases[0]))
             self._snapshots.keep_only({*self._bases, self.next_offset})
             sync_folder(self.folder)
@@ -406,9 +483,11 @@ class PartitionLog:
             if self._offline is None:
                 with storage_errors(f"{self.folder.name}: closing"):
                     self.flush()
+                    self._active.seal()
+                    # A clean start believes the indexes.
+                    Flush(0, list(self._active.fsync_targets())).run_or_raise()
                     self._snapshots.write(self.next_offset, self.producers, is_durable=True)
                     self._snapshots.keep_only({*self._bases, self.next_offset})
-                    self._active.seal()
         finally:
             self.abandon()
 

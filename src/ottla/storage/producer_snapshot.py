@@ -63,7 +63,7 @@ def _producer(fields: tuple[int, ...]) -> Producer:
     _, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, start = fields
     producer = Producer(epoch, last_timestamp=timestamp, coordinator_epoch=coordinator_epoch)
     producer.transaction_start = start
-    if last_sequence != NO_SEQUENCE:
+    if last_offset >= 0:
         base_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK
         producer.batches.append(ProducedBatch(base_sequence, last_sequence, last_offset, offset_delta, timestamp))
     return producer

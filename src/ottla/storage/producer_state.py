@@ -10,7 +10,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.core.errors import InvalidProducerEpoch, OutOfOrderSequenceNumber
+from ottla.core.errors import (
+    InvalidProducerEpoch,
+    InvalidTxnState,
+    OutOfOrderSequenceNumber,
+    TransactionCoordinatorFenced,
+)
 from ottla.storage.txn_index import AbortedTransaction
 
 if TYPE_CHECKING:
@@ -56,10 +61,7 @@ class ProducerStates:
         if producer is None:
             # Forgotten, or new to this partition: there is nothing to hold its sequence against.
             return None
-        if header.producer_epoch < producer.epoch:
-            raise InvalidProducerEpoch(
-                f"producer {header.producer_id} is at epoch {producer.epoch}, not {header.producer_epoch}"
-            )
+        _refuse_fenced(header.producer_id, producer, header.producer_epoch)
         if header.producer_epoch > producer.epoch:
             expected = 0
         else:
@@ -72,7 +74,21 @@ class ProducerStates:
             raise OutOfOrderSequenceNumber(
                 f"producer {header.producer_id} should continue at sequence {expected}, not {header.base_sequence}"
             )
+        if producer.transaction_start != NO_TRANSACTION and not header.is_transactional:
+            raise InvalidTxnState(f"producer {header.producer_id} has a transaction open, and this is no part of it")
         return None
+
+    def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
+        """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one."""
+        producer = self.producers.get(producer_id)
+        if producer is None:
+            return
+        _refuse_fenced(producer_id, producer, producer_epoch)
+        if marker.coordinator_epoch < producer.coordinator_epoch:
+            raise TransactionCoordinatorFenced(
+                f"producer {producer_id} has a coordinator of epoch {producer.coordinator_epoch}, "
+                f"not {marker.coordinator_epoch}"
+            )
 
     def appended(self, header: BatchHeader, base_offset: int) -> None:
         """Remember a data batch that is now in the log."""
@@ -109,11 +125,11 @@ class ProducerStates:
         return min(starts, default=None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
-        """Forget producers that have been silent for longer than this and have no open transaction."""
+        """Forget producers that have been silent for so long and have no open transaction."""
         silent = [
             producer_id
             for producer_id, producer in self.producers.items()
-            if now_ms - producer.last_timestamp > expiration_ms and producer.transaction_start == NO_TRANSACTION
+            if now_ms - producer.last_timestamp >= expiration_ms and producer.transaction_start == NO_TRANSACTION
         ]
         for producer_id in silent:
             del self.producers[producer_id]
@@ -127,3 +143,8 @@ class ProducerStates:
             producer.epoch = epoch
             producer.batches.clear()
         return producer
+
+
+def _refuse_fenced(producer_id: int, producer: Producer, epoch: int) -> None:
+    if epoch < producer.epoch:
+        raise InvalidProducerEpoch(f"producer {producer_id} is at epoch {producer.epoch}, not {epoch}")

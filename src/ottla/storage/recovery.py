@@ -10,21 +10,29 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.core.errors import ApiError, CorruptMessage
-from ottla.records.batch import check_batch
 from ottla.records.control import read_end_marker
-from ottla.storage.checkpoints import LEADER_EPOCHS, BadCheckpoint, read_epochs, write_epochs
-from ottla.storage.files import CORRUPT, DELETED, LOG, offset_in_name, storage_errors
+from ottla.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, BadCheckpoint, read_epochs, write_epochs
+from ottla.storage.files import (
+    CORRUPT,
+    DELETED,
+    LOG,
+    OFFSET_INDEX,
+    SNAPSHOT,
+    TIME_INDEX,
+    TXN_INDEX,
+    offset_in_name,
+    storage_errors,
+)
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import LogParts, PartitionLog
 from ottla.storage.producer_snapshot import Snapshots
-from ottla.storage.scan import scan_headers
+from ottla.storage.scan import NO_LIMIT, Damage, Stretch, walk
 from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -32,8 +40,12 @@ if TYPE_CHECKING:
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.scan import FoundBatch
 
 _logger: Final = logging.getLogger(__name__)
+
+# Nothing behind the last batch of a log confirms a gap before it, and no gaps are made there.
+_UNCONFIRMED: Final = -1
 
 
 class LastKnown(NamedTuple):
@@ -53,6 +65,14 @@ def open_log(
         return _Opening(folder, config, files, known or LastKnown()).open(clock)
 
 
+class _Checked(NamedTuple):
+    """How far a segment is intact: to which position and offset, and what lies behind, unless that is its end."""
+
+    end: int
+    next_offset: int
+    damage: Damage | None
+
+
 class _Opening:
     def __init__(self, folder: Path, config: LogConfig, files: OpenFiles, known: LastKnown) -> None:
         self._folder = folder
@@ -62,32 +82,49 @@ class _Opening:
         self._snapshots = Snapshots(folder)
         # Producer state is replayed at least from here on, because what was written from it may be missing.
         self._doubtful_from: int | None = None
+        self._epochs_found: list[tuple[int, int]] = []
 
     def open(self, clock: Clock) -> PartitionLog:
         self._remove_leftovers()
         segments = self._find_segments()
+        try:
+            return PartitionLog(self._folder, self._config, clock, self._files, self._load(segments))
+        except BaseException:
+            for segment in segments:
+                segment.close()
+            raise
+
+    def _load(self, segments: list[Segment]) -> LogParts:
+        known = self._known
         if segments:
             next_offset = self._recover(segments)
         else:
-            next_offset = self._known.start_offset
-            segments = [Segment.create(self._folder, next_offset, self._config, self._files)]
-        recovery_point = next_offset if self._known.is_clean else min(self._known.recovery_point, next_offset)
+            next_offset = known.start_offset
+            segments.append(Segment.create(self._folder, next_offset, self._config, self._files))
+        # Of records that are gone: when others have got their offsets, it would be taken for a snapshot of those.
+        self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
+        recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
-        parts = LogParts(
+        return LogParts(
             segments=segments,
             next_offset=next_offset,
-            start_offset=min(max(self._known.start_offset, segments[0].base_offset), next_offset),
+            start_offset=min(max(known.start_offset, segments[0].base_offset), next_offset),
             recovery_point=recovery_point,
             unsynced=_reaching(segments, recovery_point) if recovery_point < next_offset else segments[-1:],
             producers=load_producers(segments, self._snapshots, next_offset, trusted),
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, next_offset),
         )
-        return PartitionLog(self._folder, self._config, clock, self._files, parts)
 
     def _remove_leftovers(self) -> None:
-        for path in list(self._folder.iterdir()):
-            if path.name.endswith((DELETED, ".tmp", ".cleaned")):
+        names = {path.name for path in self._folder.iterdir()}
+        for name in names:
+            path = self._folder / name
+            is_index = path.suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+            if path.is_dir() and (is_index or path.suffix == SNAPSHOT or name in (LEADER_EPOCHS, PARTITION_METADATA)):
+                _logger.warning("%s: %s is a folder and is set aside", self._folder.name, name)
+                path.rename(path.with_name(name + CORRUPT))
+            elif name.endswith((DELETED, ".tmp", ".cleaned")) or (is_index and path.stem + LOG not in names):
                 path.unlink()
 
     def _find_segments(self) -> list[Segment]:
@@ -99,55 +136,90 @@ class _Opening:
 
     def _recover(self, segments: list[Segment]) -> int:
         """Make the segments usable; return the offset after the last record."""
-        doubtful = [] if self._known.is_clean else _reaching(segments, self._known.recovery_point)
+        known = self._known
+        doubtful = [] if known.is_clean else _reaching(segments, known.recovery_point)
         for number, segment in enumerate(segments):
-            is_whole = True
+            end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else None
             if segment in doubtful:
-                is_whole = self._check(segment, self._known.recovery_point)
+                checked = self._check(segment, known.recovery_point, end_offset or _UNCONFIRMED)
+                reason = self._reason_to_end(checked, end_offset)
+                if reason is not None:
+                    self._end_log(segments, number, checked, reason)
             elif not segment.are_indexes_sane():
-                is_whole = self._check(segment, segment.base_offset)
-            elif not segment.txn_index.is_sane(segment.base_offset):
-                segment.txn_index.path.unlink()
-                self._doubt(segment.base_offset)
-            if not is_whole:
-                self._set_aside(segments[number + 1 :])
-                del segments[number + 1 :]
-        try:
-            return segments[-1].open_for_append()
-        except ApiError:
-            # A clean stop, and yet the end makes no sense: the disk has damaged it since.
-            segments[-1].close()
-            self._check(segments[-1], segments[-1].base_offset)
-            return segments[-1].open_for_append()
+                self._check(segment, segment.base_offset, end_offset or NO_LIMIT)
+            elif not segment.txn_index.is_sane(segment.base_offset, end_offset or NO_LIMIT):
+                self._drop_txn_index(segment)
+        ended_at = known.recovery_point if known.is_clean and known.recovery_point else NO_LIMIT
+        next_offset = segments[-1].open_for_append(ended_at)
+        segments[-1].txn_index.drop_from(next_offset)
+        return next_offset
 
-    def _check(self, segment: Segment, from_offset: int) -> bool:
-        """Check and index anew the batches from `from_offset` on; whether the segment was whole.
+    def _check(self, segment: Segment, from_offset: int, end_offset: int) -> _Checked:
+        """Check and index anew the batches from `from_offset` on, as far as the log goes on here.
 
         A damaged batch below the recovery point does not end the log: it was whole once, others follow it, and
         whoever reads it is told.
         """
+        if not self._known.is_clean:
+            _drop_cached(self._files.get(segment.path))
         end, next_offset = segment.rewind_indexes(from_offset)
         self._doubt(next_offset)
-        is_whole = True
-        try:
-            for position, header in scan_headers(self._files.get(segment.path), end, segment.size):
-                if header.base_offset < next_offset:
-                    raise CorruptMessage(f"offset {header.base_offset} where {next_offset} was expected")
-                if header.last_offset >= self._known.recovery_point and not self._known.is_clean:
-                    check_batch(segment.read_at(position, header.size))
-                segment.index(position, header)
-                next_offset = header.next_offset
-                end = position + header.size
-        except ApiError as damaged:
-            self._cut(segment, end, str(damaged))
-            is_whole = False
-        segment.indexes.write_out(is_final=True)
-        return is_whole
+        damage = None
+        for batch in walk(Stretch(segment.read_at, end, segment.size, next_offset, end_offset)):
+            if isinstance(batch, Damage):
+                damage = batch
+                if damage.offset >= self._known.recovery_point and not self._known.is_clean:
+                    break
+                _logger.error("%s: the batch at %d is damaged: %s", segment.path, damage.position, damage.reason)
+                continue
+            damage = None
+            self._note(segment, batch)
+            next_offset = batch.header.next_offset
+            end = batch.position + batch.header.size
+        if not segment.txn_index.is_sane(segment.base_offset, NO_LIMIT):
+            self._drop_txn_index(segment)
+        # For want of room, indexes can stay in memory.
+        with suppress(OSError):
+            segment.indexes.write_out(is_final=True)
+        return _Checked(end, next_offset, damage)
+
+    def _note(self, segment: Segment, batch: FoundBatch) -> None:
+        segment.index(batch.position, batch.header)
+        epoch = batch.header.leader_epoch
+        if not self._epochs_found or epoch > self._epochs_found[-1][0]:
+            self._epochs_found.append((epoch, batch.header.base_offset))
+
+    def _reason_to_end(self, checked: _Checked, end_offset: int | None) -> str | None:
+        """Why the log cannot go on behind this segment, if it cannot."""
+        if checked.damage is not None:
+            is_torn = checked.damage.offset >= self._known.recovery_point
+            return checked.damage.reason if is_torn or end_offset is None else None
+        if end_offset is None or checked.next_offset < self._known.recovery_point:
+            return None
+        # A power cut may lose the end of a segment and keep the next one. Only compaction leaves such a gap too.
+        is_gap = checked.next_offset < end_offset and "compact" not in self._config.cleanup_policy
+        if is_gap or checked.next_offset > end_offset:
+            return f"it ends before offset {checked.next_offset}, and the next segment begins at {end_offset}"
+        return None
+
+    def _end_log(self, segments: list[Segment], number: int, checked: _Checked, reason: str) -> None:
+        # In this order, and from the end: wherever this is interrupted, the next start does the rest.
+        self._set_aside(segments[number + 1 :])
+        del segments[number + 1 :]
+        self._cut(segments[number], checked.end, reason)
+
+    def _drop_txn_index(self, segment: Segment) -> None:
+        _logger.warning("%s: the transaction index is wrong and is rebuilt", segment.txn_index.path)
+        segment.txn_index.clear()
+        self._doubt(segment.base_offset)
 
     def _doubt(self, offset: int) -> None:
         self._doubtful_from = offset if self._doubtful_from is None else min(self._doubtful_from, offset)
 
     def _cut(self, segment: Segment, position: int, reason: str) -> None:
+        if position == segment.size:
+            _logger.warning("%s: the log ends with %s: %s", self._folder.name, segment.path.name, reason)
+            return
         kept_as = segment.path.with_name(f"{segment.path.name}.{position}{CORRUPT}")
         try:
             with segment.path.open("rb") as damaged, kept_as.open("wb") as aside:
@@ -169,9 +241,9 @@ class _Opening:
         os.truncate(segment.path, position)
         segment.size = position
 
-    def _set_aside(self, segments: Iterable[Segment]) -> None:
-        """Segments behind a damaged one: their records can no longer follow those before them."""
-        for segment in segments:
+    def _set_aside(self, segments: list[Segment]) -> None:
+        """Segments behind the end of the log, the last one first."""
+        for segment in reversed(segments):
             segment.close()
             segment.path.rename(segment.path.with_name(segment.path.name + CORRUPT))
             for path in segment.paths()[1:]:
@@ -186,11 +258,16 @@ class _Opening:
         except BadCheckpoint as bad:
             _logger.warning("%s: leader epochs are rebuilt from the log: %s", self._folder.name, bad)
             epochs, is_current = LeaderEpochs(), False
-        if not is_current or (not epochs.entries and next_offset > segments[0].base_offset):
-            for segment in segments:
-                for _, header in segment.headers(segment.base_offset):
-                    epochs.begin(header.leader_epoch, header.base_offset)
-            write_epochs(path, epochs.entries)
+        if not epochs.entries and next_offset > segments[0].base_offset:
+            self._epochs_found = [
+                (header.leader_epoch, header.base_offset)
+                for segment in segments
+                for _, header in segment.headers(segment.base_offset)
+            ]
+        news = [epochs.begin(epoch, base_offset) for epoch, base_offset in self._epochs_found]
+        if any(news) or not is_current:
+            with suppress(OSError):  # no room: it can be rebuilt as well after the next start
+                write_epochs(path, epochs.entries)
         return epochs
 
 
@@ -203,6 +280,12 @@ def _reaching(segments: list[Segment], offset: int) -> list[Segment]:
     ]
 
 
+def _drop_cached(fd: int) -> None:
+    """Let the file be read from the disk: after a failed fsync the kernel may hold what the disk never got."""
+    if hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
+
 def load_producers(
     segments: list[Segment], snapshots: Snapshots, next_offset: int, trusted_until: int
 ) -> ProducerStates:
@@ -210,7 +293,7 @@ def load_producers(
     taken_at, producers = snapshots.newest(trusted_until)
     if taken_at == next_offset:
         return producers
-    for segment in segments:
+    for segment in _reaching(segments, taken_at):
         for position, header in segment.headers(taken_at):
             if header.producer_id >= 0:
                 _replay(segment, position, header, producers)

@@ -33,7 +33,7 @@ def _below_start(segments: Sequence[Segment], start_offset: int) -> int:
 def _too_old(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
     if config.retention_ms < 0:
         return 0
-    return _count_while(segments, lambda segment: now_ms - segment.newest_timestamp > config.retention_ms)
+    return _count_while(segments, lambda segment: now_ms - segment.last_used_ms > config.retention_ms)
 
 
 def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:

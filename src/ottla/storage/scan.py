@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.core.errors import CorruptMessage
+from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import HEADER_BYTES, BatchHeader, check_batch, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
+    Read = Callable[[int, int], bytes]
+
+NO_LIMIT: Final = 1 << 62
 _CHUNK_BYTES: Final = 1 << 20
+_MAGIC_AT: Final = 16
+_MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
 
 
 class FoundBatch(NamedTuple):
     position: int
     header: BatchHeader
     data: memoryview
+
+
+class Damage(NamedTuple):
+    """From here to the next intact batch, nothing can be believed; what was here began at `offset` or above."""
+
+    position: int
+    offset: int
+    reason: str
+
+
+class Stretch(NamedTuple):
+    """A part of a file, and the offsets that can occur in it: from `offset` to below `end_offset`.
+
+    `read` takes a position and a size. A walk can be left and taken up again, so it holds no descriptor.
+    """
+
+    read: Read
+    position: int
+    end: int
+    offset: int
+    end_offset: int = NO_LIMIT
 
 
 def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -38,23 +65,106 @@ def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchH
 
 def scan_batches(fd: int, position: int, end: int) -> Iterator[FoundBatch]:
     """Each batch, intact: CorruptMessage ends the walk at the first one that is not."""
-    chunk = memoryview(b"")
-    at = 0
+    window = _Window(lambda at, size: os.pread(fd, size, at), end)
     while position < end:
-        if len(chunk) - at < HEADER_BYTES or len(chunk) - at < read_header(chunk, at).size:
-            chunk, at = _read_ahead(fd, position, end), 0
-        header = check_batch(chunk, at)
-        yield FoundBatch(position, header, chunk[at : at + header.size])
-        position += header.size
-        at += header.size
+        batch = window.batch_at(position)
+        yield batch
+        position += batch.header.size
 
 
-def _read_ahead(fd: int, position: int, end: int) -> memoryview:
-    """At least the whole batch at `position`, and what else comes with one read."""
-    chunk = os.pread(fd, min(_CHUNK_BYTES, end - position), position)
-    size = read_header(chunk).size
-    if size > end - position:
-        raise CorruptMessage(f"a batch of {size} bytes, of which only {end - position} are here")
-    if size > len(chunk):
-        chunk = os.pread(fd, size, position)
-    return memoryview(chunk)
+def walk(stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> Iterator[FoundBatch | Damage]:
+    """Each intact batch, and between them what is damaged: the walk goes on with the next batch that is whole.
+
+    A checksum covers neither the base offset nor, by itself, the length. A wrong length makes the checksum wrong. A
+    base offset is held against those around it: it is right if the batch before ends there, and may be higher, as
+    after compaction, if what follows is higher still.
+    """
+    read, position, end, offset, end_offset = stretch
+    window = _Window(read, end, read_ahead)
+    while position < end:
+        try:
+            batch = window.batch_at(position)
+        except ApiError as damaged:
+            yield Damage(position, offset, str(damaged))
+            position = _next_intact(Stretch(read, position + 1, end, offset, end_offset))
+            continue
+        problem = _misplaced(window, batch, offset, end_offset)
+        if problem:
+            yield Damage(position, offset, problem)
+            offset += batch.header.last_offset_delta + 1
+        else:
+            yield batch
+            offset = batch.header.next_offset
+        position += batch.header.size
+
+
+def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: int) -> str | None:
+    header = batch.header
+    if header.base_offset == expected:
+        return None
+    if header.base_offset < expected:
+        return f"it begins at offset {header.base_offset}, behind one that ends before {expected}"
+    try:
+        limit = window.header_at(batch.position + header.size).base_offset
+    except ApiError:
+        limit = end_offset
+    if header.next_offset > limit:
+        return f"it ends before offset {header.next_offset}, but {limit} comes behind it"
+    return None
+
+
+def _next_intact(stretch: Stretch) -> int:
+    """The position of the first whole batch with plausible offsets; the end if there is none."""
+    read, position, end, offset, end_offset = stretch
+    limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + _MAX_OFFSETS_IN_A_FILE)
+    # The base offsets that are possible have their first bytes in common, which makes for a quick search.
+    differing_bytes = ((offset ^ limit).bit_length() + 7) // 8
+    prefix = offset.to_bytes(8, "big")[: 8 - differing_bytes]
+    candidate = re.compile(b"(?=%b.{%d}\x02)" % (re.escape(prefix), _MAGIC_AT - len(prefix)), re.DOTALL)
+    window = _Window(read, end)
+    while position < end:
+        chunk = read(position, min(_CHUNK_BYTES, end - position))
+        for match in candidate.finditer(chunk):
+            try:
+                header = window.batch_at(position + match.start()).header
+            except ApiError:
+                continue
+            if header.base_offset >= offset and header.next_offset <= limit:
+                return position + match.start()
+        if len(chunk) <= _MAGIC_AT:
+            break
+        position += len(chunk) - _MAGIC_AT
+    return end
+
+
+class _Window:
+    """The part of a file that was read last."""
+
+    def __init__(self, read: Read, end: int, read_ahead: int = _CHUNK_BYTES) -> None:
+        self._read = read
+        self._end = end
+        self._read_ahead = read_ahead
+        self._start = 0
+        self._chunk = memoryview(b"")
+
+    def header_at(self, position: int) -> BatchHeader:
+        at = position - self._start
+        if at < 0 or len(self._chunk) - at < HEADER_BYTES:
+            self._load(position, max(self._read_ahead, HEADER_BYTES))
+            at = 0
+        return read_header(self._chunk, at)
+
+    def batch_at(self, position: int) -> FoundBatch:
+        """The batch at this position, checked."""
+        size = self.header_at(position).size
+        if size > self._end - position:
+            raise CorruptMessage(f"a batch of {size} bytes, of which only {self._end - position} are here")
+        at = position - self._start
+        if len(self._chunk) - at < size:
+            self._load(position, max(self._read_ahead, size))
+            at = 0
+        return FoundBatch(position, check_batch(self._chunk, at), self._chunk[at : at + size])
+
+    def _load(self, position: int, size: int) -> None:
+        self._chunk = memoryview(self._read(position, max(min(size, self._end - position), 0)))
+        self._start = position

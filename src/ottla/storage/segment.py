@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import HEADER_BYTES, count_intact, find_batches, read_header
 from ottla.records.reader import RecordReader
-from ottla.storage.cold_read import Bounds, Region, Unverified, find_checked
+from ottla.storage.cold_read import Bounds, Unverified, find_checked
 from ottla.storage.files import LOG, TXN_INDEX, file_name, write_all
-from ottla.storage.scan import scan_batches, scan_headers
+from ottla.storage.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 from ottla.storage.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
 from ottla.storage.txn_index import TxnIndex
 
@@ -52,6 +53,7 @@ class Segment:
         self._unverified = Unverified(self.size)
         # Where reads ended: a consumer that goes on reading needs no index.
         self._read_ends: dict[int, int] = {}
+        self._is_newest_known = is_new
 
     @classmethod
     def create(cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles) -> Segment:
@@ -70,7 +72,28 @@ class Segment:
     @property
     def newest_timestamp(self) -> int:
         """The highest timestamp in the segment, NO_TIMESTAMP if there is none."""
+        if not self._is_newest_known:
+            # What seems too old is deleted, so a time index that was found on disk is not taken at its word.
+            if self.indexes.is_found and not self._is_newest(self.indexes.times.last):
+                self._rebuild_wrong_indexes()
+            self._is_newest_known = True
         return self.indexes.newest_timestamp
+
+    def _is_newest(self, last: tuple[int, int] | None) -> bool:
+        """Whether this last entry of the time index is about a batch, and no batch behind that is newer."""
+        newest = self.indexes.newest_timestamp
+        headers = self.headers(self.base_offset + (last[1] if last else 0))
+        if last is not None:
+            _, header = next(headers, (0, None))
+            if header is None or (header.max_timestamp, header.last_offset - self.base_offset) != last:
+                return False
+        return all(header.max_timestamp <= newest for _, header in headers)
+
+    @property
+    def last_used_ms(self) -> int:
+        """When the newest record was made, or written if records bear no time: what retention goes by."""
+        newest = self.newest_timestamp
+        return newest if newest >= 0 else self.path.stat().st_mtime_ns // 1_000_000
 
     @property
     def first_timestamp(self) -> int:
@@ -98,30 +121,54 @@ class Segment:
         if self._fd is not None:
             os.ftruncate(self._fd, self.size)
 
-    def fsync_target(self) -> int:
-        """A descriptor of its own on the log file, for syncing it elsewhere. The caller closes it."""
-        return os.open(self.path, os.O_RDONLY | os.O_CLOEXEC) if self._fd is None else os.dup(self._fd)
+    def fsync_targets(self) -> Iterator[int]:
+        """Descriptors of what is to be synced, for syncing it elsewhere. The caller closes them.
 
-    def seal(self) -> None:
-        """Nothing more will be appended: complete the indexes and give back what the file was kept open for."""
+        The indexes of an active segment are not among them: unless it is closed, they are rebuilt.
+        """
+        if self._fd is not None:
+            yield os.dup(self._fd)
+            return
+        for path in self.paths():
+            if path == self.path or path.exists():
+                yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+
+    def complete(self) -> None:
+        """Bring the files to the state they are left in; appending would still be possible."""
         if self._fd is not None:
             os.ftruncate(self._fd, self.size)
             self.indexes.write_out(is_final=True)
+
+    def seal(self) -> None:
+        """Nothing more will be appended: complete the indexes and give back what the file was kept open for."""
+        self.complete()
+        self.release()
+
+    def release(self) -> None:
+        if self._fd is not None:
             os.close(self._fd)
             self._fd = None
 
-    def open_for_append(self) -> int:
-        """Make a segment that was found on disk the one to append to; return the offset after its last record."""
+    def open_for_append(self, ended_at: int = NO_LIMIT) -> int:
+        """Make a segment that was found on disk the one to append to; return the offset after its last record.
+
+        If its end is damaged it counts for what is known to have been there: no offset is given out twice.
+        """
         entry = self.indexes.last
-        position = entry.position if entry else 0
-        next_offset = self.base_offset
-        if position < self.size:
-            self.indexes.drop_from(position, self.header_at(position).base_offset)
-        for at, header in scan_headers(self._read_fd(), position, self.size):
-            self.index(at, header)
-            next_offset = header.next_offset
+        position, offset = 0, self.base_offset
+        if entry is not None and self._is_right(entry):
+            position, offset = entry.position, self.header_at(entry.position).base_offset
+        self.indexes.drop_from(position, offset)
+        is_damaged = False
+        for batch in self._walk(position, offset, ended_at):
+            is_damaged = isinstance(batch, Damage)
+            if isinstance(batch, Damage):
+                _logger.error("%s: the batch at %d is damaged: %s", self.path, batch.position, batch.reason)
+            else:
+                self.index(batch.position, batch.header)
+                offset = batch.header.next_offset
         self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
-        return next_offset
+        return max(offset, ended_at) if is_damaged and ended_at < NO_LIMIT else offset
 
     def truncate(self, position: int, offset: int) -> None:
         """Cut the segment off at `position`, where the batch that holds `offset` begins."""
@@ -134,9 +181,7 @@ class Segment:
 
     def close(self) -> None:
         """Let go of every descriptor without writing anything."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
+        self.release()
         for path in self.paths():
             self._files.forget(path)
 
@@ -163,7 +208,11 @@ class Segment:
         Returns the position from which to index again, and the lowest offset that can follow there.
         """
         self._read_ends.clear()
-        entry = self.indexes.at_or_before(from_offset) if self.are_indexes_sane() else None
+        entry = None
+        if self.are_indexes_sane():
+            # A power cut may keep offset entries and lose time entries; behind the last of those none is believed.
+            last_time = self.indexes.times.last
+            entry = self.indexes.at_or_before(min(from_offset, self.base_offset + (last_time[1] if last_time else 0)))
         if entry is None or not self._is_right(entry):
             self.indexes.reset()
             return 0, self.base_offset
@@ -185,16 +234,16 @@ class Segment:
         return entry
 
     def _rebuild_wrong_indexes(self) -> None:
-        """Either the index is wrong or the batch it points to: only if all batches line up, it is the index."""
-        self.indexes.is_found = False
-        try:
-            headers = list(scan_headers(self._read_fd(), 0, self.size))
-        except ApiError:
-            return
-        _logger.warning("%s: the indexes are wrong and are rebuilt", self.path)
+        """Either an index is wrong or the batch it points to: only intact batches get into the new one."""
+        _logger.warning("%s: the indexes do not fit the batches and are rebuilt", self.path)
         self.indexes.reset()
-        for position, header in headers:
-            self.index(position, header)
+        for batch in self._walk(0, self.base_offset):
+            if isinstance(batch, FoundBatch):
+                self.index(batch.position, batch.header)
+        if self._fd is None:
+            # What cannot be written stays in memory, and is rebuilt again after the next start.
+            with suppress(OSError):
+                self.indexes.write_out(is_final=True)
 
     # Reading
 
@@ -206,10 +255,11 @@ class Segment:
         """
         known = self._read_ends.pop(bounds.from_offset, None)
         position = self.position_before(bounds.from_offset) if known is None else known
-        slack, floor = (self.config.index_interval_bytes, self.base_offset) if known is None else (0, bounds.from_offset)
-        is_unverified = self._unverified.covers(position)
+        slack = self.config.index_interval_bytes if known is None else 0
+        floor = self.base_offset if known is None else bounds.from_offset
+        size = max(bounds.max_bytes + slack, HEADER_BYTES)
         while position < self.size:
-            data = self.read_at(position, bounds.max_bytes + slack)
+            data = self.read_at(position, size)
             try:
                 start, end, next_offset = find_batches(data, *bounds)
                 if end == start:
@@ -219,11 +269,16 @@ class Segment:
                     _, end, next_offset = find_batches(data, *bounds)
             except ApiError:
                 return self._read_damaged(bounds, end_offset)
-            if is_unverified and (end < 0 or not self._verify(position, memoryview(data)[:end], floor, end_offset)):
+            if self._unverified.covers(position, position + max(end, start, HEADER_BYTES)) and (
+                end <= start or not self._verify(position, memoryview(data)[:end], floor, end_offset)
+            ):
                 return self._read_damaged(bounds, end_offset)
             if end >= 0:
                 self._remember_end(next_offset, position + end)
                 return memoryview(data)[start:end]
+            if start == 0:
+                # Less than a header, where there should be a batch: the file is shorter than it was.
+                return self._read_damaged(bounds, end_offset)
             position += start
         return memoryview(b"")
 
@@ -237,14 +292,18 @@ class Segment:
         return True
 
     def _offset_at(self, position: int, end_offset: int) -> int:
-        return self.header_at(position).base_offset if self.size - position >= HEADER_BYTES else end_offset
+        try:
+            return self.header_at(position).base_offset if self.size - position >= HEADER_BYTES else end_offset
+        except ApiError:
+            return end_offset
 
     def _read_damaged(self, bounds: Bounds, end_offset: int) -> memoryview:
         """What can still be read, batch by batch; CorruptMessage if the very batch that is wanted is damaged."""
-        entry = self._entry_before(bounds.from_offset)
+        position, offset = self._place_before(bounds.from_offset)
         try:
-            found = find_checked(Region(self._read_fd(), self.size, self.base_offset, end_offset), entry, bounds)
-        except ApiError as damaged:
+            found = find_checked(Stretch(self.read_at, position, self.size, offset, end_offset), bounds)
+        except CorruptMessage as damaged:
+            _logger.error("%s: %s", self.path, damaged)
             raise CorruptMessage(f"{self.path.parent.name}/{self.path.name}: {damaged}") from None
         return memoryview(b"") if found is None else memoryview(self.read_at(found.start, found.end - found.start))
 
@@ -255,23 +314,34 @@ class Segment:
 
     def position_before(self, offset: int) -> int:
         """A position at or before the batch with `offset`, as near as the index knows."""
+        return self._place_before(offset)[0]
+
+    def _place_before(self, offset: int) -> tuple[int, int]:
+        """The same, and the lowest offset that can be there."""
         entry = self._entry_before(offset)
-        return entry.position if entry else 0
+        if entry is None:
+            return 0, self.base_offset
+        return entry.position, self.header_at(entry.position).base_offset
+
+    def _walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
+        return walk(Stretch(self.read_at, position, self.size, offset, end_offset))
 
     def position_of(self, offset: int) -> int:
         """Where the first batch begins that reaches `offset` or lies above it."""
         return next((position for position, _ in self.headers(offset)), self.size)
 
     def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
-        """The position and header of each batch from the one with `from_offset` on."""
-        for position, header in scan_headers(self._read_fd(), self.position_before(from_offset), self.size):
-            if header.last_offset >= from_offset:
-                yield position, header
+        """The position and header of each intact batch from the one with `from_offset` on."""
+        for batch in self._walk(*self._place_before(from_offset)):
+            if isinstance(batch, FoundBatch) and batch.header.last_offset >= from_offset:
+                yield batch.position, batch.header
 
-    def find_timestamp(self, timestamp: int, from_offset: int) -> TimestampOffset | None:
-        """The first record from `from_offset` on with this timestamp or a later one."""
-        position = self.position_before(max(self._offset_before_time(timestamp), from_offset))
-        for batch in scan_batches(self._read_fd(), position, self.size):
+    def find_timestamp(self, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT) -> TimestampOffset | None:
+        """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
+        place = self._place_before(max(self._offset_before_time(timestamp), from_offset))
+        for batch in self._walk(*place, end_offset):
+            if isinstance(batch, Damage):
+                continue
             if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= from_offset:
                 for record in RecordReader(batch.data, from_offset):
                     if record.timestamp >= timestamp:
@@ -283,7 +353,7 @@ class Segment:
         entry = self.indexes.at_or_before_time(timestamp)
         if entry is not None and self.indexes.is_found:
             _, header = next(self.headers(entry.last_offset), (0, None))
-            if header is None or header.max_timestamp != entry.timestamp:
+            if header is None or (header.max_timestamp, header.last_offset) != entry:
                 self._rebuild_wrong_indexes()
                 entry = self.indexes.at_or_before_time(timestamp)
         return self.base_offset if entry is None else entry.last_offset

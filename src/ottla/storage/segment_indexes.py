@@ -7,6 +7,7 @@ segment and the last offset of the batch it came with.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.storage.files import OFFSET_INDEX, TIME_INDEX
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from ottla.storage.open_files import OpenFiles
 
 NO_TIMESTAMP: Final = -1
+
+_ENTRY_IS_DUE: Final = 1 << 62
+_WRITTEN_TOGETHER: Final = 1024
 
 
 class OffsetEntry(NamedTuple):
@@ -69,8 +73,14 @@ class SegmentIndexes:
             self.offsets.append(last_offset - self._base_offset, position)
             self._add_time()
             self._bytes_since_entry = 0
+            # One time entry is kept for the end.
             room = config.segment_index_bytes
-            self.is_full = self.offsets.size + OFFSET_ENTRY.size > room or self.times.size + TIME_ENTRY.size > room
+            self.is_full = self.offsets.size + OFFSET_ENTRY.size > room or self.times.size + 2 * TIME_ENTRY.size > room
+            if self.offsets.unwritten % _WRITTEN_TOGETHER == 0:
+                # This batch has been written: a disk that is full now must not fail it after the fact. The entries
+                # stay in memory until there is room.
+                with suppress(OSError):
+                    self.write_out(is_final=False)
         self._bytes_since_entry += size
 
     def _add_time(self) -> None:
@@ -113,12 +123,19 @@ class SegmentIndexes:
         self._begin_at(0, NO_TIMESTAMP, self._base_offset)
 
     def drop_from(self, position: int, offset: int) -> None:
-        """Forget the batches from this position and offset on; `add` goes on from there."""
-        self.offsets.drop_from(position)
+        """Forget the batches from this position and offset on; `add` goes on from there.
+
+        What batches before it had no entry yet is forgotten too, unless there was one for this position.
+        """
+        first = self.offsets.drop_from(position)
         self.times.drop_from(offset - self._base_offset)
         self.is_full = False
         last = self.times.last
-        self._begin_at(0, *((last[0], self._base_offset + last[1]) if last else (NO_TIMESTAMP, self._base_offset)))
+        had_entry = first is not None and first[1] == position
+        self._begin_at(
+            _ENTRY_IS_DUE if had_entry else 0,
+            *((last[0], self._base_offset + last[1]) if last else (NO_TIMESTAMP, self._base_offset)),
+        )
 
     def _begin_at(self, bytes_since_entry: int, max_timestamp: int, max_timestamp_offset: int) -> None:
         self._bytes_since_entry = bytes_since_entry
@@ -129,8 +146,9 @@ class SegmentIndexes:
         """Bring the files up to date; a final time entry says what the segment's highest timestamp was."""
         if is_final:
             self._add_time()
-        self.offsets.write_out()
+        # In this order, and both: an offset entry in the file says that the time entries before it are there, too.
         self.times.write_out()
+        self.offsets.write_out()
 
     def _offset_entry(self, entry: tuple[int, int] | None) -> OffsetEntry | None:
         return OffsetEntry(self._base_offset + entry[0], entry[1]) if entry else None

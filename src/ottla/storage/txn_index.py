@@ -50,22 +50,32 @@ class TxnIndex:
     def drop_from(self, offset: int) -> None:
         """Forget the transactions that ended at `offset` or later."""
         entries = self._load()
+        if not entries or entries[-1].last_offset < offset:
+            return
         while entries and entries[-1].last_offset >= offset:
             entries.pop()
-        if not entries:
-            self.path.unlink(missing_ok=True)
-        else:
+        if entries:
             os.truncate(self.path, len(entries) * _ENTRY.size)
+        else:
+            self.path.unlink()
 
-    def is_sane(self, base_offset: int) -> bool:
-        """Whether the file could be the index of a segment that begins at this offset."""
+    def clear(self) -> None:
+        self.path.unlink(missing_ok=True)
+        self._entries = []
+
+    def is_sane(self, base_offset: int, end_offset: int) -> bool:
+        """Whether the file could be the index of a segment with these offsets."""
         if not self.path.exists():
             return True
         data = self.path.read_bytes()
-        return len(data) % _ENTRY.size == 0 and all(
-            version == _VERSION and first <= last and last >= base_offset
-            for version, _, first, last, _ in _ENTRY.iter_unpack(data)
-        )
+        if len(data) % _ENTRY.size:
+            return False
+        before = base_offset - 1
+        for version, _, first, last, _ in _ENTRY.iter_unpack(data):
+            if version != _VERSION or not 0 <= first <= last or not before < last < end_offset:
+                return False
+            before = last
+        return True
 
     def _load(self) -> list[AbortedTransaction]:
         if self._entries is None:

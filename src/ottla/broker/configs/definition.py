@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,8 +31,7 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Definition:
+class Definition(Struct, frozen=True, kw_only=True):
     name: str
     type: ConfigType
     default: Value | None

@@ -17,7 +17,9 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 # Neither NaN, which would pass every comparison with a limit, nor Java's hexadecimal and suffixed forms.
 _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+# What is longer is no number that anybody meant, and not worth the time that it takes to read or compare it.
 _LONGEST_NUMBER: Final = 30
+_LONGEST_NAME: Final = 100
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -42,9 +44,7 @@ def parse_unruled(definition: Definition, text: str) -> Value:
         case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
             return _integer(definition, text, trimmed)
         case ConfigType.DOUBLE:
-            if not _DECIMAL.fullmatch(trimmed) or not math.isfinite(float(trimmed)):
-                raise _invalid(definition, text, "a number")
-            return float(trimmed)
+            return _decimal(definition, text, trimmed)
         case ConfigType.LIST:
             items = split_list(trimmed)
             if "" in items:
@@ -90,6 +90,8 @@ def _nearest(definitions: Definitions, name: str) -> str | None:
     for definition in definitions.values():
         if definition.broker_name == name:
             return definition.name  # the broker's name for what was meant
+    if len(name) > _LONGEST_NAME:
+        return None
     # Imported here: few processes ever see a config misspelled.
     import difflib
 
@@ -99,14 +101,22 @@ def _nearest(definitions: Definitions, name: str) -> str | None:
 
 def _integer(definition: Definition, text: str, trimmed: str) -> int:
     bits = _BITS[definition.type]
-    # A number of a thousand digits is not worth the time that it takes to read it.
-    if _INTEGER.fullmatch(trimmed) and len(trimmed) <= _LONGEST_NUMBER:
+    if len(trimmed) <= _LONGEST_NUMBER and _INTEGER.fullmatch(trimmed):
         value = int(trimmed)
         if -(1 << bits - 1) <= value < 1 << bits - 1:
             return value
     raise _invalid(definition, text, f"a whole number of {bits} bits ({definition.type.name})")
 
 
+def _decimal(definition: Definition, text: str, trimmed: str) -> float:
+    if len(trimmed) <= _LONGEST_NUMBER and _DECIMAL.fullmatch(trimmed):
+        value = float(trimmed)
+        if math.isfinite(value):
+            return value
+    raise _invalid(definition, text, "a number")
+
+
 def _invalid(definition: Definition, text: str, allowed: str) -> InvalidConfig:
-    shown = "" if definition.is_sensitive else f" {shorten(text if text.isprintable() else repr(text))}"
+    quoted = text if text and text.isprintable() else repr(text)
+    shown = "" if definition.is_sensitive else f" {shorten(quoted)}"
     return InvalidConfig(f"Invalid value{shown} for configuration {definition.name}: must be {allowed}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.fetch_sessions import NO_SESSION, Plan
-from ottla.broker.waiting import wait_for_bytes
+from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _BY_ID_SINCE: Final = 13
-_SESSIONS_SINCE: Final = 7
 _READ_COMMITTED: Final = 1
 _MAX_WAIT_MS: Final = 300_000
+_NO_DIVERGENCE: Final = EpochEndOffset()
 
 Results = list[tuple["Key", PartitionData]]
 
@@ -35,31 +36,63 @@ Results = list[tuple["Key", PartitionData]]
 def fetch(
     broker: Broker, request: FetchRequest, context: Context
 ) -> FetchResponse | Coroutine[object, object, FetchResponse]:
+    is_by_id = context.version >= _BY_ID_SINCE
     try:
-        plan = broker.fetch_sessions.plan(request, is_by_id=context.version >= _BY_ID_SINCE)
+        plan = broker.fetch_sessions.plan(request, is_by_id=is_by_id)
     except ApiError as refused:
         return FetchResponse(error_code=refused.code, responses=())
-    results = _read_all(broker, request, plan)
-    missing = request.min_bytes - sum(len(data.records or b"") for _, data in results)
-    has_error = any(data.error_code != 0 for _, data in results)
-    if missing <= 0 or has_error or request.max_wait_ms <= 0 or not results:
+    results = _read_all(broker, request, plan, is_by_id)
+    missing = _missing(request, results)
+    if missing <= 0 or request.max_wait_ms <= 0 or not results:
         return _response(plan, results)
-    return _wait(broker, request, plan, missing)
+    until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
+    # Begun here and not in the task, which runs only later: what is appended in between must count.
+    return _when_enough(broker, request, plan, is_by_id, _wait(broker, plan, is_by_id, missing, until_s), until_s)
 
 
-async def _wait(broker: Broker, request: FetchRequest, plan: Plan, missing: int) -> FetchResponse:
-    partitions = [_find(broker, key) for key, _ in plan.wanted]
-    await wait_for_bytes(partitions, missing, min(request.max_wait_ms, _MAX_WAIT_MS) / 1000)
-    return _response(plan, _read_all(broker, request, plan))
+async def _when_enough(  # noqa: PLR0913
+    broker: Broker,
+    request: FetchRequest,
+    plan: Plan,
+    is_by_id: bool,  # noqa: FBT001
+    wait: ByteWait,
+    until_s: float,
+) -> FetchResponse:
+    while True:
+        try:
+            await wait
+        finally:
+            wait.end()
+        results = _read_all(broker, request, plan, is_by_id)
+        missing = _missing(request, results)
+        if missing <= 0 or wait.is_last:
+            return _response(plan, results)
+        # What was appended cannot all be read yet: it is not durable, say, or not committed.
+        wait = _wait(broker, plan, is_by_id, missing, until_s)
 
 
-def _read_all(broker: Broker, request: FetchRequest, plan: Plan) -> Results:
-    left = min(request.max_bytes, broker.config.fetch_max_bytes)
+def _wait(broker: Broker, plan: Plan, is_by_id: bool, missing: int, until_s: float) -> ByteWait:  # noqa: FBT001
+    return ByteWait((_find(broker, key, is_by_id) for key, _ in plan.wanted), missing, until_s)
+
+
+def _missing(request: FetchRequest, results: Results) -> int:
+    """How many bytes to wait for; none if there is anything that the client should learn at once."""
+    missing = request.min_bytes
+    for _, data in results:
+        if data.error_code or data.diverging_epoch.epoch >= 0:
+            return 0
+        missing -= len(data.records or b"")
+    return missing
+
+
+def _read_all(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> Results:  # noqa: FBT001
+    left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room)
     results: Results = []
     is_first = True
     for key, wanted in plan.wanted:
         try:
-            data = _read(broker, key, wanted, request.isolation_level, left if is_first or left > 0 else 0, is_first)
+            partition = _find(broker, key, is_by_id)
+            data = _read(partition, wanted, request.isolation_level, left, is_first)
         except ApiError as refused:
             data = _refusal(key.partition, refused)
         if data.records:
@@ -69,37 +102,43 @@ def _read_all(broker: Broker, request: FetchRequest, plan: Plan) -> Results:
     return results
 
 
-def _find(broker: Broker, key: Key) -> Partition:
-    if key.topic:
-        return broker.topics.partition(key.topic, key.partition)
-    return broker.topics.partition_by_id(key.topic_id, key.partition)
+def _find(broker: Broker, key: Key, is_by_id: bool) -> Partition:  # noqa: FBT001
+    if is_by_id:
+        return broker.topics.partition_by_id(key.topic_id, key.partition)
+    return broker.topics.partition(key.topic, key.partition)
 
 
-def _read(  # noqa: PLR0913
-    broker: Broker,
-    key: Key,
+def _read(
+    partition: Partition,
     wanted: FetchPartition,
     isolation_level: int,
     left: int,
     is_first: bool,  # noqa: FBT001
 ) -> PartitionData:
-    partition = _find(broker, key)
     partition.check_epoch(wanted.current_leader_epoch)
     log = partition.log
     until = partition.readable_until(isolation_level)
     offset = wanted.fetch_offset
     room = min(wanted.partition_max_bytes, left)
-    records: memoryview | bytes = log.read(offset, max(room, 0), until)
-    # Only the first batch of an answer may be larger than what was asked for.
-    if len(records) > room and not is_first:
+    divergence = _divergence(partition, wanted)
+    records: memoryview | bytes
+    if divergence is not _NO_DIVERGENCE:
         records = b""
+    elif is_first:
+        # Only the first batch of an answer may be larger than what was asked for.
+        records = log.read(offset, max(room, 0), until)
+    else:
+        # Up to `offset` there is nothing to read, but whether that is a place in the log is checked all the same.
+        records = log.read(offset, max(room, 0), until if room > 0 else offset)
+        if len(records) > room:
+            records = b""
     return PartitionData(
-        partition_index=key.partition,
+        partition_index=wanted.partition,
         error_code=0,
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=log.start_offset,
-        diverging_epoch=_divergence(partition, wanted),
+        diverging_epoch=divergence,
         aborted_transactions=_aborted(partition, offset, until) if isolation_level == _READ_COMMITTED else None,
         records=records,
     )
@@ -107,10 +146,10 @@ def _read(  # noqa: PLR0913
 
 def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset:
     if wanted.last_fetched_epoch < 0:
-        return EpochEndOffset()
+        return _NO_DIVERGENCE
     epoch, end = partition.log.epochs.end_of(wanted.last_fetched_epoch, partition.log.next_offset)
-    if epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset:
-        return EpochEndOffset()
+    if epoch < 0 or (epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset):
+        return _NO_DIVERGENCE
     return EpochEndOffset(epoch=epoch, end_offset=end)
 
 

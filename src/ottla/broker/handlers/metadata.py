@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ApiError, ErrorCode, TopicAlreadyExists, UnknownTopicOrPartition
+from msgspec.structs import replace
+
+from ottla.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.core.errors import ApiError, ErrorCode, TopicAlreadyExists
+from ottla.core.ids import problem_with_topic_name
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -17,59 +22,104 @@ from ottla.wire.messages.metadata import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.topics import TopicState
 
 _logger: Final = logging.getLogger(__name__)
 
+_NAMELESS_SINCE: Final = 12
+"""From this version on a topic that was asked for by id need not have a name."""
 
-def metadata(broker: Broker, request: MetadataRequest, context: Context) -> MetadataResponse:
+
+def metadata(
+    broker: Broker, request: MetadataRequest, context: Context
+) -> MetadataResponse | Coroutine[object, object, MetadataResponse]:
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
     if wants_all:
-        topics = [_described(broker, state) for state in broker.topics.by_name.values()]
-    else:
-        may_create = broker.config.auto_create_topics and request.allow_auto_topic_creation
-        topics = [_asked_for(broker, wanted, may_create) for wanted in request.topics or ()]
+        return _response(broker, request, context, [_described(broker, s) for s in broker.topics.by_name.values()])
+    # Each once, as from Kafka: a request may name the same large topic a million times.
+    asked = {_identity(wanted): wanted for wanted in request.topics or ()}
+    if broker.config.auto_create_topics and request.allow_auto_topic_creation:
+        missing = [name for name in asked if isinstance(name, str) and name not in broker.topics.by_name]
+        if missing:
+            return _after_creating(broker, request, context, asked, missing)
+    return _response(broker, request, context, [_asked_for(broker, wanted, context) for wanted in asked.values()])
+
+
+async def _after_creating(
+    broker: Broker,
+    request: MetadataRequest,
+    context: Context,
+    asked: dict[bytes | str, MetadataRequestTopic],
+    missing: list[str],
+) -> MetadataResponse:
+    refused: dict[bytes | str, MetadataResponseTopic] = {}
+    for name in missing:
+        try:
+            _create(broker, name)
+        except ApiError as error:
+            refused[name] = _unknown(error.code, name, NO_UUID)
+        # Each waits for the disk: others must get their turn in between.
+        await asyncio.sleep(0)
+    topics = [refused.get(key) or _asked_for(broker, wanted, context) for key, wanted in asked.items()]
+    return _response(broker, request, context, topics)
+
+
+def _create(broker: Broker, name: str) -> None:
+    try:
+        broker.create_topic(name)
+    except TopicAlreadyExists:
+        return
+    _logger.info("topic %s created, because a client asked for it", name)
+
+
+def _response(
+    broker: Broker, request: MetadataRequest, context: Context, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
+    if request.include_topic_authorized_operations:
+        topics = [_with_operations(topic) for topic in topics]
     host, port = broker.advertised_to(context.connection)
     return MetadataResponse(
         brokers=(MetadataResponseBroker(node_id=broker.config.node_id, host=host, port=port),),
         cluster_id=broker.cluster_id,
         controller_id=broker.config.node_id,
         topics=tuple(topics),
+        cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
     )
 
 
-def _asked_for(broker: Broker, wanted: MetadataRequestTopic, may_create: bool) -> MetadataResponseTopic:  # noqa: FBT001
+def _identity(wanted: MetadataRequestTopic) -> bytes | str:
+    return wanted.name or "" if wanted.topic_id == NO_UUID else wanted.topic_id
+
+
+def _asked_for(broker: Broker, wanted: MetadataRequestTopic, context: Context) -> MetadataResponseTopic:
     if wanted.topic_id != NO_UUID:
         state = broker.topics.by_id.get(wanted.topic_id)
         if state is None:
-            return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, wanted.name, wanted.topic_id)
+            no_name = None if context.version >= _NAMELESS_SINCE else ""
+            return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, no_name, wanted.topic_id)
         return _described(broker, state)
     name = wanted.name or ""
     state = broker.topics.by_name.get(name)
     if state is None:
-        try:
-            state = _create(broker, name, may_create)
-        except ApiError as refused:
-            return _unknown(refused.code, name, NO_UUID)
+        is_legal = problem_with_topic_name(name) is None
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+        return _unknown(code, name, NO_UUID)
     return _described(broker, state)
 
 
-def _create(broker: Broker, name: str, may_create: bool) -> TopicState:  # noqa: FBT001
-    if not may_create:
-        broker.check_topic_name(name)
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}")
-    try:
-        state = broker.create_topic(name)
-    except TopicAlreadyExists:
-        return broker.topics.by_name[name]
-    _logger.info("topic %s created, because a client asked for it", name)
-    return state
+def _with_operations(topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    """With what the client may do to it; of a topic that only an id is known of, nobody can tell."""
+    if topic.error_code == ErrorCode.UNKNOWN_TOPIC_ID:
+        return topic
+    return replace(topic, topic_authorized_operations=ON_TOPIC)
 
 
 def _unknown(code: ErrorCode, name: str | None, topic_id: bytes) -> MetadataResponseTopic:
-    return MetadataResponseTopic(error_code=code, name=name or "", topic_id=topic_id, partitions=())
+    return MetadataResponseTopic(error_code=code, name=name, topic_id=topic_id, partitions=())
 
 
 def _described(broker: Broker, state: TopicState) -> MetadataResponseTopic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -29,16 +29,33 @@ _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
 _EARLIEST_LOCAL: Final = -4
-_NOTHING_TIERED: Final = frozenset({-5, -6})
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
+_SPECIAL_SINCE: Final = {
+    _LATEST: 1,
+    _EARLIEST: 1,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+    _EARLIEST_PENDING_UPLOAD: 11,
+}
+"""Timestamps that stand for something else, and the first version that knows them."""
+_NEVER: Final = 1 << 15
 _NONE: Final = -1
 
 
-def list_offsets(broker: Broker, request: ListOffsetsRequest, _context: Context) -> ListOffsetsResponse:
+class _UnsupportedVersion(ApiError):
+    code = ErrorCode.UNSUPPORTED_VERSION
+
+
+def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     topics = []
+    seen: set[tuple[str, int]] = set()
     for topic in request.topics:
         partitions = []
         for wanted in topic.partitions:
             try:
+                _check_wanted(topic.name, wanted, context, seen)
                 partition = broker.topics.partition(topic.name, wanted.partition_index)
                 partition.check_epoch(wanted.current_leader_epoch)
                 partitions.append(_listed(partition, wanted, request.isolation_level))
@@ -48,6 +65,16 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, _context: Context)
                 )
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
     return ListOffsetsResponse(topics=tuple(topics))
+
+
+def _check_wanted(name: str, wanted: ListOffsetsPartition, context: Context, seen: set[tuple[str, int]]) -> None:
+    key = name, wanted.partition_index
+    if key in seen:
+        # As by Kafka. It may mean to look through the same log a million times.
+        raise InvalidRequest(f"{name}-{wanted.partition_index} is asked for twice")
+    seen.add(key)
+    if wanted.timestamp < 0 and context.version < _SPECIAL_SINCE.get(wanted.timestamp, _NEVER):
+        raise _UnsupportedVersion(f"version {context.version} has no timestamp {wanted.timestamp}")
 
 
 def _listed(partition: Partition, wanted: ListOffsetsPartition, isolation_level: int) -> ListOffsetsPartitionResponse:
@@ -67,7 +94,7 @@ def _found(partition: Partition, timestamp: int, until: int) -> tuple[int, int, 
         return _NONE, until, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         return _NONE, log.start_offset, max(log.epochs.epoch_at(log.start_offset), 0)
-    if timestamp in _NOTHING_TIERED:
+    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NONE, _NONE, _NONE
     found = log.newest_record() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if found is None or found.offset >= until:

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
+from ottla.records.batch import TRANSACTIONAL
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import (
     PartitionProduceData,
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
+_ATTRIBUTES_AT: Final = 22
+"""The lower byte of a batch's attributes."""
 
 Undurable = list[tuple["Partition", int]]
 """Appends that the flush policy does not let us acknowledge yet: a partition, and the last offset."""
@@ -48,7 +51,8 @@ def produce(
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refusal(part.index, refused))
-                _logger.info("produce to %s-%d refused for %s: %s", topic.name, part.index, context, refused)
+                name = topic.name or topic.topic_id.hex()
+                _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
         responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
         )
@@ -64,7 +68,7 @@ def _append(
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
-    if not isinstance(records, memoryview):
+    if not isinstance(records, memoryview) or not records:
         raise InvalidRecord("a produce request without records")
     if context.header.version >= _BY_ID_SINCE:
         partition = broker.topics.partition_by_id(topic.topic_id, part.index)
@@ -72,6 +76,9 @@ def _append(
         partition = broker.topics.partition(topic.name, part.index)
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
+    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        # Nobody could end the transaction, and so nobody could read past it.
+        raise _InvalidTxnState("transactions are not served yet")
     log = partition.log
     appended = log.append(records, partition.leader_epoch)
     if log.config.flush == "ack":
@@ -104,11 +111,13 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
 async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Undurable) -> ProduceResponse:
     waits = [broker.flusher.durable(partition, offset) for partition, offset in undurable]
     results = await asyncio.gather(*waits, return_exceptions=True)
-    failed = {
-        (partition.at.topic, partition.at.partition): result
-        for (partition, _), result in zip(undurable, results, strict=True)
-        if isinstance(result, ApiError)
-    }
+    failed: dict[tuple[str, int], ApiError] = {}
+    for (partition, _), result in zip(undurable, results, strict=True):
+        if isinstance(result, ApiError):
+            failed[partition.at.topic, partition.at.partition] = result
+        elif isinstance(result, BaseException):
+            # Whatever it is, it must not pass for success.
+            raise result
     if not failed:
         return response
     return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
@@ -134,8 +143,16 @@ class _InvalidRequiredAcks(ApiError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
 
 
+class _InvalidTxnState(ApiError):
+    code = ErrorCode.INVALID_TXN_STATE
+
+
 def init_producer_id(broker: Broker, request: InitProducerIdRequest, _context: Context) -> InitProducerIdResponse:
     if request.transactional_id is not None:
         code = ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.COORDINATOR_NOT_AVAILABLE
         return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(error_code=0, producer_id=broker.producer_ids.next(), producer_epoch=0)
+    try:
+        producer_id = broker.producer_ids.next()
+    except ApiError as refused:
+        return InitProducerIdResponse(error_code=refused.code, producer_id=-1, producer_epoch=-1)
+    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)

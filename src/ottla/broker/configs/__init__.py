@@ -1,0 +1,25 @@
+"""Topic and broker configs as Kafka's admin APIs see them: pure functions, no I/O.
+
+    definition, rules, tables/   what configs there are; `definitions` has them all by name
+    values                       text to value and back
+    topic_config                 what a topic's settings come to
+    layers                       `BrokerConfigs`: the broker's own settings, and what topics inherit of them
+    static                       what the broker was started with, under Kafka's names
+    describe, replies            DescribeConfigs, and the configs in a CreateTopics answer
+    alter                        IncrementalAlterConfigs, AlterConfigs, and the configs in a CreateTopics request
+
+Where this differs from Apache Kafka 4.3 on purpose:
+
+- flush.ms is 1000 by default, because that is what happens; Kafka leaves it to the operating system. flush.messages
+  with any limit means that records are on the disk before they are acknowledged.
+- Texts are stored normalised, so list items can be subtracted however they were spaced when they were appended, and
+  lists hold nothing twice. Numbers are ASCII digits; NaN, hexadecimal and suffixed decimals are refused.
+- internal.segment.bytes must be at least 1024; Kafka takes anything.
+- A broker config that does not exist is refused, with the name that may have been meant; Kafka stores it.
+- Fewer broker configs are dynamic: the topic defaults, producer.id.expiration.ms and the replication rates.
+  min.insync.replicas can be set for one broker.
+- Compaction lags that contradict each other are refused for brokers too; Kafka takes them, and then refuses every
+  new topic.
+- An unknown operation is an INVALID_REQUEST; Kafka answers UNKNOWN_SERVER_ERROR.
+- A value that is already stored is not checked again when another one is changed.
+"""

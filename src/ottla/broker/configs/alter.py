@@ -1,0 +1,196 @@
+"""Changes to configs: the old map in, the new one out, or an error and nothing is changed.
+
+    topic_resource(broker)                 what is altered
+    broker_resource(broker)
+    cluster_default_resource(broker)
+        incremental_edit(resource, …)      IncrementalAlterConfigs: set, delete, append to, subtract from single configs
+        replacing_edit(resource, …)        AlterConfigs: these configs and no others
+    new_topic_configs(broker, …)           CreateTopics
+
+What is raised: InvalidConfig for a config that does not exist or cannot have its value; InvalidRequest, as in
+Kafka, for what makes no sense as a request, for what is read-only, and for bad values of a broker's configs.
+Only what is set is checked, so a value that an older release left can always be deleted and never stands in the
+way of another one. Texts are stored in their normal form.
+
+A request that is only to be validated is an edit that is tried and not committed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from ottla.broker.configs.definition import ConfigType
+from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions
+from ottla.broker.configs.topic_config import conflict, usable
+from ottla.broker.configs.values import find, normalised, split_list, to_text
+from ottla.core.errors import ApiError, InvalidConfig, InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ottla.broker.configs.definition import Definition, Definitions, Value
+    from ottla.broker.configs.layers import BrokerConfigs, Texts
+    from ottla.storage.catalog.catalog import Edit
+    from ottla.wire.messages import alter_configs, create_topics, incremental_alter_configs
+
+
+class Operation(IntEnum):
+    """As IncrementalAlterConfigs numbers them."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+_OPERATIONS: Final = ", ".join(f"{one.name} ({one.value})" for one in Operation)
+
+
+class Alteration(Struct, frozen=True):
+    operation: Operation
+    name: str
+    text: str = ""
+
+
+class Resource(Struct, frozen=True, kw_only=True):
+    """Something that has configs: which ones, and when they are right."""
+
+    kind: str
+    definitions: Definitions
+    refusal: type[ApiError]
+    """What a bad value is answered with."""
+    inherited: Callable[[Definition], str]
+    """The list that a config is while it is not set, for something to be appended to it or subtracted."""
+    values: Callable[[Texts], Mapping[str, Value]]
+    """What topics would go by with these configs; it has to go together."""
+
+    def changed(self, old: Texts, alterations: Iterable[Alteration]) -> dict[str, str]:
+        new = dict(old)
+        for alteration in alterations:
+            if alteration.operation is Operation.DELETE:
+                new.pop(alteration.name, None)
+            else:
+                new[alteration.name] = self._altered(new, alteration)
+        if (problem := conflict(self.values(new))) is not None:
+            raise self.refusal(problem)
+        return new
+
+    def _altered(self, old: Texts, alteration: Alteration) -> str:
+        definition = find(self.definitions, self.kind, alteration.name)
+        if definition.is_read_only:
+            raise InvalidRequest(f"{definition.name} cannot be changed while the broker runs")
+        text = alteration.text
+        if alteration.operation is not Operation.SET:
+            if definition.type is not ConfigType.LIST:
+                verb = "append to" if alteration.operation is Operation.APPEND else "subtract from"
+                raise InvalidConfig(
+                    f"Cannot {verb} {definition.name}: it is no list but of type {definition.type.name}"
+                )
+            known = old[definition.name] if definition.name in old else self.inherited(definition)
+            text = _combined(known, alteration)
+        try:
+            return normalised(definition, text)
+        except InvalidConfig as invalid:
+            raise self.refusal(str(invalid)) from None
+
+
+def topic_resource(broker: BrokerConfigs) -> Resource:
+    return Resource(
+        kind="topic",
+        definitions=TOPIC_DEFINITIONS,
+        refusal=InvalidConfig,
+        inherited=lambda definition: to_text(broker.topic_values[definition.name]),
+        values=lambda texts: {**broker.topic_values, **usable(texts)},
+    )
+
+
+def broker_resource(broker: BrokerConfigs) -> Resource:
+    """The configs of this broker alone."""
+    return Resource(
+        kind="broker",
+        definitions=broker_definitions(),
+        refusal=InvalidRequest,
+        inherited=lambda definition: _inherited(definition, broker.dynamic_default, broker.static),
+        values=lambda texts: replace(broker, dynamic=texts).topic_values,
+    )
+
+
+def cluster_default_resource(broker: BrokerConfigs) -> Resource:
+    """The configs of all brokers: the broker resource without a name."""
+    return Resource(
+        kind="broker",
+        definitions=broker_definitions(),
+        refusal=InvalidRequest,
+        inherited=lambda definition: _inherited(definition, broker.static),
+        values=lambda texts: replace(broker, dynamic_default=texts).topic_values,
+    )
+
+
+def incremental_edit(resource: Resource, configs: Sequence[incremental_alter_configs.AlterableConfig]) -> Edit[str]:
+    """InvalidRequest at once if a config is named twice, or an operation is unknown or lacks its value."""
+    _refuse_repetitions(config.name for config in configs)
+    alterations = [_alteration(config) for config in configs]
+    return lambda old: resource.changed(old, alterations)
+
+
+def replacing_edit(resource: Resource, configs: Sequence[alter_configs.AlterableConfig]) -> Edit[str]:
+    """InvalidRequest at once if a config is named twice or has no value."""
+    _refuse_repetitions(config.name for config in configs)
+    settings = []
+    for config in configs:
+        if config.value is None:
+            raise InvalidRequest(f"{config.name} cannot be null; what is left out goes back to its default")
+        settings.append(Alteration(Operation.SET, config.name, config.value))
+    return lambda _old: resource.changed({}, settings)
+
+
+def new_topic_configs(broker: BrokerConfigs, configs: Iterable[create_topics.CreatableTopicConfig]) -> dict[str, str]:
+    """Of a config that is given twice the last counts, as in Kafka."""
+    settings = []
+    for config in configs:
+        if config.value is None:
+            raise InvalidConfig(f"{config.name} cannot be null; what is left out has its default")
+        settings.append(Alteration(Operation.SET, config.name, config.value))
+    return topic_resource(broker).changed({}, settings)
+
+
+def _alteration(config: incremental_alter_configs.AlterableConfig) -> Alteration:
+    try:
+        operation = Operation(config.config_operation)
+    except ValueError:
+        raise InvalidRequest(
+            f"{config.name} cannot be altered by operation {config.config_operation}; there are {_OPERATIONS}"
+        ) from None
+    if operation is Operation.DELETE:
+        return Alteration(operation, config.name)
+    if config.value is None:
+        raise InvalidRequest(f"{config.name} cannot be null; {Operation.DELETE.name} takes it back to its default")
+    return Alteration(operation, config.name, config.value)
+
+
+def _refuse_repetitions(names: Iterable[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidRequest(f"{name} is named more than once")
+        seen.add(name)
+
+
+def _combined(old: str, alteration: Alteration) -> str:
+    items, given = split_list(old), split_list(alteration.text)
+    if alteration.operation is Operation.SUBTRACT:
+        return ",".join(item for item in items if item not in given)
+    if not given:
+        raise InvalidConfig(f"There is nothing to append to {alteration.name}")
+    return ",".join((*items, *given))
+
+
+def _inherited(definition: Definition, *layers: Texts) -> str:
+    for layer in layers:
+        if definition.name in layer:
+            return layer[definition.name]
+    return "" if definition.default is None else to_text(definition.default)

@@ -1,0 +1,34 @@
+"""Every config there is, by name.
+
+TOPIC_DEFINITIONS       what a topic can set
+broker_definitions()    what DescribeConfigs tells about a broker
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from ottla.broker.configs.definition import ConfigType, Definition, Definitions, by_name
+from ottla.broker.configs.tables.messages import MESSAGES
+from ottla.broker.configs.tables.replication import REPLICATION
+from ottla.broker.configs.tables.retention import RETENTION
+from ottla.broker.configs.tables.segments import SEGMENTS
+
+__all__ = ["TOPIC_DEFINITIONS", "ConfigType", "Definition", "Definitions", "broker_definitions"]
+
+TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION)
+
+
+@cache
+def broker_definitions() -> Definitions:
+    """Made when first asked for: a broker starts, and may live, without."""
+    from ottla.broker.configs.tables.broker_groups import GROUPS, TRANSACTIONS
+    from ottla.broker.configs.tables.broker_identity import IDENTITY
+    from ottla.broker.configs.tables.broker_limits import LIMITS, REPLICAS
+    from ottla.broker.configs.tables.broker_security import SECURITY
+    from ottla.broker.configs.tables.broker_topics import TOPICS, UPKEEP, topic_defaults
+
+    return by_name(
+        IDENTITY, TOPICS, UPKEEP, topic_defaults(TOPIC_DEFINITIONS), LIMITS, REPLICAS, GROUPS, TRANSACTIONS, SECURITY
+    )

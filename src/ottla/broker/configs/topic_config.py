@@ -1,0 +1,147 @@
+"""What the settings of a topic come to: a LogConfig for its logs, and the rest of what the broker goes by.
+
+A topic has every value of the broker's except those that it overrides. Where Kafka's settings and LogConfig say
+the same thing in different words, this is where they are translated:
+
+    flush.messages, flush.ms   `flush` is "ack" if there is a limit in messages, else "interval" if there is one in
+                               time, else "os"
+    cleanup.policy             empty deletes nothing: "delete", with no limit to delete by
+    max.compaction.lag.ms      a compacted topic begins a segment at least this often: the last one is never compacted
+    retention.bytes            every negative number is -1
+    segment.index.bytes        at least 1024; Kafka would take 4, and round it down to no entry at all
+    internal.segment.bytes     replaces segment.bytes
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
+
+from msgspec import Struct
+
+from ottla.broker.configs.definitions import TOPIC_DEFINITIONS
+from ottla.broker.configs.values import parse, split_list
+from ottla.core.errors import InvalidConfig
+from ottla.storage.config import LogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.broker.configs.definition import Value
+    from ottla.storage.config import CleanupPolicy
+
+CompressionType = Literal["producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"]
+
+_NEVER: Final = (1 << 63) - 1
+_LEAST_INDEX_BYTES: Final = 1024
+_COMPRESSION_LEVELS: Final = ("gzip", "lz4", "zstd")
+
+
+class TopicConfig(Struct, frozen=True, kw_only=True):
+    """Every setting of a topic that has an effect, or will have one."""
+
+    log: LogConfig
+    compression_type: CompressionType
+    compression_level: int | None
+    """None where there is nothing to choose: as the producer did it, uncompressed, snappy."""
+    min_insync_replicas: int
+    unclean_leader_election_enable: bool
+    leader_replication_throttled_replicas: tuple[str, ...]
+    follower_replication_throttled_replicas: tuple[str, ...]
+    file_delete_delay_ms: int
+    segment_jitter_ms: int
+    delete_retention_ms: int
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    min_cleanable_dirty_ratio: float
+
+
+def _named_after_configs(names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Those fields that are called as a topic config is, but for the dots, and that config's name."""
+    named = ((name, name.replace("_", ".")) for name in names)
+    return tuple((field, key) for field, key in named if key in TOPIC_DEFINITIONS)
+
+
+_LOG_KEYS: Final = _named_after_configs(field.name for field in fields(LogConfig))
+_TOPIC_KEYS: Final = _named_after_configs(TopicConfig.__struct_fields__)
+
+
+def build(log: LogConfig, values: Mapping[str, Value]) -> TopicConfig:
+    """From the value of every topic config; `log` has what no topic can set."""
+    settings: dict[str, Any] = {field: values[key] for field, key in _TOPIC_KEYS}
+    codec = values["compression.type"]
+    level = _integer(values, f"compression.{codec}.level") if codec in _COMPRESSION_LEVELS else None
+    return TopicConfig(log=_log_config(log, values), compression_level=level, **settings)
+
+
+def _log_config(log: LogConfig, values: Mapping[str, Value]) -> LogConfig:
+    settings: dict[str, Any] = {field: values[key] for field, key in _LOG_KEYS}
+    settings["segment_bytes"] = values.get("internal.segment.bytes", settings["segment_bytes"])
+    settings["segment_index_bytes"] = max(settings["segment_index_bytes"], _LEAST_INDEX_BYTES)
+    settings["retention_bytes"] = max(settings["retention_bytes"], -1)
+    policies = settings["cleanup_policy"]
+    settings["cleanup_policy"] = _policy(policies)
+    if not policies:
+        settings["retention_ms"] = settings["retention_bytes"] = -1
+    if "compact" in policies:
+        settings["segment_ms"] = min(settings["segment_ms"], _integer(values, "max.compaction.lag.ms"))
+    return replace(log, **settings, **_flush(values))
+
+
+def _policy(policies: tuple[str, ...]) -> CleanupPolicy:
+    if "compact" in policies:
+        return "compact,delete" if "delete" in policies else "compact"
+    return "delete"
+
+
+def _flush(values: Mapping[str, Value]) -> dict[str, Any]:
+    if values["flush.messages"] != _NEVER:
+        return {"flush": "ack"}
+    interval_ms = _integer(values, "flush.ms")
+    if interval_ms == _NEVER:
+        return {"flush": "os"}
+    return {"flush": "interval", "flush_interval_ms": max(1, interval_ms)}
+
+
+def values_of(log: LogConfig) -> dict[str, Value]:
+    """What a LogConfig says in the words of the topic configs."""
+    values: dict[str, Value] = {key: getattr(log, field) for field, key in _LOG_KEYS}
+    values["cleanup.policy"] = split_list(log.cleanup_policy)
+    values["flush.messages"] = 1 if log.flush == "ack" else _NEVER
+    values["flush.ms"] = log.flush_interval_ms if log.flush == "interval" else _NEVER
+    return values
+
+
+def usable(overrides: Mapping[str, str]) -> dict[str, Value]:
+    """What is stored, without what cannot be used.
+
+    It was checked before it was stored. But a value that a later release does not take any more must not keep
+    that release from starting.
+    """
+    values: dict[str, Value] = {}
+    for name, text in overrides.items():
+        definition = TOPIC_DEFINITIONS.get(name)
+        if definition is not None:
+            try:
+                values[name] = parse(definition, text)
+            except InvalidConfig:
+                continue
+    return values
+
+
+def unusable(overrides: Mapping[str, str]) -> list[str]:
+    """What is stored and has no effect, for a log to tell."""
+    used = usable(overrides)
+    return [f"{name}={text}" for name, text in overrides.items() if name not in used]
+
+
+def conflict(values: Mapping[str, Value]) -> str | None:
+    """What is wrong with values that are each right by themselves."""
+    least, most = _integer(values, "min.compaction.lag.ms"), _integer(values, "max.compaction.lag.ms")
+    if least > most:
+        return f"min.compaction.lag.ms ({least}) must not be more than max.compaction.lag.ms ({most})"
+    return None
+
+
+def _integer(values: Mapping[str, Value], name: str) -> int:
+    return cast("int", values[name])

@@ -1,0 +1,206 @@
+"""The edge of the group rules: keeps their log, their clock and those who wait for an answer.
+
+How the rules want to be used is said in ottla.groups.coordinator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import uuid
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.topics import CONSUMER_OFFSETS
+from ottla.core.errors import ApiError, ErrorCode, ProtocolError
+from ottla.groups.actions import (
+    AnswerJoin,
+    AnswerLeave,
+    AnswerSync,
+    MemberExpired,
+    Persist,
+    PersistOffsets,
+    error_after_failed_append,
+    records_of,
+    refuse_join,
+    refuse_sync,
+)
+from ottla.groups.coordinator import Coordinator
+from ottla.groups.records import partition_for
+from ottla.records.encode import BatchBuilder
+from ottla.records.reader import RecordReader
+from ottla.wire.messages.leave_group import LeaveGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.groups.actions import Action
+    from ottla.groups.config import GroupConfig
+    from ottla.wire.declare import Response
+
+    Answer = AnswerJoin | AnswerSync | AnswerLeave
+
+_logger: Final = logging.getLogger(__name__)
+
+_LOAD_BYTES: Final = 1 << 20
+
+
+class GroupCoordinator:
+    def __init__(self, broker: Broker, config: GroupConfig) -> None:
+        self.rules = Coordinator(config, lambda: str(uuid.uuid4()))
+        self.config = config
+        self._broker = broker
+        self._timer: asyncio.TimerHandle | None = None
+        self._wakes_at_ms: int | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def now_ms(self) -> int:
+        return self._broker.steady_clock.now_ms()
+
+    # Starting and stopping
+
+    def start(self) -> None:
+        """Take over what the log says of groups and offsets."""
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        for partition in state.partitions if state else ():
+            self._load(partition)
+        self.run(self.rules.table.start(self.now_ms()))
+
+    def _load(self, partition: Partition) -> None:
+        offset = partition.log.start_offset
+        while batches := partition.log.read(offset, _LOAD_BYTES):
+            for record in RecordReader(batches, offset):
+                offset = record.offset
+                try:
+                    self.rules.table.replay(record.key or b"", record.value)
+                except ProtocolError as unreadable:
+                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+            offset += 1
+
+    def stop(self) -> None:
+        """Send those who wait elsewhere; what was written stays."""
+        for group in self.rules.table:
+            self.run(self.rules.table.unload(group.group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        if self._timer is not None:
+            self._timer.cancel()
+
+    # Asking the rules
+
+    async def answered(self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]) -> Response:
+        """Carry out what the rules want, and wait until they answer the request that `token` stands for."""
+        self.run(actions)
+        try:
+            return await token
+        except asyncio.CancelledError:
+            self.run(self.rules.forget(group_id, token, self.now_ms()))
+            raise
+
+    async def persist(self, actions: Sequence[Action]) -> ErrorCode:
+        """Carry out actions that only write; what went wrong, if anything."""
+        error, unsafe = self._write(actions)
+        if unsafe is not None:
+            await unsafe
+        return error
+
+    def run(self, actions: Sequence[Action]) -> None:
+        """Carry out what the rules want. Answers wait until what was written before them is safe."""
+        error, unsafe = self._write(actions)
+        answers = [action for action in actions if isinstance(action, AnswerJoin | AnswerSync | AnswerLeave)]
+        if unsafe is None:
+            _deliver(answers, error)
+        else:
+            task = asyncio.get_running_loop().create_task(_deliver_later(answers, unsafe))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        self._set_timer()
+
+    def _write(self, actions: Sequence[Action]) -> tuple[ErrorCode, Awaitable[None] | None]:
+        error = ErrorCode.NONE
+        written: dict[Partition, int] = {}
+        for action in actions:
+            if isinstance(action, MemberExpired):
+                _logger.info("member %s of group %s missed its %s", action.member_id, action.group_id, action.missed)
+            elif isinstance(action, Persist | PersistOffsets):
+                try:
+                    partition, last_offset = self._append(action)
+                    written[partition] = last_offset
+                except ApiError as refused:
+                    _logger.error("group %s could not be written: %s", action.group_id, refused)
+                    error = error_after_failed_append(refused.code)
+                    self.run(self.rules.persist_failed(action, self.now_ms()))
+        return error, self._safe(written) if self._broker.settings.log.flush == "ack" and written else None
+
+    def _append(self, action: Persist | PersistOffsets) -> tuple[Partition, int]:
+        partition = self.partition_of(action.group_id)
+        builder = BatchBuilder()
+        now_ms = self._broker.clock.now_ms()
+        for key, value in records_of(action):
+            builder.append(now_ms, key, value)
+        batch = builder.build()
+        appended = partition.log.append(batch, partition.leader_epoch)
+        self.rules.table.apply(action)
+        partition.appended(len(batch))
+        return partition, appended.last_offset
+
+    async def _safe(self, written: dict[Partition, int]) -> None:
+        for partition, offset in written.items():
+            await self._broker.flusher.durable(partition, offset)
+
+    def partition_of(self, group_id: str) -> Partition:
+        """Where the group is written down. The topic is created when the first group is."""
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        if state is None:
+            state = self._broker.create_topic(CONSUMER_OFFSETS)
+        return state.partitions[partition_for(group_id, len(state.partitions))]
+
+    # Time
+
+    def _set_timer(self) -> None:
+        deadline_ms = self.rules.table.next_deadline_ms()
+        if deadline_ms is None or (self._wakes_at_ms is not None and self._wakes_at_ms <= deadline_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._wakes_at_ms = deadline_ms
+        delay_s = max(deadline_ms - self.now_ms(), 0) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self._wakes_at_ms = None
+        self.run(self.rules.table.expire(self.now_ms()))
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        self.run(self.rules.offsets.forget_topics({name: topic_id}))
+
+    def expire_offsets(self) -> None:
+        self.run(self.rules.offsets.expire(self.now_ms()))
+
+
+def _deliver(answers: Sequence[Answer], error: ErrorCode = ErrorCode.NONE) -> None:
+    for answer in answers:
+        if error is not ErrorCode.NONE:
+            answer = _refused(answer, error)  # noqa: PLW2901
+        token = answer.token
+        if isinstance(token, asyncio.Future) and not token.done():
+            token.set_result(answer.response)
+
+
+async def _deliver_later(answers: Sequence[Answer], unsafe: Awaitable[None]) -> None:
+    error = ErrorCode.NONE
+    try:
+        await unsafe
+    except ApiError as refused:
+        error = error_after_failed_append(refused.code)
+    _deliver(answers, error)
+
+
+def _refused(answer: Answer, error: ErrorCode) -> Answer:
+    match answer:
+        case AnswerJoin():
+            return refuse_join(answer.token, error)
+        case AnswerSync():
+            return refuse_sync(answer.token, error)
+        case AnswerLeave():
+            return AnswerLeave(answer.token, LeaveGroupResponse(error_code=error))

@@ -1,0 +1,47 @@
+"""DescribeCluster (60): who is there. As Kafka's brokers, it names a broker and not a controller as the controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker import authorized_operations
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
+    if request.endpoint_type != _BROKERS:
+        return _refusal(request.endpoint_type)
+    host, port = broker.advertised_to(context.connection)
+    operations = authorized_operations.NOT_ASKED
+    if request.include_cluster_authorized_operations:
+        operations = authorized_operations.ON_CLUSTER
+    return DescribeClusterResponse(
+        error_code=ErrorCode.NONE,
+        endpoint_type=_BROKERS,
+        cluster_id=broker.cluster_id,
+        controller_id=broker.config.node_id,
+        brokers=(DescribeClusterBroker(broker_id=broker.config.node_id, host=host, port=port),),
+        cluster_authorized_operations=operations,
+    )
+
+
+def _refusal(endpoint_type: int) -> DescribeClusterResponse:
+    """Controllers have endpoints of their own in Kafka (KIP-919); here there are none."""
+    if endpoint_type == _CONTROLLERS:
+        code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        message = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
+    else:
+        code, message = ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {endpoint_type}"
+    return DescribeClusterResponse(error_code=code, error_message=message, cluster_id="", brokers=())

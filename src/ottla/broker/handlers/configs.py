@@ -1,0 +1,173 @@
+"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44), of topics and of the broker.
+
+Loggers, client metrics and groups have no configs here yet: they are refused as INVALID_REQUEST.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from ottla.broker.configs.alter import (
+    broker_resource,
+    cluster_default_resource,
+    incremental_edit,
+    replacing_edit,
+    topic_resource,
+)
+from ottla.broker.configs.describe import describe_broker, describe_cluster_default, describe_topic
+from ottla.broker.configs.replies import for_describe
+from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from ottla.storage.catalog.entries import ConfigResource, ConfigScope
+from ottla.wire.messages import alter_configs as replacing
+from ottla.wire.messages import incremental_alter_configs as incremental
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.configs.alter import Resource
+    from ottla.broker.configs.describe import ConfigEntry
+    from ottla.broker.context import Context
+    from ottla.storage.catalog.catalog import Edit
+
+    AlterRequest: TypeAlias = replacing.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest
+    Altered: TypeAlias = replacing.AlterConfigsResource | incremental.AlterConfigsResource
+    MakeEdit: TypeAlias = Callable[[Resource, Any], Edit[str]]
+
+_logger: Final = logging.getLogger(__name__)
+
+_TOPIC: Final = 2
+_BROKER: Final = 4
+_ALL_BROKERS: Final = ""
+
+
+# Describing
+
+
+def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: Context) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(results=tuple(_result(broker, wanted, request) for wanted in request.resources))
+
+
+def _result(broker: Broker, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
+    code, message = ErrorCode.NONE, None
+    entries: list[ConfigEntry] = []
+    try:
+        entries = _described(broker, wanted)
+    except ApiError as refused:
+        code, message = refused.code, str(refused)
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=message,
+        resource_type=wanted.resource_type,
+        resource_name=wanted.resource_name,
+        configs=for_describe(entries, synonyms=request.include_synonyms, documentation=request.include_documentation),
+    )
+
+
+def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEntry]:
+    name, keys = wanted.resource_name, wanted.configuration_keys
+    if wanted.resource_type == _TOPIC:
+        broker.check_topic_name(name)
+        state = broker.topics.by_name.get(name)
+        if state is None:
+            raise _no_topic(name)
+        return describe_topic(state.entry.configs, broker.configs, keys)
+    _check_is_broker(broker, wanted.resource_type, name)
+    if name == _ALL_BROKERS:
+        return describe_cluster_default(broker.configs, keys)
+    return describe_broker(broker.configs, keys)
+
+
+# Altering
+
+
+class _Outcome(NamedTuple):
+    """What both kinds of answer say of a resource."""
+
+    error_code: int
+    error_message: str | None
+    resource_type: int
+    resource_name: str
+
+
+def alter_configs(
+    broker: Broker, request: replacing.AlterConfigsRequest, context: Context
+) -> replacing.AlterConfigsResponse:
+    """What is not named goes back to its default."""
+    outcomes = _outcomes(broker, request, replacing_edit, context)
+    answers = (replacing.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
+    return replacing.AlterConfigsResponse(responses=tuple(answers))
+
+
+def incremental_alter_configs(
+    broker: Broker, request: incremental.IncrementalAlterConfigsRequest, context: Context
+) -> incremental.IncrementalAlterConfigsResponse:
+    outcomes = _outcomes(broker, request, incremental_edit, context)
+    answers = (incremental.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
+    return incremental.IncrementalAlterConfigsResponse(responses=tuple(answers))
+
+
+def _outcomes(broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context) -> Iterator[_Outcome]:
+    times = Counter((one.resource_type, one.resource_name) for one in request.resources)
+    for one in request.resources:
+        resource = one.resource_type, one.resource_name
+        try:
+            if times[resource] > 1:
+                raise InvalidRequest("Each resource must appear at most once.")
+            _alter(broker, one, make_edit, is_trial=request.validate_only)
+        except ApiError as refused:
+            _logger.info("configs of resource %s not altered for %s: %s", resource, context, refused)
+            yield _Outcome(refused.code, str(refused), *resource)
+        else:
+            yield _Outcome(ErrorCode.NONE, None, *resource)
+
+
+def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: bool) -> None:
+    name, known = altered.resource_name, broker.configs
+    if altered.resource_type == _TOPIC:
+        _alter_topic(broker, name, make_edit(topic_resource(known), altered.configs), is_trial=is_trial)
+        return
+    _check_is_broker(broker, altered.resource_type, name)
+    resource, old = cluster_default_resource(known), known.dynamic_default
+    if name != _ALL_BROKERS:
+        resource, old = broker_resource(known), known.dynamic
+    edit = make_edit(resource, altered.configs)
+    if is_trial:
+        edit(old)
+    else:
+        broker.change_configs(ConfigResource(ConfigScope.BROKER, name), edit)
+
+
+def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: bool) -> None:
+    if not name:
+        raise InvalidRequest("Default topic resources are not allowed.")
+    broker.check_topic_name(name)
+    state = broker.topics.by_name.get(name)
+    if state is None:
+        # Kafka looks at the configs before it looks for the topic.
+        edit({})
+        raise _no_topic(name)
+    if is_trial:
+        edit(state.entry.configs)
+    else:
+        broker.topics.configure(state, edit)
+
+
+def _check_is_broker(broker: Broker, resource_type: int, name: str) -> None:
+    if resource_type != _BROKER:
+        raise InvalidRequest(f"Resources of type {resource_type} have no configs here")
+    node_id = str(broker.config.node_id)
+    if name not in (_ALL_BROKERS, node_id):
+        raise InvalidRequest(f"Unexpected broker id, expected {node_id} or empty string, but received {name}")
+
+
+def _no_topic(name: str) -> UnknownTopicOrPartition:
+    return UnknownTopicOrPartition(f"The topic '{name}' does not exist.")

@@ -1,0 +1,150 @@
+"""CreateTopics (19) and CreatePartitions (37).
+
+A change waits on the loop for the catalog's fsync, a fraction of a millisecond on a good disk: whoever is served
+after it must see it. So `timeout_ms` has nothing to limit. Between two changes of a request others are served, and
+a client that hangs up leaves undone what was not done yet.
+
+Differs from Kafka: with `validate_only` no topic id is made up. Two names of one request that differ only by '.'
+for '_' are refused, where Kafka looks for such a clash only among topics that exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker import placement
+from ottla.broker.configs.alter import new_topic_configs
+from ottla.broker.configs.describe import describe_topic
+from ottla.broker.configs.replies import for_create
+from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from ottla.wire.declare import NO_UUID
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from ottla.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.topics import TopicState
+
+_logger: Final = logging.getLogger(__name__)
+
+_CONFIGS_SINCE: Final = 5
+_REPLICAS: Final = 1
+
+
+async def create_topics(broker: Broker, request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
+    try:
+        placement.check_request(request.topics, broker.config.default_partitions)
+    except ApiError as refused:
+        names = dict.fromkeys(topic.name for topic in request.topics)
+        return CreateTopicsResponse(topics=tuple(_not_created(name, refused) for name in names))
+    repeated = _repeated(topic.name for topic in request.topics)
+    results = []
+    for topic in request.topics:
+        if topic.name not in repeated:
+            results.append(_create(broker, topic, request, context))
+            await asyncio.sleep(0)
+    results += [_not_created(name, InvalidRequest("Duplicate topic name.")) for name in repeated]
+    return CreateTopicsResponse(topics=tuple(results))
+
+
+def _create(
+    broker: Broker, topic: CreatableTopic, request: CreateTopicsRequest, context: Context
+) -> CreatableTopicResult:
+    try:
+        broker.topics.check_new(topic.name)
+        configs = new_topic_configs(broker.configs, topic.configs)
+        partitions = placement.count_of(topic, broker.config.default_partitions, broker.config.node_id)
+        topic_id = NO_UUID
+        if not request.validate_only:
+            topic_id = broker.create_topic(topic.name, partitions, configs).raw_id
+            _logger.info("topic %s with %d partitions created for %s", topic.name, partitions, context)
+    except ApiError as refused:
+        _logger.info("topic %r not created for %s: %s", topic.name, context, refused)
+        return _not_created(topic.name, refused)
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic_id,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=partitions,
+        replication_factor=_REPLICAS,
+        configs=_described(broker, configs) if context.version >= _CONFIGS_SINCE else None,
+    )
+
+
+def _described(broker: Broker, configs: Mapping[str, str]) -> tuple[CreatableTopicConfigs, ...]:
+    return for_create(describe_topic(configs, broker.configs))
+
+
+def _not_created(name: str, refused: ApiError) -> CreatableTopicResult:
+    # As Kafka's: a list of no configs, not null, which some clients cannot read.
+    return CreatableTopicResult(name=name, error_code=refused.code, error_message=str(refused), configs=())
+
+
+async def create_partitions(
+    broker: Broker, request: CreatePartitionsRequest, context: Context
+) -> CreatePartitionsResponse:
+    repeated = _repeated(topic.name for topic in request.topics)
+    results = {name: _not_grown(name, InvalidRequest("Duplicate topic name.")) for name in repeated}
+    allowed: list[tuple[CreatePartitionsTopic, TopicState]] = []
+    for topic in request.topics:
+        if topic.name not in repeated:
+            try:
+                allowed.append((topic, _growable(broker, topic)))
+            except ApiError as refused:
+                results[topic.name] = _not_grown(topic.name, refused)
+    try:
+        placement.check_added(sum(topic.count - len(state.partitions) for topic, state in allowed))
+    except ApiError as refused:
+        results |= {topic.name: _not_grown(topic.name, refused) for topic, _ in allowed}
+        allowed = []
+    for topic, state in allowed:
+        results[topic.name] = _grow(broker, topic, state, request, context)
+        await asyncio.sleep(0)
+    return CreatePartitionsResponse(results=tuple(results.values()))
+
+
+def _growable(broker: Broker, topic: CreatePartitionsTopic) -> TopicState:
+    state = broker.topics.by_name.get(topic.name)
+    if state is None:
+        raise UnknownTopicOrPartition(f"The topic '{topic.name}' does not exist.")
+    placement.check_growth(topic, len(state.partitions), broker.config.node_id)
+    return state
+
+
+def _grow(
+    broker: Broker, topic: CreatePartitionsTopic, state: TopicState, request: CreatePartitionsRequest, context: Context
+) -> CreatePartitionsTopicResult:
+    if not request.validate_only:
+        try:
+            broker.topics.grow(state, topic.count)
+        except ApiError as refused:
+            return _not_grown(topic.name, refused)
+        _logger.info("topic %s has %d partitions now, for %s", topic.name, topic.count, context)
+    return CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.NONE)
+
+
+def _not_grown(name: str, refused: ApiError) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=refused.code, error_message=str(refused))
+
+
+def _repeated(names: Iterable[str]) -> dict[str, None]:
+    """The names that come more than once, in their order."""
+    return {name: None for name, times in Counter(names).items() if times > 1}

@@ -1,0 +1,191 @@
+"""OffsetCommit (8), OffsetFetch (9), OffsetDelete (47)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.ids import TopicPartition
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.groups.records import OffsetCommitValue
+
+_BY_ID_SINCE: Final = 10
+_GROUPS_SINCE: Final = 8
+_NO_OFFSET: Final = -1
+
+
+async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
+    if not request.group_id:
+        return _all_refused(request, ErrorCode.INVALID_GROUP_ID)
+    known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
+    groups = broker.groups
+    response, actions = groups.rules.offsets.commit(
+        msgspec.structs.replace(request, topics=known), context.version, groups.now_ms()
+    )
+    error = await groups.persist(actions)
+    if error:
+        return _all_refused(request, error)
+    return OffsetCommitResponse(topics=(*response.topics, *refused))
+
+
+def _sorted_out(
+    broker: Broker, request: OffsetCommitRequest, *, is_by_id: bool
+) -> tuple[tuple[OffsetCommitRequestTopic, ...], list[OffsetCommitResponseTopic]]:
+    """What is committed for partitions that exist, under their names; and the answer for the others."""
+    known, refused = [], []
+    for topic in request.topics:
+        parts, errors = [], []
+        name = topic.name
+        for part in topic.partitions:
+            try:
+                if is_by_id:
+                    name = broker.topics.partition_by_id(topic.topic_id, part.partition_index).at.topic
+                else:
+                    broker.topics.partition(name, part.partition_index)
+                parts.append(part)
+            except ApiError as unknown:
+                errors.append(
+                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=unknown.code)
+                )
+        if parts:
+            known.append(msgspec.structs.replace(topic, name=name, partitions=tuple(parts)))
+        if errors:
+            refused.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(errors))
+            )
+    return tuple(known), refused
+
+
+def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
+                    for part in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+    if context.version >= _GROUPS_SINCE:
+        is_by_id = context.version >= _BY_ID_SINCE
+        return OffsetFetchResponse(groups=tuple(_fetched(broker, group, is_by_id) for group in request.groups))
+    wanted = None
+    if request.topics is not None:
+        wanted = tuple(
+            OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
+        )
+    found = _fetched(broker, OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted), is_by_id=False)
+    return OffsetFetchResponse(
+        error_code=found.error_code,
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(
+                        partition_index=part.partition_index,
+                        committed_offset=part.committed_offset,
+                        committed_leader_epoch=part.committed_leader_epoch,
+                        metadata=part.metadata,
+                        error_code=part.error_code,
+                    )
+                    for part in topic.partitions
+                ),
+            )
+            for topic in found.topics
+        ),
+    )
+
+
+def _fetched(broker: Broker, group: OffsetFetchRequestGroup, is_by_id: bool) -> OffsetFetchResponseGroup:  # noqa: FBT001
+    wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        topics=tuple(_fetched_topic(broker, group.group_id, topic, is_by_id) for topic in wanted),
+    )
+
+
+def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ...]:
+    partitions: dict[str, list[int]] = {}
+    for at in broker.groups.rules.offsets.all(group_id):
+        partitions.setdefault(at.topic, []).append(at.partition)
+    found = []
+    for name, indexes in partitions.items():
+        state = broker.topics.by_name.get(name)
+        if state is not None:
+            found.append(
+                OffsetFetchRequestTopics(name=name, topic_id=state.raw_id, partition_indexes=tuple(sorted(indexes)))
+            )
+    return tuple(found)
+
+
+def _fetched_topic(
+    broker: Broker,
+    group_id: str,
+    topic: OffsetFetchRequestTopics,
+    is_by_id: bool,  # noqa: FBT001
+) -> OffsetFetchResponseTopics:
+    name, error = topic.name, ErrorCode.NONE
+    if is_by_id:
+        state = broker.topics.by_id.get(topic.topic_id)
+        name, error = (state.name, error) if state is not None else ("", ErrorCode.UNKNOWN_TOPIC_ID)
+    offsets = broker.groups.rules.offsets
+    return OffsetFetchResponseTopics(
+        name=name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            _fetched_partition(index, offsets.get(group_id, TopicPartition(name, index)) if name else None, error)
+            for index in topic.partition_indexes
+        ),
+    )
+
+
+def _fetched_partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:
+    if value is None:
+        return OffsetFetchResponsePartitions(
+            partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=error
+        )
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+        error_code=error,
+    )
+
+
+async def offset_delete(broker: Broker, request: OffsetDeleteRequest, _context: Context) -> OffsetDeleteResponse:
+    response, actions = broker.groups.rules.offsets.delete(request)
+    error = await broker.groups.persist(actions)
+    return OffsetDeleteResponse(error_code=error, topics=()) if error else response

@@ -1,0 +1,100 @@
+"""FindCoordinator (10), JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14), DescribeGroups (15),
+ListGroups (16), DeleteGroups (42). Transactional ids have no coordinator yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ErrorCode
+from ottla.groups.actions import Caller
+from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupRequest
+from ottla.wire.messages.leave_group import LeaveGroupRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.sync_group import SyncGroupRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.wire.declare import Response
+
+_GROUP: Final = 0
+_MANY_SINCE: Final = 4
+
+
+def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+    if context.version >= _MANY_SINCE:
+        found = tuple(_coordinator(broker, key, request.key_type, context) for key in request.coordinator_keys)
+        return FindCoordinatorResponse(coordinators=found)
+    one = _coordinator(broker, request.key, request.key_type, context)
+    return FindCoordinatorResponse(
+        error_code=one.error_code,
+        error_message=one.error_message,
+        node_id=one.node_id,
+        host=one.host,
+        port=one.port,
+    )
+
+
+def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> Coordinator:
+    error, message = ErrorCode.NONE, None
+    if key_type != _GROUP:
+        error, message = ErrorCode.INVALID_REQUEST, "only groups have a coordinator here"
+    elif not key:
+        error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+    if error is not ErrorCode.NONE:
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
+    host, port = broker.advertised_to(context.connection)
+    return Coordinator(
+        key=key, node_id=broker.config.node_id, host=host, port=port, error_code=error, error_message=message
+    )
+
+
+def _caller(context: Context) -> Caller:
+    token = asyncio.get_running_loop().create_future()
+    return Caller(token, context.version, context.client_id, context.client_host)
+
+
+async def join_group(broker: Broker, request: JoinGroupRequest, context: Context) -> Response:
+    groups, caller = broker.groups, _caller(context)
+    actions = groups.rules.join(request, caller, groups.now_ms())
+    return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]  # its future
+
+
+async def sync_group(broker: Broker, request: SyncGroupRequest, context: Context) -> Response:
+    groups, caller = broker.groups, _caller(context)
+    actions = groups.rules.sync(request, caller.token, groups.now_ms())
+    return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
+
+
+async def leave_group(broker: Broker, request: LeaveGroupRequest, context: Context) -> Response:
+    groups, caller = broker.groups, _caller(context)
+    actions = groups.rules.leave(request, caller, groups.now_ms())
+    return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
+
+
+def heartbeat(broker: Broker, request: HeartbeatRequest, _context: Context) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=broker.groups.rules.heartbeat(request, broker.groups.now_ms()))
+
+
+def describe_groups(broker: Broker, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
+    rules = broker.groups.rules
+    return DescribeGroupsResponse(groups=tuple(rules.describe(group, context.version) for group in request.groups))
+
+
+def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -> ListGroupsResponse:
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=broker.groups.rules.listed(request))
+
+
+async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: Context) -> DeleteGroupsResponse:
+    results = []
+    for group_id in request.groups_names:
+        error, actions = broker.groups.rules.delete(group_id)
+        failed = await broker.groups.persist(actions)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error or failed))
+    return DeleteGroupsResponse(results=tuple(results))

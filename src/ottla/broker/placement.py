@@ -1,0 +1,121 @@
+"""How many partitions a topic may be given, and on which brokers they may be. Rules only, with Kafka's words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import (
+    InvalidPartitions,
+    InvalidReplicaAssignment,
+    InvalidReplicationFactor,
+    InvalidRequest,
+    PolicyViolation,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ottla.wire.messages.create_partitions import CreatePartitionsTopic
+    from ottla.wire.messages.create_topics import CreatableTopic
+
+MOST_PARTITIONS_PER_REQUEST: Final = 10_000
+"""Kafka's own limit on what one CreateTopics or CreatePartitions may create."""
+MOST_PARTITIONS_PER_TOPIC: Final = 100_000
+"""Ours: more are a mistake on one node, and would make every answer that lists them huge."""
+
+_DEFAULT: Final = -1
+_REPLICAS: Final = 1
+
+
+def count_of(topic: CreatableTopic, default_partitions: int, node_id: int) -> int:
+    """How many partitions a new topic is to have; what it asks for must be possible."""
+    if topic.assignments:
+        return _count_assigned(topic, node_id)
+    factor = topic.replication_factor
+    if factor < _DEFAULT or factor == 0:
+        raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
+    if topic.num_partitions < _DEFAULT or topic.num_partitions == 0:
+        raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
+    if factor > _REPLICAS:
+        raise InvalidReplicationFactor(
+            f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
+            f"reached because only {_REPLICAS} broker(s) are registered."
+        )
+    return default_partitions if topic.num_partitions == _DEFAULT else topic.num_partitions
+
+
+def _count_assigned(topic: CreatableTopic, node_id: int) -> int:
+    if topic.replication_factor != _DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
+    if topic.num_partitions != _DEFAULT:
+        raise InvalidRequest("A manual partition assignment was specified, but numPartitions was not set to -1.")
+    assigned: set[int] = set()
+    for assignment in topic.assignments:
+        if assignment.partition_index in assigned:
+            raise InvalidReplicaAssignment(
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}"
+            )
+        assigned.add(assignment.partition_index)
+        _check_replicas(assignment.broker_ids, node_id)
+    if assigned != set(range(len(assigned))):
+        raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
+    return len(assigned)
+
+
+def check_growth(topic: CreatePartitionsTopic, count_now: int, node_id: int) -> None:
+    """Whether a topic that has `count_now` partitions may grow as it is asked to."""
+    if topic.count == count_now:
+        raise InvalidPartitions(f"Topic already has {count_now} partition(s).")
+    if topic.count < count_now:
+        raise InvalidPartitions(
+            f"The topic {topic.name} currently has {count_now} partition(s); {topic.count} would not be an increase."
+        )
+    if topic.count > MOST_PARTITIONS_PER_TOPIC:
+        raise InvalidPartitions(f"A topic may have at most {MOST_PARTITIONS_PER_TOPIC} partitions, not {topic.count}.")
+    if topic.assignments is None:
+        return
+    added = topic.count - count_now
+    if len(topic.assignments) != added:
+        raise InvalidReplicaAssignment(
+            f"Attempted to add {added} additional partition(s), but only {len(topic.assignments)} assignment(s) were "
+            "specified."
+        )
+    for assignment in topic.assignments:
+        _check_replicas(assignment.broker_ids, node_id)
+
+
+def check_request(topics: Iterable[CreatableTopic], default_partitions: int) -> None:
+    """Whether a request does not ask for too many new partitions altogether."""
+    total = 0
+    for topic in topics:
+        if topic.assignments:
+            total += len(topic.assignments)
+        elif topic.num_partitions == _DEFAULT:
+            total += default_partitions
+        else:
+            total += max(topic.num_partitions, 0)
+    if total > MOST_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(
+            f"Excessively large number of partitions per request: {total}, where {MOST_PARTITIONS_PER_REQUEST} are "
+            "allowed."
+        )
+
+
+def check_added(total: int) -> None:
+    """The same for what existing topics are to grow by."""
+    if total > MOST_PARTITIONS_PER_REQUEST:
+        raise PolicyViolation(
+            f"Unable to perform excessively large batch operation: {total} partitions, where "
+            f"{MOST_PARTITIONS_PER_REQUEST} are allowed."
+        )
+
+
+def _check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+    prefix = "The manual partition assignment includes"
+    if not broker_ids:
+        raise InvalidReplicaAssignment(f"{prefix} an empty replica list.")
+    for broker_id in sorted(broker_ids):
+        if broker_id != node_id:
+            raise InvalidReplicaAssignment(f"{prefix} broker {broker_id}, but no such broker is registered.")
+    if len(broker_ids) > _REPLICAS:
+        raise InvalidReplicaAssignment(f"{prefix} the broker {node_id} more than once.")

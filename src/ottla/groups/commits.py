@@ -1,0 +1,125 @@
+"""What a broker asks about committed offsets. Whether a topic exists and may be read is its own affair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
+from ottla.groups.actions import Persist, PersistOffsets
+from ottla.groups.offsets import new_value
+from ottla.groups.states import State
+from ottla.wire.declare import NO_UUID
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.groups.actions import Action
+    from ottla.groups.records import OffsetCommitValue
+    from ottla.groups.table import GroupTable
+    from ottla.wire.messages.offset_commit import OffsetCommitRequest
+    from ottla.wire.messages.offset_delete import OffsetDeleteRequest
+
+_FIRST_COMMIT_WITH_GROUP_NOT_FOUND: Final = 9
+
+
+class Commits:
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+
+    def commit(
+        self, request: OffsetCommitRequest, version: int, now_ms: int
+    ) -> tuple[OffsetCommitResponse, list[Action]]:
+        """What to answer once the actions are done. Topics that travel by id have been given their names."""
+        refusal = self._check_commit(request, version)
+        if refusal is ErrorCode.NONE and (group := self._table.get(request.group_id)) is not None:
+            group.note_commit(request.member_id, now_ms)
+        changes: dict[TopicPartition, OffsetCommitValue | None] = {}
+        topics = []
+        for topic in request.topics:
+            results = []
+            for part in topic.partitions:
+                error = refusal or self._check_metadata(part.committed_metadata)
+                if error is ErrorCode.NONE:
+                    at = TopicPartition(topic.name, part.partition_index)
+                    changes[at] = new_value(part, topic.topic_id, request.retention_time_ms, now_ms)
+                results.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
+            topics.append(
+                OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
+            )
+        actions: list[Action] = [PersistOffsets(request.group_id, changes)] if changes else []
+        return OffsetCommitResponse(topics=tuple(topics)), actions
+
+    def get(self, group_id: str, at: TopicPartition, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
+        return self._table.offsets(group_id).get(at.topic, at.partition, topic_id)
+
+    def all(self, group_id: str) -> dict[TopicPartition, OffsetCommitValue]:
+        return dict(self._table.offsets(group_id))
+
+    def delete(self, request: OffsetDeleteRequest) -> tuple[OffsetDeleteResponse, list[Action]]:
+        """Forget offsets of topics that nobody in the group reads."""
+        group = self._table.get(request.group_id)
+        if group is None:
+            return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=()), []
+        if group.state is not State.EMPTY and not group.uses_consumer_protocol:
+            return OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP, topics=()), []
+        offsets = self._table.offsets(request.group_id)
+        changes: dict[TopicPartition, OffsetCommitValue | None] = {}
+        topics = []
+        for topic in request.topics:
+            is_read = group.is_subscribed_to(topic.name)
+            error = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_read else ErrorCode.NONE
+            numbers = [each.partition_index for each in topic.partitions]
+            results = (OffsetDeleteResponsePartition(partition_index=each, error_code=error) for each in numbers)
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(results)))
+            if not is_read:
+                known = (each for each in numbers if offsets.get(topic.name, each) is not None)
+                changes.update((TopicPartition(topic.name, each), None) for each in known)
+        actions: list[Action] = [PersistOffsets(request.group_id, changes)] if changes else []
+        return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=tuple(topics)), actions
+
+    def forget_topics(self, topics: Mapping[str, bytes]) -> list[Action]:
+        """These topics, by name and id, have been deleted, and so have their offsets."""
+        actions: list[Action] = []
+        for group in self._table:
+            offsets = self._table.offsets(group.group_id)
+            gone = [at for name, topic_id in topics.items() for at in offsets.in_topic(name, topic_id)]
+            if gone:
+                actions.append(PersistOffsets(group.group_id, dict.fromkeys(gone)))
+        return actions
+
+    def expire(self, now_ms: int) -> list[Action]:
+        """Forget what has been kept long enough, and groups that have nothing left."""
+        actions: list[Action] = []
+        for group in self._table:
+            offsets = self._table.offsets(group.group_id)
+            expired = offsets.expired(group, self._table.config, now_ms)
+            if expired:
+                actions.append(PersistOffsets(group.group_id, dict.fromkeys(expired)))
+            if group.is_unused and len(expired) == len(offsets):
+                actions.append(Persist(group.group_id, None))
+        return actions
+
+    def _check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
+        generation = request.generation_id_or_member_epoch
+        group = self._table.get(request.group_id)
+        if group is not None:
+            return group.check_commit(request.member_id, request.group_instance_id, generation)
+        if generation < 0:
+            return ErrorCode.NONE
+        is_told = version >= _FIRST_COMMIT_WITH_GROUP_NOT_FOUND
+        return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+
+    def _check_metadata(self, metadata: str | None) -> ErrorCode:
+        is_too_long = len(metadata or "") > self._table.config.offset_metadata_max_bytes
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_long else ErrorCode.NONE

@@ -1,0 +1,53 @@
+"""What can be set about groups. Every setting bears Kafka's name with underscores for dots, without its prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MAX_INT32 = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConfig:
+    min_session_timeout_ms: int = 6_000
+    """group.min.session.timeout.ms: the shortest session a member may ask for."""
+    max_session_timeout_ms: int = 1_800_000
+    """group.max.session.timeout.ms: the longest session a member may ask for."""
+    initial_rebalance_delay_ms: int = 0
+    """group.initial.rebalance.delay.ms: how long the first members of an empty group wait for others to join
+    them. Zero, where Kafka has 3000: in a test or on a laptop the wait is all one notices; where many
+    consumers start together it saves rebalances."""
+    max_size: int = _MAX_INT32
+    """group.max.size: how many members a group may have."""
+    new_member_join_timeout_ms: int = 300_000
+    """How long a member may wait for its first answer before it counts as gone. Fixed in Kafka."""
+    offsets_retention_minutes: int = 10_080
+    """offsets.retention.minutes: how long offsets are kept after their group became empty, or after their
+    topic was last committed to by a group that no longer reads it."""
+    offsets_retention_check_interval_ms: int = 600_000
+    """offsets.retention.check.interval.ms: how often to look for offsets that have expired."""
+    offset_metadata_max_bytes: int = 4096
+    """offset.metadata.max.bytes: the longest note a commit may carry. Counted in characters, as Kafka does."""
+
+    def __post_init__(self) -> None:
+        _at_least(1, min_session_timeout_ms=self.min_session_timeout_ms, max_size=self.max_size)
+        _at_least(1, new_member_join_timeout_ms=self.new_member_join_timeout_ms)
+        _at_least(1, offsets_retention_minutes=self.offsets_retention_minutes)
+        _at_least(1, offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms)
+        _at_least(0, initial_rebalance_delay_ms=self.initial_rebalance_delay_ms)
+        _at_least(0, offset_metadata_max_bytes=self.offset_metadata_max_bytes)
+        if self.max_session_timeout_ms < self.min_session_timeout_ms:
+            raise ValueError(
+                f"max_session_timeout_ms must be at least min_session_timeout_ms, "
+                f"got {self.max_session_timeout_ms} and {self.min_session_timeout_ms}"
+            )
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        return self.offsets_retention_minutes * 60_000
+
+
+def _at_least(least: int, **settings: int) -> None:
+    for name, value in settings.items():
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}, got {value}")

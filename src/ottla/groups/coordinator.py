@@ -1,0 +1,154 @@
+"""What a broker asks its classic groups. How it is to be used:
+
+- On start, `table.replay` every record of `__consumer_offsets` (of a transaction, once it is committed), then
+  `table.start`.
+- Carry out the actions of every call in their order. For a Persist or PersistOffsets, append `records_of(action)`
+  and call `table.apply(action)` in one step, before anything else is asked; then wait until the records are safe,
+  and only then give the answers that follow. If the append fails, answer those with `error_after_failed_append`,
+  and carry out what `persist_failed` returns.
+- One timer: at `table.next_deadline_ms()` call `table.expire`. A slow one: `offsets.expire`.
+- All times are milliseconds of a clock that does not jump and was set by the time of day (core.clock.SteadyClock):
+  they measure timeouts, and they are written down.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ErrorCode
+from ottla.groups.actions import AnswerLeave, Persist, PersistOffsets, refuse_join, refuse_sync
+from ottla.groups.commits import Commits
+from ottla.groups.states import State
+from ottla.groups.table import GroupTable
+from ottla.wire.messages.describe_groups import DescribedGroup
+from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.groups.actions import Action, Caller, Token
+    from ottla.groups.config import GroupConfig
+    from ottla.wire.messages.heartbeat import HeartbeatRequest
+    from ottla.wire.messages.join_group import JoinGroupRequest
+    from ottla.wire.messages.leave_group import LeaveGroupRequest
+    from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
+    from ottla.wire.messages.sync_group import SyncGroupRequest
+
+_FIRST_LEAVE_OF_MANY: Final = 3
+_FIRST_DESCRIPTION_WITH_NOT_FOUND: Final = 6
+
+
+class Coordinator:
+    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
+        """`new_uuid` makes what is random about a member's id."""
+        self.table = GroupTable(config, new_uuid)
+        self.offsets = Commits(self.table)
+
+    # ── Members ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
+        if not request.group_id:
+            return [refuse_join(caller.token, ErrorCode.INVALID_GROUP_ID, request.member_id)]
+        if request.member_id and self.table.get(request.group_id) is None:
+            return [refuse_join(caller.token, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)]
+        group = self.table.get_or_make(request.group_id, now_ms)
+        actions = group.join(request, caller, now_ms)
+        self.table.settle(group)
+        return actions
+
+    def sync(self, request: SyncGroupRequest, token: Token, now_ms: int) -> list[Action]:
+        if not request.group_id:
+            return [refuse_sync(token, ErrorCode.INVALID_GROUP_ID)]
+        group = self.table.get(request.group_id)
+        if group is None:
+            return [refuse_sync(token, ErrorCode.UNKNOWN_MEMBER_ID)]
+        actions = group.sync(request, token, now_ms)
+        self.table.settle(group)
+        return actions
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self.table.get(request.group_id)
+        return ErrorCode.UNKNOWN_MEMBER_ID if group is None else group.heartbeat(request, now_ms)
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
+        if not request.group_id:
+            return [AnswerLeave(caller.token, LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))]
+        group = self.table.get(request.group_id)
+        if group is None:
+            return [AnswerLeave(caller.token, _nobody_leaves(request, caller.version))]
+        actions = group.leave(request, caller, now_ms)
+        self.table.settle(group)
+        return actions
+
+    def forget(self, group_id: str, token: Token, now_ms: int) -> list[Action]:
+        """The connection of a request that waits is gone."""
+        group = self.table.get(group_id)
+        if group is None:
+            return []
+        actions = group.forget(token, now_ms)
+        self.table.settle(group)
+        return actions
+
+    def persist_failed(self, failed: Persist | PersistOffsets, now_ms: int) -> list[Action]:
+        group = self.table.get(failed.group_id)
+        if group is None or isinstance(failed, PersistOffsets):
+            return []
+        actions = group.persist_failed(failed, now_ms)
+        self.table.settle(group)
+        return actions
+
+    # ── Groups ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def describe(self, group_id: str, version: int) -> DescribedGroup:
+        group = self.table.get(group_id)
+        if group is not None:
+            return group.describe()
+        # Until KIP-1043 a group that does not exist was one that has died.
+        is_told = version >= _FIRST_DESCRIPTION_WITH_NOT_FOUND
+        return DescribedGroup(
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if is_told else None,
+            group_id=group_id,
+            group_state=State.DEAD,
+            protocol_type="",
+            protocol_data="",
+            members=(),
+        )
+
+    def listed(self, request: ListGroupsRequest) -> tuple[ListedGroup, ...]:
+        states = {state.lower() for state in request.states_filter}
+        types = {kind.lower() for kind in request.types_filter}
+        return tuple(
+            listed
+            for listed in (group.listed() for group in self.table)
+            if (not states or listed.group_state.lower() in states) and (not types or listed.group_type in types)
+        )
+
+    def delete(self, group_id: str) -> tuple[ErrorCode, list[Action]]:
+        """Forget an empty group and its offsets; they are gone once the actions are applied."""
+        group = self.table.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND, []
+        if group.state is not State.EMPTY:
+            return ErrorCode.NON_EMPTY_GROUP, []
+        actions: list[Action] = []
+        if offsets := self.table.offsets(group_id):
+            actions.append(PersistOffsets(group_id, {at: None for at, _ in offsets}))
+        return ErrorCode.NONE, [*actions, Persist(group_id, None)]
+
+
+def _nobody_leaves(request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:
+    """The group does not exist, so neither do its members."""
+    if version < _FIRST_LEAVE_OF_MANY:
+        return LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+    unknown = (
+        MemberResponse(
+            member_id=each.member_id,
+            group_instance_id=each.group_instance_id,
+            error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+        )
+        for each in request.members
+    )
+    return LeaveGroupResponse(error_code=ErrorCode.NONE, members=tuple(unknown))

@@ -1,0 +1,51 @@
+"""What a group waits for, and until when."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TypeAlias
+
+
+class Phase(Enum):
+    JOIN = "join"
+    """Until then members may join the next generation."""
+    SYNC = "sync"
+    """Until then every member must have asked for its assignment."""
+
+
+Key: TypeAlias = Phase | str
+"""A phase of the group, or the id of a member whose session it is."""
+
+
+class Deadlines:
+    """At most one deadline for each thing.
+
+    Every deadline lies after the moment it was set, so whoever handles all that are due comes to an end.
+    """
+
+    __slots__ = ("_at_ms",)
+
+    def __init__(self) -> None:
+        self._at_ms: dict[Key, int] = {}
+
+    def set(self, key: Key, now_ms: int, delay_ms: int) -> None:
+        self._at_ms[key] = now_ms + max(delay_ms, 1)
+
+    def cancel(self, key: Key) -> None:
+        self._at_ms.pop(key, None)
+
+    def clear(self) -> None:
+        self._at_ms.clear()
+
+    def next_ms(self) -> int | None:
+        return min(self._at_ms.values(), default=None)
+
+    def pop_due(self, now_ms: int) -> Key | None:
+        """Take out the earliest of those that are due."""
+        if not self._at_ms:
+            return None
+        key = min(self._at_ms, key=self._at_ms.__getitem__)
+        if self._at_ms[key] > now_ms:
+            return None
+        del self._at_ms[key]
+        return key

@@ -1,0 +1,91 @@
+"""How far a group has read: its committed offsets, and when they may go.
+
+The log comes first: nothing here changes until `apply` is given what has been appended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.core.ids import TopicPartition
+from ottla.groups.records import OffsetCommitValue
+from ottla.wire.declare import NO_UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ottla.groups.classic import ClassicGroup
+    from ottla.groups.config import GroupConfig
+    from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition
+
+
+class GroupOffsets:
+    """The committed offsets of one group."""
+
+    __slots__ = ("_by_topic",)
+
+    def __init__(self) -> None:
+        self._by_topic: dict[str, dict[int, OffsetCommitValue]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._by_topic)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_topic.values()))
+
+    def __iter__(self) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
+        for topic, partitions in self._by_topic.items():
+            for partition, value in partitions.items():
+                yield TopicPartition(topic, partition), value
+
+    def get(self, topic: str, partition: int, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
+        """What was committed; not if it was for an earlier topic of that name."""
+        found = self._by_topic.get(topic, {}).get(partition)
+        return None if found is None or is_of_another_topic(found, topic_id) else found
+
+    def apply(self, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
+        """Take over what has been appended."""
+        for at, value in changes.items():
+            if value is not None:
+                self._by_topic.setdefault(at.topic, {})[at.partition] = value
+            elif at.topic in self._by_topic:
+                partitions = self._by_topic[at.topic]
+                partitions.pop(at.partition, None)
+                if not partitions:
+                    del self._by_topic[at.topic]
+
+    def in_topic(self, topic: str, topic_id: bytes = NO_UUID) -> list[TopicPartition]:
+        partitions = self._by_topic.get(topic, {}).items()
+        return [TopicPartition(topic, each) for each, value in partitions if not is_of_another_topic(value, topic_id)]
+
+    def expired(self, group: ClassicGroup, config: GroupConfig, now_ms: int) -> list[TopicPartition]:
+        return [
+            at for at, value in self if not group.is_subscribed_to(at.topic) and _is_old(value, group, config, now_ms)
+        ]
+
+
+def is_of_another_topic(value: OffsetCommitValue, topic_id: bytes) -> bool:
+    return topic_id not in (NO_UUID, value.topic_id) and value.topic_id != NO_UUID
+
+
+def new_value(
+    committed: OffsetCommitRequestPartition, topic_id: bytes, retention_ms: int, now_ms: int
+) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=committed.committed_offset,
+        leader_epoch=committed.committed_leader_epoch,
+        metadata=committed.committed_metadata or "",
+        commit_timestamp=now_ms,
+        # Clients before Kafka 2.1 could say how long to keep an offset.
+        expire_timestamp=-1 if retention_ms == -1 else now_ms + retention_ms,
+        topic_id=topic_id,
+    )
+
+
+def _is_old(value: OffsetCommitValue, group: ClassicGroup, config: GroupConfig, now_ms: int) -> bool:
+    since_ms = group.retention_starts_ms(value)
+    if since_ms is None:
+        return False
+    if value.expire_timestamp != -1:
+        return now_ms >= value.expire_timestamp
+    return now_ms - since_ms >= config.offsets_retention_ms

@@ -1,0 +1,34 @@
+"""The states of a classic group, by the names Kafka shows, and which may follow which.
+
+Empty ── a member joins ──▶ PreparingRebalance ── all have joined, or time is up ──▶ CompletingRebalance
+  ▲                          │            ▲  ▲                                        │            │
+  └───── nobody is left ─────┘            │  └── a member joins, leaves or is lost ───┘            │
+                                          │                                     the leader has assigned
+                                          │                                                        ▼
+                                          └──── a member joins, leaves or is lost ───────────── Stable
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class State(StrEnum):
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+    State.EMPTY: frozenset({State.PREPARING_REBALANCE}),
+    State.PREPARING_REBALANCE: frozenset({State.EMPTY, State.COMPLETING_REBALANCE, State.STABLE}),
+    State.COMPLETING_REBALANCE: frozenset({State.PREPARING_REBALANCE}),
+    State.STABLE: frozenset({State.COMPLETING_REBALANCE}),
+    State.DEAD: frozenset(State),
+}

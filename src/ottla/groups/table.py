@@ -1,0 +1,148 @@
+"""Every group of a broker, as the log has it, and whose deadline is next."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from ottla.core.ids import TopicPartition
+from ottla.groups.actions import Persist, PersistOffsets
+from ottla.groups.classic import ClassicGroup
+from ottla.groups.offsets import GroupOffsets
+from ottla.groups.records import GroupKey, decode_group_value, decode_key, decode_offset_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ottla.core.errors import ErrorCode
+    from ottla.groups.actions import Action
+    from ottla.groups.config import GroupConfig
+    from ottla.groups.records import OffsetCommitValue
+
+
+class GroupTable:
+    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
+        self.config = config
+        self._new_uuid = new_uuid
+        self._groups: dict[str, ClassicGroup] = {}
+        self._offsets: dict[str, GroupOffsets] = {}
+        # A group is in the heap once for its earliest deadline, and may be there again for later ones that no
+        # longer hold; heartbeats only ever put a deadline off, and need not touch the heap at all.
+        self._wake_ups: list[tuple[int, str]] = []
+        self._wakes_at_ms: dict[str, int] = {}
+
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return iter(list(self._groups.values()))
+
+    def get(self, group_id: str) -> ClassicGroup | None:
+        return self._groups.get(group_id)
+
+    def get_or_make(self, group_id: str, now_ms: int) -> ClassicGroup:
+        """A group that is new is forgotten again by `settle`, unless something came of it."""
+        found = self._groups.get(group_id)
+        if found is None:
+            found = self._groups[group_id] = ClassicGroup(group_id, self.config, self._new_uuid, now_ms)
+        return found
+
+    def offsets(self, group_id: str) -> GroupOffsets:
+        return self._offsets.get(group_id) or GroupOffsets()
+
+    # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Take over a record of the log. Raises ProtocolError if it cannot be read, and has changed nothing then."""
+        of = decode_key(key)
+        if of is None:
+            return
+        if isinstance(of, GroupKey):
+            self._replay_group(of.group, value)
+        else:
+            at = TopicPartition(of.topic, of.partition)
+            self._apply_offsets(of.group, {at: None if value is None else decode_offset_value(value)})
+
+    def apply(self, action: Persist | PersistOffsets) -> None:
+        """Take over what has just been appended."""
+        if isinstance(action, PersistOffsets):
+            self._apply_offsets(action.group_id, action.changes)
+        elif action.value is None:
+            self._erase(action.group_id)
+
+    def start(self, now_ms: int) -> list[Action]:
+        actions: list[Action] = []
+        for group in self:
+            actions += group.start(now_ms)
+            self.settle(group)
+        return actions
+
+    def unload(self, group_id: str, error: ErrorCode) -> list[Action]:
+        """Forget a group that the log still has, and tell those who wait."""
+        group = self._groups.pop(group_id, None)
+        self._offsets.pop(group_id, None)
+        self._wakes_at_ms.pop(group_id, None)
+        return [] if group is None else group.die(error)
+
+    def _replay_group(self, group_id: str, value: bytes | None) -> None:
+        if value is None:
+            self._erase(group_id)
+        else:
+            decoded = decode_group_value(value)
+            self._groups[group_id] = ClassicGroup.restored(group_id, decoded, self.config, self._new_uuid)
+
+    def _apply_offsets(self, group_id: str, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
+        offsets = self._offsets.setdefault(group_id, GroupOffsets())
+        offsets.apply(changes)
+        if offsets:
+            # Consumers that assign themselves have offsets, and no other sign of being a group.
+            if group_id not in self._groups:
+                self._make_from(group_id, offsets)
+            return
+        del self._offsets[group_id]
+        if (group := self._groups.get(group_id)) is not None:
+            self.settle(group)
+
+    def _erase(self, group_id: str) -> None:
+        self._groups.pop(group_id, None)
+        self._wakes_at_ms.pop(group_id, None)
+        if (offsets := self._offsets.get(group_id)) is not None:
+            self._make_from(group_id, offsets)
+
+    def _make_from(self, group_id: str, offsets: GroupOffsets) -> None:
+        self.get_or_make(group_id, max(value.commit_timestamp for _, value in offsets))
+
+    # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def settle(self, group: ClassicGroup) -> None:
+        """Take note of a group's next deadline after it was asked for something that may have changed it."""
+        group_id = group.group_id
+        if group.is_unused and group.generation == 0 and group_id not in self._offsets:
+            self._groups.pop(group_id, None)
+            self._wakes_at_ms.pop(group_id, None)
+            return
+        next_ms = group.next_deadline_ms()
+        if next_ms is None:
+            return
+        known_ms = self._wakes_at_ms.get(group_id)
+        if known_ms is None or next_ms < known_ms:
+            self._wakes_at_ms[group_id] = next_ms
+            heappush(self._wake_ups, (next_ms, group_id))
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `expire`. May come too early, never too late."""
+        while self._wake_ups and not self._holds(*self._wake_ups[0]):
+            heappop(self._wake_ups)
+        return self._wake_ups[0][0] if self._wake_ups else None
+
+    def expire(self, now_ms: int) -> list[Action]:
+        actions: list[Action] = []
+        while self._wake_ups and self._wake_ups[0][0] <= now_ms:
+            at_ms, group_id = heappop(self._wake_ups)
+            if not self._holds(at_ms, group_id):
+                continue
+            del self._wakes_at_ms[group_id]
+            group = self._groups[group_id]
+            actions += group.expire(now_ms)
+            self.settle(group)
+        return actions
+
+    def _holds(self, at_ms: int, group_id: str) -> bool:
+        return self._wakes_at_ms.get(group_id) == at_ms

@@ -1,0 +1,31 @@
+"""File descriptors: how many connections there can be without taking those that the logs need."""
+
+from __future__ import annotations
+
+from typing import Final
+
+try:
+    import resource
+except ImportError:  # not on this platform
+    resource = None  # type: ignore[assignment]
+
+_MOST_RESERVED: Final = 1024
+_RESERVED_SHARE: Final = 4
+
+
+def raise_limit() -> None:
+    """Allow this process as many descriptors as it may have."""
+    if resource is not None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if soft != hard:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def connections_that_fit(wanted: int) -> int:
+    """`wanted`, or as many as leave the logs a reserve."""
+    if resource is None:
+        return wanted
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit == resource.RLIM_INFINITY:
+        return wanted
+    return max(1, min(wanted, limit - min(_MOST_RESERVED, limit // _RESERVED_SHARE)))

@@ -1,0 +1,72 @@
+"""What is held in memory for clients who are slow, all of them together, and who has to go when it is too much.
+
+A client is held bytes for in two ways: answers that it does not read, and requests of which it has sent a part.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+
+class Holder(Protocol):
+    @property
+    def held_bytes(self) -> int:
+        """How much of its requests is held."""
+
+
+HolderT = TypeVar("HolderT", bound=Holder)
+
+_SHARE: Final = 4
+
+
+class HeldBytes(Generic[HolderT]):
+    def __init__(
+        self, limit: int, everybody: Collection[HolderT], give_up_on: Callable[[HolderT], None]
+    ) -> None:
+        self._limit = limit
+        self._everybody = everybody
+        self._give_up_on = give_up_on
+        self._unsent: dict[HolderT, int] = {}
+        self._unsent_bytes = 0
+        self._received_bytes = 0  # at most: what has been completed meanwhile is counted until it is weighed again
+
+    @property
+    def unsent_bytes(self) -> int:
+        return self._unsent_bytes
+
+    @property
+    def room(self) -> int:
+        """How large an answer should be at most: a share of what is left, so that those who come later get some."""
+        return (self._limit - self._unsent_bytes) // _SHARE
+
+    def slowed(self, holder: HolderT, size: int) -> None:
+        """So many bytes of answers are held for this one from now on."""
+        self._unsent[holder] = size
+        self._unsent_bytes += size
+        while self._unsent_bytes > self._limit:
+            # The one that has been slow for longest.
+            slowest = next(iter(self._unsent))
+            self.caught_up(slowest)
+            self._give_up_on(slowest)
+
+    def caught_up(self, holder: HolderT) -> None:
+        """Nothing is held for this one any more."""
+        self._unsent_bytes -= self._unsent.pop(holder, 0)
+
+    def half_received(self, size: int) -> None:
+        """So many more bytes are held of somebody's request."""
+        self._received_bytes += size
+        if self._received_bytes > self._limit:
+            self._weigh()
+
+    def _weigh(self) -> None:
+        largest = sorted(self._everybody, key=lambda holder: holder.held_bytes)
+        self._received_bytes = sum(holder.held_bytes for holder in largest)
+        # Well below the limit, or the next byte would have everybody weighed again.
+        while self._received_bytes > self._limit - self._limit // _SHARE:
+            holder = largest.pop()
+            self._received_bytes -= holder.held_bytes
+            self._give_up_on(holder)
