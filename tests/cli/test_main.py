@@ -42,15 +42,6 @@ def test_an_unknown_command_is_refused() -> None:
     assert run("sevre").exit_code == 2
 
 
-def test_serve_says_what_is_missing_and_what_works() -> None:
-    served = run("serve")
-
-    assert served.exit_code == 1
-    assert len(served.stderr.splitlines()) == 1
-    assert "not part of this release" in served.stderr
-    assert "ottla config show" in served.stderr
-
-
 @pytest.mark.parametrize(
     ("error", "exit_code", "message"),
     [
@@ -73,7 +64,7 @@ def test_an_error_on_purpose_is_one_sentence_without_a_traceback(
     assert (shown.exit_code, shown.stderr) == (exit_code, message)
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["serve"], ["--version"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_a_command_imports_nothing_that_it_does_not_need(arguments: list[str]) -> None:
     program = (
         "import sys, ottla.cli.main as m\n"
