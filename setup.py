@@ -6,7 +6,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import BaseError
+from setuptools.errors import BaseError, CCompilerError
 
 RECORDS = ["batch", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
 WIRE = ["reader", "writer"]
@@ -18,10 +18,10 @@ class BuildAllOrNothing(build_ext):
     def run(self) -> None:
         try:
             super().run()
-        except BaseError as failed:
+        except (BaseError, CCompilerError) as failed:
             for output in map(Path, self.get_outputs()):
                 output.unlink(missing_ok=True)
-            self.extensions.clear()
+            self.extensions = []
             print(f"warning: ottla's codecs stay uncompiled and slow: {failed}", file=sys.stderr)
 
 

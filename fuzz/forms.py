@@ -52,7 +52,7 @@ class Form:
     package: str
 
     def __getattr__(self, module: str) -> Any:  # noqa: ANN401
-        if module.startswith("_"):
+        if module not in (*_MODULES, "arrow"):
             raise AttributeError(module)
         return importlib.import_module(f"{self.package}.{module}")
 

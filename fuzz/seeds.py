@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from fuzz.__main__ import CORPUS
@@ -61,6 +62,19 @@ def built() -> Iterator[tuple[str, bytes]]:
     yield "far-apart", bytes([0, 12, 0, 0, 0, 0]) + b"\x7f" + b"\xff" * 7 + bytes(4) + b"\x80" + bytes(7)
 
 
+def tables() -> Iterator[tuple[str, bytes]]:
+    starts = struct.pack("=5i", 0, 1, 1, 3, 6)
+    times = struct.pack("=4q", 1000, 990, 1 << 40, 5)
+    for name, rows, first, pieces in (
+        ("plain", 4, 0, (b"", starts, starts, b"", b"", b"abbccc", times)),
+        ("nulls", 4, 0, (b"\x0d", starts, starts, b"", b"", b"abbccc", times)),
+        ("sliced", 2, 2, (b"\x0d", starts, starts, b"", b"", b"abbccc", times)),
+        ("headers", 4, 0, (b"\x0d", starts, starts, struct.pack("=5i", 0, 1, 1, 3, 4), starts, b"abbccc", times)),
+        ("outside", 4, 0, (b"", starts, starts, b"", b"", b"abb", times)),
+    ):
+        yield name, bytes([rows, first, 0, *map(len, pieces), 0, 0, 0]) + b"".join(pieces)
+
+
 def main() -> None:
     seeds = {
         "reader": batches,
@@ -68,6 +82,7 @@ def main() -> None:
         "batch": batches,
         "compression": compressed,
         "builder": built,
+        "table": tables,
     }
     for target, inputs in seeds.items():
         folder = CORPUS / target

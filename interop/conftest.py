@@ -1,14 +1,20 @@
 import os
 import shutil
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from interop import foreign_clients
 from interop.kafka_artifacts import KafkaArtifacts, ToolMissingError, kafka_artifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_clients import Admin, Contents, consume_all
 from interop.kafka_content import BROKER_PROPERTIES, append_more, fill
+from interop.ottla_server import OttlaServer, ottla_server
+
+Found = TypeVar("Found")
 
 HERE = Path(__file__).parent
 FIRST_FETCH_TIMEOUT_S = 600
@@ -35,15 +41,49 @@ class KafkaFolder:
         return self.log_dir / f"{topic}-{partition}"
 
 
-@pytest.fixture(scope="session")
-def kafka() -> KafkaArtifacts:
-    """Apache Kafka, ready to run."""
+def _needed(find: Callable[[], Found]) -> Found:
     try:
-        return kafka_artifacts()
+        return find()
     except ToolMissingError as missing:
         if os.environ.get("CI") == "true":
             pytest.fail(str(missing))
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="session")
+def kafka() -> KafkaArtifacts:
+    """Apache Kafka, ready to run."""
+    return _needed(kafka_artifacts)
+
+
+@pytest.fixture(scope="session")
+def kcat() -> Path:
+    return _needed(foreign_clients.kcat)
+
+
+@pytest.fixture(scope="session")
+def franz_go() -> Path:
+    """Our program with the Go client franz-go."""
+    return _needed(lambda: foreign_clients.go_program("franz-go"))
+
+
+@pytest.fixture(scope="session")
+def sarama() -> Path:
+    """Our program with the Go client Sarama."""
+    return _needed(lambda: foreign_clients.go_program("sarama"))
+
+
+@pytest.fixture(scope="session")
+def kafkajs() -> list[str]:
+    """How to run our program with the JavaScript client kafkajs."""
+    return _needed(lambda: foreign_clients.node_program("kafkajs"))
+
+
+@pytest.fixture(scope="session")
+def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
+    """One running Ottla for all foreign clients; each keeps to topics and groups of its own."""
+    with ottla_server(tmp_path_factory.mktemp("ottla-served")) as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

@@ -24,13 +24,13 @@ class ToolRun:
     stderr: str
 
 
-def run_tool(kafka: KafkaArtifacts, main_class: str, *arguments: str) -> ToolRun:
+def run_tool(kafka: KafkaArtifacts, main_class: str, *arguments: str, given: str = "") -> ToolRun:
     done = subprocess.run(
         kafka.command(main_class, arguments, "-Xmx256m"),
         capture_output=True,
         timeout=TOOL_TIMEOUT_S,
         check=False,
-        stdin=subprocess.DEVNULL,
+        input=given.encode(),
     )
     return ToolRun(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
 

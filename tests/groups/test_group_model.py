@@ -47,7 +47,8 @@ class Group(RuleBasedStateMachine):
         self.group = ClassicGroup("g", self.config, uuids(), 0)
         self.clients = [Session(instance) for instance in INSTANCES]
         self.tokens = count()
-        self.waiting: dict[int, Session] = {}
+        self.waiting: dict[int, tuple[Session, str, int]] = {}
+        """Tokens of requests without an answer: who sent them, as which member of which generation."""
         self.told: set[str] = set()
         self.generation = 0
         self.last_persist: Persist | None = None
@@ -206,7 +207,7 @@ class Group(RuleBasedStateMachine):
 
     def sends(self, session: Session) -> int:
         token = next(self.tokens)
-        self.waiting[token] = session
+        self.waiting[token] = session, session.member_id, session.generation
         return token
 
     def members(self) -> set[str]:
@@ -239,7 +240,7 @@ class Group(RuleBasedStateMachine):
         assert again._rebalance.persist() == action
 
     def answer_join(self, action: AnswerJoin) -> None:
-        session = self.waiting.pop(action.token)  # type: ignore[arg-type]
+        session, _, _ = self.waiting.pop(action.token)  # type: ignore[arg-type]
         response = action.response
         if response.error_code == ErrorCode.NONE:
             session.member_id, session.generation = response.member_id, response.generation_id
@@ -256,18 +257,18 @@ class Group(RuleBasedStateMachine):
 
     def answer_sync(self, action: AnswerSync, *, has_become_stable: bool) -> None:
         """An assignment is of this generation, and given out only when it has been written down."""
-        session = self.waiting.pop(action.token)  # type: ignore[arg-type]
+        _, asked_by, asked_in = self.waiting.pop(action.token)  # type: ignore[arg-type]
         response = action.response
         if response.error_code != ErrorCode.NONE:
             return
         assert self.group.state is State.STABLE
         assert has_become_stable or self.last_persist is not None
-        assert session.generation == self.group.generation
-        generation, _, member_id = response.assignment.decode().partition(" ")
+        assert asked_in == self.group.generation
+        generation, _, assigned_to = response.assignment.decode().partition(" ")
         assert int(generation) == self.group.generation
-        owner = next(each for each in self.group._rebalance.members if each.id == session.member_id)
+        owner = next(each for each in self.group._rebalance.members if each.id == asked_by)
         # A static member that took over has what was assigned to whoever was that instance before.
-        assert member_id == session.member_id or owner.is_static
+        assert assigned_to == asked_by or owner.is_static
 
 
 TestGroup = Group.TestCase

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.config import BrokerConfig
@@ -29,6 +30,7 @@ from ottla.storage.data_dir import DataDir
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ottla.broker.configs.definition import Value
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
@@ -54,15 +56,15 @@ class Broker:
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
         self.data_dir = DataDir(settings.broker.data_dir, self.clock)
-        try:
+        with ExitStack() as undoing:
+            undoing.callback(self.data_dir.close)
             is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
             self.catalog = SqliteCatalog.open(settings.broker.data_dir)
+            undoing.callback(self.catalog.close)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._log_config_for)
             self.topics.load(is_new_catalog=is_new_catalog)
-        except BaseException:
-            self.data_dir.close()
-            raise
+            undoing.pop_all()
         self.producer_ids = ProducerIds(self.catalog)
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
@@ -157,14 +159,25 @@ class Broker:
         return self.configs.topic_config(configs).log
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        net = self.settings.net
-        more = {
-            "listeners": f"PLAINTEXT://{address}",
-            "advertised.listeners": f"PLAINTEXT://{net.advertised}" if net.advertised else None,
-            "socket.request.max.bytes": net.max_frame_bytes,
-            "max.connections": net.max_connections,
-            "max.connections.per.ip": net.max_connections_per_address,
-            "connections.max.idle.ms": net.max_idle_ms,
-        }
-        static = static_settings(self.config, more)
+        static = static_settings(self.config, _static_settings(self.settings, address))
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)
+
+
+def _static_settings(settings: Settings, address: Address) -> dict[str, Value | None]:
+    """What the broker was started with for its network and its groups, under Kafka's names."""
+    net, groups = settings.net, settings.groups
+    return {
+        "listeners": f"PLAINTEXT://{address}",
+        "advertised.listeners": f"PLAINTEXT://{net.advertised}" if net.advertised else None,
+        "socket.request.max.bytes": net.max_frame_bytes,
+        "max.connections": net.max_connections,
+        "max.connections.per.ip": net.max_connections_per_address,
+        "connections.max.idle.ms": net.max_idle_ms,
+        "group.min.session.timeout.ms": groups.min_session_timeout_ms,
+        "group.max.session.timeout.ms": groups.max_session_timeout_ms,
+        "group.initial.rebalance.delay.ms": groups.initial_rebalance_delay_ms,
+        "group.max.size": groups.max_size,
+        "offsets.retention.minutes": groups.offsets_retention_minutes,
+        "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
+        "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
+    }

@@ -72,7 +72,12 @@ def _settings(config_file: Path | None, assignments: Sequence[str], flags: dict[
     from ottla.storage.config import LogConfig
 
     loaded = load_settings(config_file, assignments, flags)
-    return Settings(*(loaded.section(kind) for kind in (BrokerConfig, NetConfig, LogConfig, GroupConfig)))
+    return Settings(
+        broker=loaded.section(BrokerConfig),
+        net=loaded.section(NetConfig),
+        log=loaded.section(LogConfig),
+        groups=loaded.section(GroupConfig),
+    )
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:

@@ -49,6 +49,6 @@ class NetConfig:
 def parse_address(text: str) -> tuple[str, int]:
     """Split host:port; an IPv6 host is in brackets."""
     host, _, port = text.rpartition(":")
-    if not host or not port.isdigit() or not 0 < int(port) <= 65535:
+    if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= 65535:
         raise ValueError(f"advertised must be host:port, got {text!r}")
     return host.strip("[]"), int(port)

@@ -257,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_stalled(self) -> bool:
-        """Half a request has come, or an answer is not being read. (If we do not read, it is not the client's fault.)"""
+        """Half a request has come, though we would read more, or an answer is not being read."""
         return (self._frames.pending_bytes > 0 and not self._is_reading_paused) or self._unsent_bytes > 0
 
     @property

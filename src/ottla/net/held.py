@@ -23,9 +23,7 @@ _SHARE: Final = 4
 
 
 class HeldBytes(Generic[HolderT]):
-    def __init__(
-        self, limit: int, everybody: Collection[HolderT], give_up_on: Callable[[HolderT], None]
-    ) -> None:
+    def __init__(self, limit: int, everybody: Collection[HolderT], give_up_on: Callable[[HolderT], None]) -> None:
         self._limit = limit
         self._everybody = everybody
         self._give_up_on = give_up_on

@@ -8,23 +8,30 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES, Compression
-from ottla.records.decode_columns import BytesColumn, decode_columns
+from ottla.records.decode_columns import BytesColumn, Columns, decode_columns
 from ottla.records.encode import BatchBuilder
 from ottla.records.encode_columns import ColumnSource, HeaderSource, append_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_HEADER: Final = pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
+_STRING: Final = pa.string()
+_BYTES: Final = pa.binary()
+_INT8: Final = pa.int8()
+_INT64: Final = pa.int64()
+_TIMESTAMP: Final = pa.timestamp("ms", tz="UTC")
+_HEADER: Final = pa.struct([pa.field("key", _STRING, nullable=False), pa.field("value", _BYTES)])
+_HEADERS: Final = pa.list_(pa.field("header", _HEADER, nullable=False))
+_NO_HEADERS: Final = pa.array([], _HEADER)
 
 SCHEMA: Final = pa.schema(
     [
-        pa.field("offset", pa.int64(), nullable=False),
-        pa.field("timestamp", pa.timestamp("ms", tz="UTC"), nullable=False),
-        pa.field("timestamp_type", pa.int8(), nullable=False),
-        pa.field("key", pa.binary()),
-        pa.field("value", pa.binary()),
-        pa.field("headers", pa.list_(pa.field("header", _HEADER, nullable=False)), nullable=False),
+        pa.field("offset", _INT64, nullable=False),
+        pa.field("timestamp", _TIMESTAMP, nullable=False),
+        pa.field("timestamp_type", _INT8, nullable=False),
+        pa.field("key", _BYTES),
+        pa.field("value", _BYTES),
+        pa.field("headers", _HEADERS, nullable=False),
     ]
 )
 
@@ -41,17 +48,14 @@ def to_arrow(
     """
     columns = decode_columns(batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer)
     count = columns.count
-    headers = pa.StructArray.from_arrays(
-        [_bytes_array(columns.header_names, pa.string()), _bytes_array(columns.header_values, pa.binary())],
-        fields=list(_HEADER),
-    )
+    from_buffers = pa.Array.from_buffers
     arrays = [
-        pa.Array.from_buffers(pa.int64(), count, [None, columns.offsets]),
-        pa.Array.from_buffers(SCHEMA.field("timestamp").type, count, [None, columns.timestamps]),
-        pa.Array.from_buffers(pa.int8(), count, [None, columns.timestamp_types]),
-        _bytes_array(columns.keys, pa.binary()),
-        _bytes_array(columns.values, pa.binary()),
-        pa.Array.from_buffers(SCHEMA.field("headers").type, count, [None, columns.header_starts], children=[headers]),
+        from_buffers(_INT64, count, [None, columns.offsets]),
+        from_buffers(_TIMESTAMP, count, [None, columns.timestamps]),
+        from_buffers(_INT8, count, [None, columns.timestamp_types]),
+        _bytes_array(columns.keys, _BYTES),
+        _bytes_array(columns.values, _BYTES),
+        from_buffers(_HEADERS, count, [None, columns.header_starts], children=[_header_array(columns)]),
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
@@ -71,7 +75,7 @@ def from_arrow(
     if "value" not in rows.schema.names:
         raise ValueError(f"there is no column 'value' among {rows.schema.names}")
     values = _bytes_source(rows.column("value"), count)
-    keys = _bytes_source(_column(rows, "key", pa.nulls(count, pa.binary())), count)
+    keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
     headers = _header_source(rows.column("headers"), count) if "headers" in rows.schema.names else None
     timestamps = _timestamps(rows, now_ms)
     done = 0
@@ -89,13 +93,20 @@ def _bytes_array(column: BytesColumn, kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, column.count, list(column.buffers), null_count=column.null_count)
 
 
+def _header_array(columns: Columns) -> pa.Array:
+    if columns.header_names.count == 0:
+        return _NO_HEADERS
+    names, values = _bytes_array(columns.header_names, _STRING), _bytes_array(columns.header_values, _BYTES)
+    return pa.StructArray.from_arrays([names, values], fields=list(_HEADER))
+
+
 def _bytes_source(array: pa.Array, count: int) -> ColumnSource:
-    plain = array if array.type in (pa.binary(), pa.string()) else array.cast(pa.binary())
+    plain = array if array.type in (_BYTES, _STRING) else array.cast(_BYTES)
     return ColumnSource(tuple(plain.buffers()), plain.offset, count)
 
 
 def _header_source(array: pa.Array, count: int) -> HeaderSource:
-    plain = array if array.type == SCHEMA.field("headers").type else array.cast(pa.list_(_HEADER))
+    plain = array if array.type == _HEADERS else array.cast(_HEADERS)
     pairs = plain.values
     if pairs.null_count and plain.flatten().null_count:
         raise ValueError("a header that is null")
@@ -105,10 +116,10 @@ def _header_source(array: pa.Array, count: int) -> HeaderSource:
 
 
 def _timestamps(rows: pa.RecordBatch, now_ms: int | None) -> Any:  # noqa: ANN401
-    now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, pa.int64())
-    column = _column(rows, "timestamp", pa.nulls(rows.num_rows, pa.int64()))
+    now = pa.scalar(time.time_ns() // 1_000_000 if now_ms is None else now_ms, _INT64)
+    column = _column(rows, "timestamp", pa.nulls(rows.num_rows, _INT64))
     if pa.types.is_timestamp(column.type):
         # Fractions of a millisecond may be lost; seconds too many for 64 bits may not.
         column = column.cast(pa.timestamp("ms", tz=column.type.tz), safe=column.type.unit == "s")
-    filled = column.cast(pa.int64()).fill_null(now)
+    filled = column.cast(_INT64).fill_null(now)
     return filled.buffers()[1][8 * filled.offset :] if len(filled) else b""

@@ -45,6 +45,7 @@ class BytesColumn:
     count = cython.declare(cython.Py_ssize_t, visibility="readonly")
     null_count = cython.declare(cython.Py_ssize_t, visibility="readonly")
     _max_rows = cython.declare(cython.Py_ssize_t)
+    _allocate = cython.declare(object)
     _used = cython.declare(cython.longlong)
     _starts = cython.declare(Memory)
     _validity = cython.declare(Memory)
@@ -62,8 +63,9 @@ class BytesColumn:
         self._starts = room(allocate, 4 * (rows + 1))
         self._start = self._starts.bytes
         put_int(self._start, 0, 0)
-        self._validity = room(allocate, (rows + 7) // 8)
         self._places = room(bytearray, 4 * rows)
+        self._validity = None
+        self._allocate = allocate
         self._place = self._places.bytes
         self._max_rows = rows
 
@@ -74,38 +76,53 @@ class BytesColumn:
         return (self._validity.source if self.null_count else None, self._starts.source, self._data.source)
 
     @cython.cfunc
+    @cython.inline
     @cython.exceptval(-1)
     def note(self, at: cython.Py_ssize_t, length: cython.Py_ssize_t) -> cython.int:
         """The next row is these bytes of the payload that is being walked; a length of -1 is null."""
         row: cython.Py_ssize_t = self.count
-        if row >= self._max_rows:
-            raise RuntimeError(_CHANGED)
+        if row >= self._max_rows or self._used > _MAX_INT32 - length:
+            self.refuse(row)
         if length < 0:
-            if self.null_count == 0:
-                self.all_valid()
-            self.null_count += 1
-            self._validity.bytes[row >> 3] &= ~(1 << (row & 7)) & 0xFF
+            self.note_null(row)
         else:
             self._used += length
-            if self._used > _MAX_INT32:
-                raise ValueError("more than 2 GiB do not fit into one column")
         put_int(self._place, row, at)
         put_int(self._start, row + 1, self._used)
         self.count = row + 1
         return 0
 
     @cython.cfunc
-    @cython.exceptval(check=False)
-    def all_valid(self) -> cython.bint:
-        i: cython.Py_ssize_t
-        for i in range(self._validity.size):
-            self._validity.bytes[i] = 0xFF
-        return True
+    @cython.exceptval(-1)
+    def refuse(self, row: cython.Py_ssize_t) -> cython.int:
+        if row >= self._max_rows:
+            raise RuntimeError(_CHANGED)
+        raise ValueError("more than 2 GiB do not fit into one column")
 
     @cython.cfunc
     @cython.exceptval(-1)
-    def allocate_data(self, allocate: Callable[[int], Any]) -> cython.int:
-        self._data = room(allocate, self._used)
+    def note_null(self, row: cython.Py_ssize_t) -> cython.int:
+        if self.null_count == 0:
+            self.all_valid()
+        self.null_count += 1
+        self._validity.bytes[row >> 3] &= ~(1 << (row & 7)) & 0xFF
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def all_valid(self) -> cython.int:
+        """Make the bits that the first null is told apart by."""
+        i: cython.Py_ssize_t
+        validity: Memory = room(self._allocate, (self._max_rows + 7) // 8)
+        for i in range(validity.size):
+            validity.bytes[i] = 0xFF
+        self._validity = validity
+        return 0
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def allocate_data(self) -> cython.int:
+        self._data = room(self._allocate, self._used)
         return 0
 
     @cython.cfunc
@@ -246,15 +263,17 @@ class Columns:
     @cython.exceptval(-1)
     def copy(self, walked: list[tuple[Payload, int, int]], allocate: Callable[[int], Any]) -> cython.int:
         payload: Payload
-        self.header_names = BytesColumn(allocate, self._header_count)
-        self.header_values = BytesColumn(allocate, self._header_count)
+        # Most records have no headers, and then a caller's allocator costs more than it is worth.
+        header_allocate = allocate if self._header_count else bytearray
+        self.header_names = BytesColumn(header_allocate, self._header_count)
+        self.header_values = BytesColumn(header_allocate, self._header_count)
         if self._header_count:
             for payload, first, limit in walked:
                 self.note_headers(payload, first, limit)
-        self.keys.allocate_data(allocate)
-        self.values.allocate_data(allocate)
-        self.header_names.allocate_data(allocate)
-        self.header_values.allocate_data(allocate)
+        self.keys.allocate_data()
+        self.values.allocate_data()
+        self.header_names.allocate_data()
+        self.header_values.allocate_data()
         for payload, first, limit in walked:
             self.keys.copy(payload, first, limit)
             self.values.copy(payload, first, limit)
@@ -275,7 +294,7 @@ def decode_columns(
     """The data records of consecutive batches, from one offset to below another, as columns.
 
     `max_decompressed_bytes` is for all batches together, since all are held at once. `allocate` is asked for
-    writable buffers; they may end up longer than the columns in them.
+    writable buffers; they may end up longer than the columns in them. It is not asked where there are no headers.
     """
     payload: Payload
     payloads: list[Payload] = []

@@ -44,6 +44,7 @@ _MAX_BATCH_BYTES = cython.declare(cython.longlong, 0x7FFFFFFF - 4096)
 _FIRST_ROOM = 1024
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
 
@@ -136,7 +137,7 @@ class BatchBuilder:
     """Collects records into one batch.
 
     `size` is what the batch would take uncompressed. A record that would take it past `max_bytes` is not
-    added, except the first: a batch is never empty because its limit is small.
+    added, except the first: a batch is never empty because its limit is small. Not for two threads at a time.
     """
 
     def __init__(self, compression: int = 0, max_bytes: int = 0x7FFFFFFF) -> None:
@@ -261,17 +262,11 @@ class BatchBuilder:
             raise RuntimeError("this builder is spent: its batch is built")
         if self.count == 0:
             raise ValueError("a batch without records cannot be built")
-        size = self.size
-        if self.compression:
-            packed = compress(self.compression, memoryview(batch)[HEADER_BYTES:size])
-            batch = bytearray(HEADER_BYTES)
-            batch += packed
-            size = len(batch)
         attributes = self.compression
         attributes |= (TRANSACTIONAL if is_transactional else 0) | (CONTROL if is_control else 0)
         header = _HEADER.pack(
             base_offset,
-            size - LENGTH_STARTS_AT,
+            0,
             leader_epoch,
             MAGIC,
             0,
@@ -284,9 +279,13 @@ class BatchBuilder:
             base_sequence,
             self.count,
         )
-        # From here on nothing is refused any more, so a builder is either spent or as it was.
+        # No number is refused from here on, and nobody who comes while the compressor works may add to the batch.
         self._buffer = None
-        del batch[size:]
-        batch[:HEADER_BYTES] = header
+        if self.compression:
+            batch = bytearray(header) + compress(self.compression, memoryview(batch)[HEADER_BYTES : self.size])
+        else:
+            del batch[self.size :]
+            batch[:HEADER_BYTES] = header
+        _LENGTH.pack_into(batch, LENGTH_STARTS_AT - 4, len(batch) - LENGTH_STARTS_AT)
         _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CHECKSUM_STARTS_AT:]))
         return batch

@@ -34,7 +34,8 @@ cdef class Payload:
 
     cdef int64_t long_varint(self, int max_bits) except? -3
     cdef inline int64_t varint(self, int max_bits) except? -3
-    cdef Py_ssize_t skip_bytes(self) except? -2
+    cdef inline Py_ssize_t skip_bytes(self) except? -2
+    cdef int refuse_length(self, long long length) except -1
     cdef Py_ssize_t skip_name(self) except? -2
     cdef int next_record(self) except -1
     cdef int finish_record(self) except -1

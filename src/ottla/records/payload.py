@@ -108,14 +108,17 @@ class Payload:
     def skip_bytes(self) -> cython.Py_ssize_t:
         """Step over a length and as many bytes; return the length, -1 for null."""
         length: cython.longlong = self.varint(32)
-        if length < 0:
-            if length < -1:
-                raise CorruptMessage(f"a length of {length}")
+        if length == -1:
             return -1
-        if length > self.record_end - self.at:
-            raise CorruptMessage(f"{length} bytes of a key or value in a record that ends before them")
+        if length < 0 or length > self.record_end - self.at:
+            self.refuse_length(length)
         self.at += length
         return length
+
+    def refuse_length(self, length: cython.longlong) -> cython.int:
+        if length < 0:
+            raise CorruptMessage(f"a length of {length}")
+        raise CorruptMessage(f"{length} bytes of a key or value in a record that ends before them")
 
     def skip_name(self) -> cython.Py_ssize_t:
         length: cython.Py_ssize_t = self.skip_bytes()

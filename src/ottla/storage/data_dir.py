@@ -186,13 +186,17 @@ class DataDir:
                 _logger.error("%s was not closed cleanly: %s", at, failed)
         try:
             self.checkpoint()
-            if is_clean and all(not log.is_dirty for log in self.logs.values()):
+            if is_clean and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
         except (StorageError, OSError) as failed:
             _logger.error("the next start will check the logs: %s", failed)
         self.logs.clear()
         self._files.close()
         self._lock.release()
+
+    def _are_all_checked(self) -> bool:
+        """Whether no log is still as a crash left it, unopened because the start failed, say."""
+        return self.was_clean or all(at in self.logs for at, _ in self.partitions())
 
     def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
         with storage_errors(f"reading {folder.name}"):

@@ -116,7 +116,7 @@ class PartitionLog:
     def last_stable_offset(self) -> int:
         """What a read_committed reader may read up to."""
         unstable = self.producers.first_unstable_offset
-        return self.next_offset if unstable is None else unstable
+        return self.next_offset if unstable is None else max(unstable, self.start_offset)
 
     def use_config(self, config: LogConfig) -> None:
         self.config = config
@@ -198,18 +198,17 @@ class PartitionLog:
         if self._offline is not None:
             raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         try:
-            if self._must_roll(len(batch), last_offset, max_timestamp):
+            if self._active.size and self._must_roll(len(batch), last_offset, max_timestamp):
                 self.roll()
+            if not self._active.size:
+                self._first_timestamp = max_timestamp
+                self._segment_began_ms = self._clock.now_ms()
             self._active.append(batch, last_offset, max_timestamp)
         except OSError as refused:
             self._refuse_append(refused)
 
     def _must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
         active = self._active
-        if active.size == 0:
-            self._first_timestamp = max_timestamp
-            self._segment_began_ms = self._clock.now_ms()
-            return False
         return (
             active.size + size > self.config.segment_bytes
             or self._age(max_timestamp) > self.config.segment_ms
@@ -438,7 +437,8 @@ class PartitionLog:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
         self.start_offset = offset
         if self.epochs.drop_before(offset):
-            with storage_errors(self.folder.name):
+            # Old lines in the file harm nobody, and on a full disk this is what makes room.
+            with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
     def delete_expired(self, now_ms: int) -> list[Path]:
@@ -448,7 +448,7 @@ class PartitionLog:
             if doomed == 0:
                 return []
             if doomed == len(self._segments):
-                self.roll()
+                doomed -= not self._can_roll()
             removed = [path for segment in self._segments[:doomed] for path in self._rename_deleted(segment)]
             del self._segments[:doomed], self._bases[:doomed]
             self._unsynced = [segment for segment in self._unsynced if segment in self._segments]
@@ -456,6 +456,15 @@ class PartitionLog:
             self._snapshots.keep_only({*self._bases, self.next_offset})
             sync_folder(self.folder)
         return removed
+
+    def _can_roll(self) -> bool:
+        try:
+            self.roll()
+        except OSError as refused:
+            if refused.errno not in _PASSING_ERRORS:
+                raise
+            return False
+        return True
 
     def expire_producers(self, now_ms: int) -> None:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)

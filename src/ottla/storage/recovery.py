@@ -29,8 +29,10 @@ from ottla.storage.files import (
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import LogParts, PartitionLog
 from ottla.storage.producer_snapshot import Snapshots
+from ottla.storage.producer_state import NO_TRANSACTION
 from ottla.storage.scan import NO_LIMIT, Damage, Stretch, walk
 from ottla.storage.segment import Segment
+from ottla.storage.swap_files import CLEANED, complete_swaps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,13 +41,14 @@ if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
-    from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.producer_state import Producer, ProducerStates
     from ottla.storage.scan import FoundBatch
 
 _logger: Final = logging.getLogger(__name__)
 
 # Nothing behind the last batch of a log confirms a gap before it, and no gaps are made there.
 _UNCONFIRMED: Final = -1
+_LOOK_BACK: Final = 100
 
 
 class LastKnown(NamedTuple):
@@ -85,6 +88,7 @@ class _Opening:
         self._epochs_found: list[tuple[int, int]] = []
 
     def open(self, clock: Clock) -> PartitionLog:
+        complete_swaps(self._folder)
         self._remove_leftovers()
         segments = self._find_segments()
         try:
@@ -124,7 +128,7 @@ class _Opening:
             if path.is_dir() and (is_index or path.suffix == SNAPSHOT or name in (LEADER_EPOCHS, PARTITION_METADATA)):
                 _logger.warning("%s: %s is a folder and is set aside", self._folder.name, name)
                 path.rename(path.with_name(name + CORRUPT))
-            elif name.endswith((DELETED, ".tmp", ".cleaned")) or (is_index and path.stem + LOG not in names):
+            elif name.endswith((DELETED, ".tmp", CLEANED)) or (is_index and path.stem + LOG not in names):
                 path.unlink()
 
     def _find_segments(self) -> list[Segment]:
@@ -138,6 +142,7 @@ class _Opening:
         """Make the segments usable; return the offset after the last record."""
         known = self._known
         doubtful = [] if known.is_clean else _reaching(segments, known.recovery_point)
+        ended_at = known.recovery_point if known.is_clean and known.recovery_point else NO_LIMIT
         for number, segment in enumerate(segments):
             end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else None
             if segment in doubtful:
@@ -146,10 +151,9 @@ class _Opening:
                 if reason is not None:
                     self._end_log(segments, number, checked, reason)
             elif not segment.are_indexes_sane():
-                self._check(segment, segment.base_offset, end_offset or NO_LIMIT)
+                self._check(segment, segment.base_offset, end_offset or ended_at)
             elif not segment.txn_index.is_sane(segment.base_offset, end_offset or NO_LIMIT):
                 self._drop_txn_index(segment)
-        ended_at = known.recovery_point if known.is_clean and known.recovery_point else NO_LIMIT
         next_offset = segments[-1].open_for_append(ended_at)
         segments[-1].txn_index.drop_from(next_offset)
         return next_offset
@@ -291,6 +295,9 @@ def load_producers(
 ) -> ProducerStates:
     """The newest snapshot not taken after `trusted_until`, brought up to date with the batches behind it."""
     taken_at, producers = snapshots.newest(trusted_until)
+    while taken_at > 0 and not _is_of(taken_at, producers, segments):
+        _logger.warning("the producer snapshot at %d is not of that offset and is not used", taken_at)
+        taken_at, producers = snapshots.newest(taken_at - 1)
     if taken_at == next_offset:
         return producers
     for segment in _reaching(segments, taken_at):
@@ -298,6 +305,27 @@ def load_producers(
             if header.producer_id >= 0:
                 _replay(segment, position, header, producers)
     return producers
+
+
+def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) -> bool:
+    """Whether these producers know the last batches before this offset, and none behind it."""
+    if any(known.batches and known.batches[-1].last_offset >= taken_at for known in producers.producers.values()):
+        return False
+    before = [segment for segment in segments if segment.base_offset < taken_at]
+    for segment in before[-1:]:
+        for _, header in segment.headers(max(taken_at - _LOOK_BACK, segment.base_offset)):
+            if header.last_offset >= taken_at:
+                break
+            known = producers.producers.get(header.producer_id)
+            if known is not None and known.epoch == header.producer_epoch and not _knows(known, header):
+                return False
+    return True
+
+
+def _knows(producer: Producer, header: BatchHeader) -> bool:
+    if header.is_control:
+        return producer.transaction_start == NO_TRANSACTION or producer.transaction_start > header.base_offset
+    return bool(producer.batches) and producer.batches[-1].last_offset >= header.last_offset
 
 
 def _replay(segment: Segment, position: int, header: BatchHeader, producers: ProducerStates) -> None:

@@ -108,6 +108,7 @@ def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: in
         limit = window.header_at(batch.position + header.size).base_offset
     except ApiError:
         limit = end_offset
+    limit = min(limit, expected + _MAX_OFFSETS_IN_A_FILE)
     if header.next_offset > limit:
         return f"it ends before offset {header.next_offset}, but {limit} comes behind it"
     return None

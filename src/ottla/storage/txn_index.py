@@ -72,7 +72,7 @@ class TxnIndex:
             return False
         before = base_offset - 1
         for version, _, first, last, _ in _ENTRY.iter_unpack(data):
-            if version != _VERSION or not 0 <= first <= last or not before < last < end_offset:
+            if version != _VERSION or not 0 <= first < last or not before < last < end_offset:
                 return False
             before = last
         return True

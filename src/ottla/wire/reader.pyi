@@ -32,6 +32,7 @@ class ReadPlan(Generic[_MessageT]):
         tagged: list[ReadStep],
         *,
         is_flexible: bool,
+        may_go_on: bool,
         room: int,
     ) -> None: ...
     def decode(self, data: memoryview, position: int, /) -> _MessageT: ...

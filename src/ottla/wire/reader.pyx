@@ -75,9 +75,12 @@ cdef class ReadPlan:
     cdef list steps
     cdef list tagged
     cdef bint is_flexible
+    cdef bint may_go_on
     cdef Py_ssize_t room
 
-    def __init__(self, struct, str what, list steps, list tagged, *, bint is_flexible, Py_ssize_t room):
+    def __init__(
+        self, struct, str what, list steps, list tagged, *, bint is_flexible, bint may_go_on, Py_ssize_t room
+    ):
         if len(steps) + len(tagged) > MOST_FIELDS:
             raise TypeError(f"{what}: {struct.__name__} has more than {MOST_FIELDS} fields")
         self.struct = struct
@@ -86,10 +89,15 @@ cdef class ReadPlan:
         self.tagged = tagged
         self.names = tuple([step.name for step in steps + tagged])
         self.is_flexible = is_flexible
+        self.may_go_on = may_go_on
         self.room = room
 
     def decode(self, data not None, Py_ssize_t position, /):
-        """Read the message that fills `data` from `position` to its end, or raise ProtocolError."""
+        """Read the message that fills `data` from `position` to its end, or raise ProtocolError.
+
+        What follows the last field of a request is ignored, as by Kafka: librdkafka (2.16) leaves three bytes behind
+        a MetadataRequest for all topics.
+        """
         cdef Py_buffer buffer
         cdef Reader reader
         PyObject_GetBuffer(data, &buffer, PyBUF_SIMPLE)
@@ -101,7 +109,7 @@ cdef class ReadPlan:
             reader.end = reader.start + buffer.len
             reader.room = self.room
             message = read_struct(self, &reader, data)
-            if reader.at != reader.end:
+            if reader.at != reader.end and not self.may_go_on:
                 raise primitives.left_over(self.what, reader.at - reader.start, buffer.len)
             return message
         except UnicodeDecodeError as error:
@@ -156,7 +164,7 @@ cdef class HeaderReader:
 
 
 cdef str WHAT_HEADER = "request header"
-cdef ReadPlan NO_TAGS = ReadPlan(object, WHAT_HEADER, [], [], is_flexible=True, room=0)
+cdef ReadPlan NO_TAGS = ReadPlan(object, WHAT_HEADER, [], [], is_flexible=True, may_go_on=True, room=0)
 
 
 cdef inline int need(Reader* r, Py_ssize_t count, str what) except -1:

@@ -53,7 +53,9 @@ _ALL_BROKERS: Final = ""
 
 
 def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: Context) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=tuple(_result(broker, wanted, request) for wanted in request.resources))
+    # Each once: a request may name the same resource, which takes ten thousand bytes to describe, a million times.
+    resources = {(one.resource_type, one.resource_name): one for one in request.resources}
+    return DescribeConfigsResponse(results=tuple(_result(broker, one, request) for one in resources.values()))
 
 
 def _result(broker: Broker, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:

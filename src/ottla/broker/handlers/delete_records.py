@@ -29,13 +29,16 @@ _NO_OFFSET: Final = -1
 
 
 def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+    # Each once, as from Kafka: of a partition that is named twice the last offset counts.
+    wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=tuple(_result(broker, topic.name, wanted, context) for wanted in topic.partitions),
+                name=name, partitions=tuple(_result(broker, name, one, context) for one in partitions.values())
             )
-            for topic in request.topics
+            for name, partitions in wanted.items()
         )
     )
 

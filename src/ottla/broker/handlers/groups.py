@@ -13,15 +13,15 @@ from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroups
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
-from ottla.wire.messages.join_group import JoinGroupRequest
-from ottla.wire.messages.leave_group import LeaveGroupRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from ottla.wire.messages.sync_group import SyncGroupRequest
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.wire.declare import Response
+    from ottla.wire.messages.join_group import JoinGroupRequest
+    from ottla.wire.messages.leave_group import LeaveGroupRequest
+    from ottla.wire.messages.sync_group import SyncGroupRequest
 
 _GROUP: Final = 0
 _MANY_SINCE: Final = 4

@@ -1,0 +1,71 @@
+"""Finishing a compaction that was interrupted, by Apache Kafka's steps.
+
+Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the segments that they replace are removed, and
+then `.swap` gives way to the final name. So what is `.swap` is complete, unless some of it is still `.cleaned`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final
+
+from ottla.storage.files import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, offset_in_name, sync_folder
+from ottla.storage.scan import NO_LIMIT, FoundBatch, Stretch, walk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_logger: Final = logging.getLogger(__name__)
+
+CLEANED: Final = ".cleaned"
+SWAP: Final = ".swap"
+# The log comes first: with it in place, what is left of its indexes is all that a second attempt finds to be done.
+_KINDS: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+
+
+def complete_swaps(folder: Path) -> None:
+    """Put `.swap` files in the place of the segments that they were made from."""
+    swaps = _files(folder, SWAP)
+    if not swaps:
+        return
+    not_renamed = min((offset for offset, _ in _files(folder, CLEANED)), default=NO_LIMIT)
+    for offset, path in swaps:
+        if offset >= not_renamed:
+            path.unlink()
+    swaps = [(offset, path) for offset, path in swaps if offset < not_renamed]
+    logs = [(offset, path) for offset, path in swaps if path.stem.endswith(LOG)]
+    if logs:
+        begin, end = min(offset for offset, _ in logs), max(_next_offset(path, offset) for offset, path in logs)
+        _logger.info("%s: a compaction of offsets %d to %d is completed", folder.name, begin, end)
+        for offset, path in _files(folder, ""):
+            if begin <= offset < end:
+                path.unlink()
+    for _, path in swaps:
+        path.rename(path.with_suffix(""))
+    sync_folder(folder)
+
+
+def _files(folder: Path, suffix: str) -> list[tuple[int, Path]]:
+    """The files of segments with this suffix behind their name, and the base offset in it; logs before indexes."""
+    found = []
+    for kind in _KINDS:
+        for path in sorted(folder.glob(f"*{kind}{suffix}")):
+            offset = offset_in_name(path.name.removesuffix(suffix), kind)
+            if offset is not None:
+                found.append((offset, path))
+    return found
+
+
+def _next_offset(path: Path, base_offset: int) -> int:
+    """The offset after the last batch in this file."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        end = os.fstat(fd).st_size
+        next_offset = base_offset
+        for batch in walk(Stretch(lambda at, size: os.pread(fd, size, at), 0, end, base_offset)):
+            if isinstance(batch, FoundBatch):
+                next_offset = batch.header.next_offset
+        return next_offset
+    finally:
+        os.close(fd)

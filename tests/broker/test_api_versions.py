@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+
+if TYPE_CHECKING:
+    from .raw_client import RawClient
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_old_versions_do_not_say_who_asks(client: RawClient, version: int) -> None:
+    assert client.ask(ApiVersionsRequest(), version).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize(
+    ("name", "software_version"),
+    [("apache-kafka-java", "4.2.0"), ("librdkafka", "2.16.0"), ("a", "1"), ("A.b-c", "1.0-rc.1")],
+)
+def test_new_versions_do(client: RawClient, version: int, name: str, software_version: str) -> None:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software_version)
+    answer = client.ask(request, version)
+    assert answer.error_code == ErrorCode.NONE
+    assert answer.api_keys
+    assert answer.finalized_features == ()
+
+
+@pytest.mark.parametrize("version", [3, 4])
+@pytest.mark.parametrize("name", ["", "-", "a b", "a\n", "ä", ".x", "x.", "x" * 10 + "!"])
+def test_a_name_that_cannot_be_is_an_invalid_request_and_the_connection_goes_on(
+    client: RawClient, version: int, name: str
+) -> None:
+    for first, second in ((name, "1"), ("x", name)):
+        answer = client.ask(ApiVersionsRequest(client_software_name=first, client_software_version=second), version)
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert answer.api_keys == ()
+    assert client.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE

@@ -1,0 +1,132 @@
+"""DeleteRecords (21)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ottla
+from ottla.core.errors import ErrorCode
+from ottla.wire import apis
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+from .making import batch as make_batch
+from .making import create_topic, fetch, produce, send_batch, values_in
+from .raw_client import RawClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HIGH_WATERMARK = -1
+EARLIEST = -2
+
+
+def asking(topic: str, *before: tuple[int, int]) -> DeleteRecordsRequest:
+    """Pairs of a partition and the offset before which everything goes."""
+    partitions = tuple(DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in before)
+    return DeleteRecordsRequest(topics=(DeleteRecordsTopic(name=topic, partitions=partitions),), timeout_ms=1000)
+
+
+def delete(client: RawClient, topic: str, offset: int, partition: int = 0) -> DeleteRecordsPartitionResult:
+    [answer] = client.ask(asking(topic, (partition, offset))).topics
+    assert answer.name == topic
+    [result] = answer.partitions
+    return result
+
+
+def earliest(client: RawClient, topic: str) -> int:
+    wanted = ListOffsetsTopic(name=topic, partitions=(ListOffsetsPartition(partition_index=0, timestamp=EARLIEST),))
+    [listed] = client.ask(ListOffsetsRequest(replica_id=-1, topics=(wanted,))).topics[0].partitions
+    return listed.offset
+
+
+@pytest.mark.parametrize("version", range(apis.DELETE_RECORDS.first, apis.DELETE_RECORDS.last + 1))
+def test_every_version_deletes_what_is_before_an_offset(client: RawClient, topic: str, version: int) -> None:
+    produce(client, topic, b"0", b"1", b"2")
+    [answer] = client.ask(asking(topic, (0, 1)), version).topics
+
+    [result] = answer.partitions
+    assert (result.partition_index, result.low_watermark, result.error_code) == (0, 1, ErrorCode.NONE)
+    assert values_in(client, topic, 1) == [b"1", b"2"]
+    assert fetch(client, topic, 0).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert earliest(client, topic) == 1
+
+
+def test_minus_one_deletes_everything_there_is(client: RawClient, topic: str) -> None:
+    produce(client, topic, b"0", b"1")
+
+    assert delete(client, topic, HIGH_WATERMARK).low_watermark == 2
+    assert values_in(client, topic, 2) == []
+    assert produce(client, topic, b"2") == 2
+
+
+def test_what_was_deleted_before_can_be_deleted_again(client: RawClient, topic: str) -> None:
+    produce(client, topic, b"0", b"1", b"2")
+    delete(client, topic, 2)
+
+    result = delete(client, topic, 1)
+    assert (result.error_code, result.low_watermark) == (ErrorCode.NONE, 2)
+
+
+@pytest.mark.parametrize("offset", [4, 1 << 62, -2])
+def test_an_offset_that_is_not_in_the_log_is_out_of_range(client: RawClient, topic: str, offset: int) -> None:
+    produce(client, topic, b"0", b"1", b"2")
+
+    result = delete(client, topic, offset)
+    assert (result.error_code, result.low_watermark) == (ErrorCode.OFFSET_OUT_OF_RANGE, -1)
+    assert earliest(client, topic) == 0
+
+
+def test_a_partition_that_does_not_exist_does_not_keep_its_neighbours(client: RawClient, topic: str) -> None:
+    produce(client, topic, b"0")
+    [answer] = client.ask(asking(topic, (7, 0), (0, 1), (-1, 0))).topics
+
+    assert [(one.partition_index, one.error_code) for one in answer.partitions] == [
+        (7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (0, ErrorCode.NONE),
+        (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert delete(client, "no-such", 0).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_partition_that_is_named_twice_is_cut_once(client: RawClient, topic: str) -> None:
+    produce(client, topic, b"0", b"1", b"2")
+    [answer] = client.ask(asking(topic, (0, 1), (0, 2))).topics
+
+    assert [(one.partition_index, one.low_watermark) for one in answer.partitions] == [(0, 2)]
+
+
+@pytest.mark.parametrize(
+    ("policy", "code"), [("compact", ErrorCode.POLICY_VIOLATION), ("compact,delete", ErrorCode.NONE)]
+)
+def test_records_of_a_topic_that_is_only_compacted_stay(
+    client: RawClient, name: str, policy: str, code: ErrorCode
+) -> None:
+    create_topic(client, name, configs={"cleanup.policy": policy})
+    assert send_batch(client, name, make_batch(b"v", key=b"k")).error_code == ErrorCode.NONE
+
+    assert delete(client, name, HIGH_WATERMARK).error_code == code
+
+
+def test_records_of_internal_topics_stay(client: RawClient) -> None:
+    create_topic(client, "__consumer_offsets")
+
+    assert delete(client, "__consumer_offsets", HIGH_WATERMARK).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, "orders")
+        produce(client, "orders", b"0", b"1")
+        delete(client, "orders", 1)
+
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert earliest(client, "orders") == 1
+        assert values_in(client, "orders", 1) == [b"1"]

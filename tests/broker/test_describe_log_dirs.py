@@ -1,0 +1,79 @@
+"""DescribeLogDirs (35)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ottla
+from ottla.core.errors import ErrorCode
+from ottla.wire import apis
+from ottla.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
+
+from .making import batch as make_batch
+from .making import create_topic, send_batch
+from .raw_client import RawClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def asking(**partitions: tuple[int, ...]) -> DescribeLogDirsRequest:
+    return DescribeLogDirsRequest(
+        topics=tuple(DescribableLogDirTopic(topic=topic, partitions=some) for topic, some in partitions.items())
+    )
+
+
+def sizes_in(result: DescribeLogDirsResult) -> dict[tuple[str, int], int]:
+    return {
+        (topic.name, one.partition_index): one.partition_size for topic in result.topics for one in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", range(apis.DESCRIBE_LOG_DIRS.first, apis.DESCRIBE_LOG_DIRS.last + 1))
+def test_every_version_tells_what_a_partition_takes(
+    client: RawClient, broker: ottla.Broker, name: str, version: int
+) -> None:
+    create_topic(client, name, 2)
+    batch = make_batch(b"v")
+    send_batch(client, name, batch, partition=1)
+    answer = client.ask(asking(**{name: (0, 1)}), version)
+
+    assert answer.error_code == ErrorCode.NONE
+    [result] = answer.results
+    assert (result.error_code, result.log_dir) == (ErrorCode.NONE, str(broker.broker.data_dir.path))
+    assert sizes_in(result) == {(name, 0): 0, (name, 1): len(batch)}
+    assert not any(one.is_future_key or one.offset_lag for one in result.topics[0].partitions)
+    if version >= 4:
+        assert 0 < result.usable_bytes <= result.total_bytes
+
+
+def test_null_asks_for_every_partition(client: RawClient, topic: str) -> None:
+    [result] = client.ask(DescribeLogDirsRequest(topics=None)).results
+
+    assert (topic, 0) in sizes_in(result)
+
+
+def test_what_does_not_exist_is_left_out_and_nothing_asked_for_is_nothing(client: RawClient, topic: str) -> None:
+    [result] = client.ask(asking(**{topic: (0, 5, -1), "no_such": (0,)})).results
+    assert list(sizes_in(result)) == [(topic, 0)]
+
+    [result] = client.ask(asking()).results
+    assert result.topics == ()
+
+
+def test_a_log_that_nobody_has_opened_is_measured_too(tmp_path: Path) -> None:
+    batch = make_batch(b"v" * 1000)
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, "orders")
+        send_batch(client, "orders", batch)
+
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        [result] = client.ask(DescribeLogDirsRequest(topics=None)).results
+        assert sizes_in(result) == {("orders", 0): len(batch)}
+        assert not list(broker.broker.topics.open_partitions())

@@ -1,0 +1,61 @@
+"""A broker, and every client."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ottla
+from ottla.core.ids import TopicPartition
+
+from .adapters.aio import Aiokafka
+from .adapters.confluent import Confluent
+from .adapters.kafka_python import KafkaPython
+from .making import create_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .adapters.base import Client
+
+CLIENTS = (Confluent(), KafkaPython(), Aiokafka())
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
+    """One for all tests of a module: they keep apart by the names of their topics."""
+    with ottla.Broker(tmp_path_factory.mktemp("broker")) as broker:
+        yield broker
+
+
+@pytest.fixture
+def servers(broker: ottla.Broker) -> str:
+    return broker.bootstrap_servers
+
+
+@pytest.fixture(params=CLIENTS, ids=str)
+def client(request: pytest.FixtureRequest) -> Client:
+    return request.param  # type: ignore[no-any-return]
+
+
+@pytest.fixture
+def name() -> str:
+    """Of a topic or group that no other test knows."""
+    return f"test-{next(_numbers)}"
+
+
+@pytest.fixture
+def topic(servers: str, name: str) -> str:
+    """The name of a topic with one partition."""
+    create_topic(servers, name)
+    return name
+
+
+@pytest.fixture
+def at(topic: str) -> TopicPartition:
+    """The only partition of `topic`."""
+    return TopicPartition(topic, 0)

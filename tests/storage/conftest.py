@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.core.clock import ManualClock
+from ottla.storage.config import LogConfig
+from ottla.storage.open_files import OpenFiles
+
+from .making import Partition, open_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    OpenPartition = Callable[..., Partition]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Iterator[OpenFiles]:
+    files = OpenFiles(16)
+    yield files
+    files.close()
+    assert open_in(tmp_path) == []
+
+
+@pytest.fixture
+def partition(tmp_path: Path, clock: ManualClock) -> Iterator[OpenPartition]:
+    """Opens a log in a folder of its own; at the end nothing of it may be open any more."""
+    opened: list[Partition] = []
+
+    def open_partition(name: str = "orders-0", open_files: int = 16, **settings: object) -> Partition:
+        opened.append(Partition(tmp_path / name, LogConfig(**settings), clock, open_files))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield open_partition
+    for one in opened:
+        one.close()
+    assert open_in(tmp_path) == []
