@@ -147,11 +147,11 @@ def uncompiled_rows() -> Iterator[Row]:
     values = values_of(100)
     batch = bytes(encoder(compiled, Compression.NONE, values)())
     for what, run in {
-        "decode to objects, list()": lambda form: list(form.reader.RecordReader(batch)),
-        "decode to an Arrow RecordBatch": lambda form: form.arrow.to_arrow(batch),
-        "encode": lambda form: encoder(form, Compression.NONE, values)(),
+        "decode to objects, list()": lambda form: lambda: list(form.reader.RecordReader(batch)),
+        "decode to an Arrow RecordBatch": lambda form: lambda: form.arrow.to_arrow(batch),
+        "encode": lambda form: encoder(form, Compression.NONE, values),
     }.items():
-        rate = rates({"plain": lambda run=run: run(plain), "compiled": lambda run=run: run(compiled)})
+        rate = rates({"plain": run(plain), "compiled": run(compiled)})
         yield speed(f"uncompiled, for scale: {what}, 100 B, against compiled", rate["plain"], rate["compiled"], UNIT)
 
 

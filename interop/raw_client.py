@@ -54,6 +54,10 @@ class RawClient:
         answered: ResponseT = response
         return answered
 
+    def fileno(self) -> int:
+        """For `select`."""
+        return self._socket.fileno()
+
     def close(self) -> None:
         self._socket.close()
 

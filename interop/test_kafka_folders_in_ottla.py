@@ -12,7 +12,7 @@ from ottla.core.clock import SystemClock
 from ottla.core.ids import TopicPartition
 from ottla.records.batch import read_header
 from ottla.records.encode import BatchBuilder
-from ottla.records.reader import RecordReader
+from ottla.records.reader import Record, RecordReader
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
@@ -21,25 +21,26 @@ FETCH_BYTES = 50_000
 
 
 def read_all(at: TopicPartition, log: PartitionLog) -> list[ConsumedRecord]:
-    records = []
+    records: list[ConsumedRecord] = []
     offset = log.start_offset
     while data := log.read(offset, FETCH_BYTES):
-        for record in RecordReader(data, offset):
-            records.append(
-                ConsumedRecord(
-                    topic=at.topic,
-                    partition=at.partition,
-                    offset=record.offset,
-                    timestamp=record.timestamp,
-                    is_log_append_time=record.is_log_append_time,
-                    key=record.key,
-                    value=record.value,
-                    headers=record.headers,
-                )
-            )
+        records += [_consumed(at, record) for record in RecordReader(data, offset)]
         # Control batches and what compaction emptied hold no records, and yet take offsets.
         offset = last_offset(data) + 1
     return records
+
+
+def _consumed(at: TopicPartition, record: Record) -> ConsumedRecord:
+    return ConsumedRecord(
+        topic=at.topic,
+        partition=at.partition,
+        offset=record.offset,
+        timestamp=record.timestamp,
+        is_log_append_time=record.is_log_append_time,
+        key=record.key,
+        value=record.value,
+        headers=record.headers,
+    )
 
 
 def last_offset(batches: memoryview) -> int:

@@ -1,6 +1,7 @@
 """Kafka's own command-line tools against a running Ottla: what they print, to the last offset."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,9 @@ GROUPS = f"{TOOLS}.consumer.group.ConsumerGroupCommand"
 GET_OFFSETS = f"{TOOLS}.GetOffsetShell"
 CONFIGS = "kafka.admin.ConfigCommand"
 LINES = [f"key-{n}:value {n} äöü" for n in range(40)]
+
+# What every client, the producers' defaults and the admin basics need: steps 1 to 3 of the table that we serve.
+NEEDED = {*range(4), *range(8, 17), *range(18, 24), 32, 33, 37, 42, 44, 47, 60, 75}
 
 Tool = Callable[..., list[str]]
 
@@ -37,6 +41,14 @@ def tool(kafka: KafkaArtifacts, ottla: OttlaServer) -> Tool:
 def create(tool: Tool, topic: str, partitions: int, *options: str) -> None:
     arguments = ("--create", "--topic", topic, "--partitions", str(partitions), *options)
     assert tool(TOPICS, *arguments) == [f"Created topic {topic}."]
+
+
+def test_this_release_of_kafka_can_use_what_is_served(tool: Tool) -> None:
+    told = "\n".join(tool(f"{TOOLS}.BrokerApiVersionsCommand"))
+    usable = {int(key) for key in re.findall(r"\((\d+)\): [\d to]+ \[usable: \d+\]", told)}
+    unusable = set(re.findall(r"\w+\(\d+\): (?!UNSUPPORTED).*usable: (?!\d).*", told))
+
+    assert (NEEDED - usable, unusable) == (set(), set())
 
 
 def test_kafka_topics_makes_grows_shows_and_deletes_one(tool: Tool) -> None:

@@ -2,6 +2,7 @@
 "use strict";
 const kafkajs = require("kafkajs");
 const lz4 = require("lz4js");
+const xxh32 = require("lz4js/xxh32.js");
 const { ZstdCodec } = require("zstd-codec");
 
 const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = kafkajs;
@@ -40,8 +41,15 @@ async function addCodecs() {
     decompress: async (buffer) => Buffer.from(decompress(buffer)),
   });
   CompressionCodecs[CompressionTypes.Snappy] = require("kafkajs-snappy");
-  CompressionCodecs[CompressionTypes.LZ4] = codec(lz4.compress, lz4.decompress);
+  CompressionCodecs[CompressionTypes.LZ4] = codec((b) => withIndependentBlocks(lz4.compress(b)), lz4.decompress);
   CompressionCodecs[CompressionTypes.ZSTD] = codec((b) => zstd.compress(b), (b) => zstd.decompress(b));
+}
+
+// lz4js writes one block and yet does not say that it depends on no other, which Kafka's consumers insist on.
+function withIndependentBlocks(frame) {
+  frame[4] |= 0x20;
+  frame[6] = (xxh32.hash(0, frame, 4, 2) >> 8) & 0xff;
+  return frame;
 }
 
 async function createTopic() {

@@ -21,7 +21,7 @@ except ImportError:
     from ottla.records.uncompiled import cython  # type: ignore[no-redef]
 
 if cython.compiled:
-    from cython.cimports.libc.string import memcpy
+    from cython.cimports.libc.string import memmove
     from cython.cimports.ottla.records.memory import Memory, get_int, put_int, put_long, room
     from cython.cimports.ottla.records.payload import Payload
 else:
@@ -59,6 +59,8 @@ class BytesColumn:
     def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
         if rows < 0:
             raise ValueError(f"a column cannot have {rows} rows")
+        if self._starts is not None:
+            raise RuntimeError("this column is made already")
         self.count = self.null_count = self._used = self._max_rows = 0
         self._starts = room(allocate, 4 * (rows + 1))
         self._start = self._starts.bytes
@@ -143,7 +145,7 @@ class BytesColumn:
             if start < 0 or length < 0 or length > data_size - start or length > payload.end - at:
                 raise RuntimeError(_CHANGED)
             if cython.compiled:
-                memcpy(self._data.bytes + start, payload.data + at, length)
+                memmove(self._data.bytes + start, payload.data + at, length)
             else:
                 self._data.bytes[start : start + length] = payload.data[at : at + length]
         return 0
@@ -169,6 +171,8 @@ class Columns:
     def __init__(self, allocate: Callable[[int], Any], rows: int) -> None:
         if rows < 0:
             raise ValueError(f"columns cannot have {rows} rows")
+        if self._offsets is not None:
+            raise RuntimeError("these columns are made already")
         self.count = self._header_count = 0
         self._offsets = room(allocate, 8 * rows)
         self._timestamps = room(allocate, 8 * rows)

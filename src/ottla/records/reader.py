@@ -130,11 +130,11 @@ class RecordReader:
         """Open the next batch with records to deliver; 0 if there is none."""
         while self._at < len(self._source):
             header = check_batch(self._source, self._at)
-            start = self._at
-            self._at += header.size
             if header.last_offset < self._from_offset or (header.is_control and not self._with_control):
+                self._at += header.size
                 continue
-            self._payload = open_batch(self._source, header, start, self._max_bytes)
+            self._payload = open_batch(self._source, header, self._at, self._max_bytes)
+            self._at += header.size
             return 1
         return 0
 

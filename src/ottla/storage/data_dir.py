@@ -35,6 +35,7 @@ CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _CLEAN_CONTENTS: Final = b'{"version":0,"brokerEpoch":-1}'
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<partition>0|[1-9][0-9]*)")
 _DELETED: Final = "-delete"
+_DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
 _KRAFT: Final = "__cluster_metadata"
@@ -97,7 +98,9 @@ class DataDir:
         if is_new:
             self._forget(at)
         self._check_owner(folder, topic_id)
-        known = LastKnown(self.was_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0))
+        # A clean stop notes every partition: one that is not noted was put here since, in whatever state.
+        is_clean = self.was_clean and at in self._recovery_points
+        known = LastKnown(is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0))
         log = open_log(folder, config, self._clock, self._files, known)
         try:
             with storage_errors(f"opening {at}"):
@@ -144,7 +147,7 @@ class DataDir:
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
-        return [folder for folder in self.path.iterdir() if folder.name.endswith(_DELETED) and folder.is_dir()]
+        return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
 
     def checkpoint(self) -> None:
         """Note how far each log is on the disk and where it starts, so that a start after a crash is quick."""
@@ -179,6 +182,7 @@ class DataDir:
         """Close every log. Only if all of them could be closed does the next start take the quick way."""
         is_clean = True
         for at, log in self.logs.items():
+            is_clean = is_clean and not log.is_offline
             try:
                 log.close()
             except StorageError as failed:

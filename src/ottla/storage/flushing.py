@@ -7,6 +7,10 @@ kernel may have dropped the pages and marked them clean, so a second one that su
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Flush:
@@ -28,11 +32,25 @@ class Flush:
         finally:
             self.discard()
 
-    def run_or_raise(self) -> None:
-        self.run()
-        if self.error is not None:
-            raise self.error
-
     def discard(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
+
+
+def all_or_none(opening: Iterable[int]) -> list[int]:
+    """Descriptors that are opened one by one: if one cannot be, the others are closed again."""
+    fds: list[int] = []
+    try:
+        fds.extend(opening)
+    except OSError:
+        Flush(0, fds).discard()
+        raise
+    return fds
+
+
+def sync_all(opening: Iterable[int]) -> None:
+    """Sync these files and close them, before returning."""
+    flush = Flush(0, all_or_none(opening))
+    flush.run()
+    if flush.error is not None:
+        raise flush.error

@@ -28,11 +28,11 @@ from ottla.storage import retention
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
 from ottla.storage.files import DELETED, open_folder, storage_errors, sync_folder
-from ottla.storage.flushing import Flush
+from ottla.storage.flushing import Flush, all_or_none, sync_all
 from ottla.storage.segment import Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -111,6 +111,11 @@ class PartitionLog:
     @property
     def segments(self) -> tuple[Segment, ...]:
         return tuple(self._segments)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed this log, which then serves nothing until a restart."""
+        return self._offline is not None
 
     @property
     def last_stable_offset(self) -> int:
@@ -339,7 +344,7 @@ class PartitionLog:
         if not self.is_dirty:
             return None
         try:
-            fds = self._files.with_room(self._fsync_targets)
+            fds = self._files.with_room(lambda: all_or_none(self._fsync_targets()))
         except OSError as refused:
             # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
             raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
@@ -349,17 +354,11 @@ class PartitionLog:
         self._has_new_files = False
         return flush
 
-    def _fsync_targets(self) -> list[int]:
-        fds: list[int] = []
-        try:
-            for segment in self._unsynced:
-                fds.extend(segment.fsync_targets())
-            if self._has_new_files:
-                fds.append(open_folder(self.folder))
-        except OSError:
-            Flush(0, fds).discard()
-            raise
-        return fds
+    def _fsync_targets(self) -> Iterator[int]:
+        for segment in self._unsynced:
+            yield from segment.fsync_targets()
+        if self._has_new_files:
+            yield open_folder(self.folder)
 
     def finish_flush(self, flush: Flush) -> None:
         """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
@@ -418,7 +417,8 @@ class PartitionLog:
         self.next_offset = self._active.open_for_append(offset)
         self._first_timestamp = self._active.first_timestamp
         # What follows takes the place of what was cut off: a power cut must not bring that back, or a mixture.
-        Flush(0, [*self._active.fsync_targets(), open_folder(self.folder)]).run_or_raise()
+        sync_all(self._active.fsync_targets())
+        sync_folder(self.folder)
         self._unsynced = [segment for segment in self._unsynced if segment in self._segments[:-1]] + [self._active]
         for flush in self._flushes:
             flush.until_offset = min(flush.until_offset, self.next_offset)
@@ -489,14 +489,13 @@ class PartitionLog:
     def close(self) -> None:
         """Write out what a clean start needs, sync it, and let go of the files."""
         try:
-            if self._offline is None:
-                with storage_errors(f"{self.folder.name}: closing"):
-                    self.flush()
-                    self._active.seal()
-                    # A clean start believes the indexes.
-                    Flush(0, list(self._active.fsync_targets())).run_or_raise()
-                    self._snapshots.write(self.next_offset, self.producers, is_durable=True)
-                    self._snapshots.keep_only({*self._bases, self.next_offset})
+            with storage_errors(f"{self.folder.name}: closing"):
+                self.flush()
+                self._active.seal()
+                # A clean start believes the indexes.
+                sync_all(self._active.fsync_targets())
+                self._snapshots.write(self.next_offset, self.producers, is_durable=True)
+                self._snapshots.keep_only({*self._bases, self.next_offset})
         finally:
             self.abandon()
 

@@ -30,7 +30,7 @@ from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import LogParts, PartitionLog
 from ottla.storage.producer_snapshot import Snapshots
 from ottla.storage.producer_state import NO_TRANSACTION
-from ottla.storage.scan import NO_LIMIT, Damage, Stretch, walk
+from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage, Stretch, walk
 from ottla.storage.segment import Segment
 from ottla.storage.swap_files import CLEANED, complete_swaps
 
@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-# Nothing behind the last batch of a log confirms a gap before it, and no gaps are made there.
-_UNCONFIRMED: Final = -1
+_NOWHERE: Final = -1
 _LOOK_BACK: Final = 100
 
 
@@ -146,7 +145,7 @@ class _Opening:
         for number, segment in enumerate(segments):
             end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else None
             if segment in doubtful:
-                checked = self._check(segment, known.recovery_point, end_offset or _UNCONFIRMED)
+                checked = self._check(segment, known.recovery_point, end_offset or self._last_limit(segment))
                 reason = self._reason_to_end(checked, end_offset)
                 if reason is not None:
                     self._end_log(segments, number, checked, reason)
@@ -157,6 +156,13 @@ class _Opening:
         next_offset = segments[-1].open_for_append(ended_at)
         segments[-1].txn_index.drop_from(next_offset)
         return next_offset
+
+    def _last_limit(self, segment: Segment) -> int:
+        """Below which offset the last segment's last batch may end, if it does not follow the one before it.
+
+        Nothing behind it confirms such a gap, which only compaction makes, here or where this is a copy from.
+        """
+        return segment.base_offset + MAX_OFFSETS_IN_A_FILE if "compact" in self._config.cleanup_policy else _NOWHERE
 
     def _check(self, segment: Segment, from_offset: int, end_offset: int) -> _Checked:
         """Check and index anew the batches from `from_offset` on, as far as the log goes on here.

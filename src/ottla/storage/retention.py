@@ -51,6 +51,8 @@ def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:
 
 def _count_while(segments: Sequence[Segment], is_doomed: Callable[[Segment], bool]) -> int:
     count = 0
-    while count < len(segments) and segments[count].size > 0 and is_doomed(segments[count]):
+    # The last one only if there is anything in it; an empty one before it is what compaction left.
+    end = len(segments) if segments[-1].size > 0 else len(segments) - 1
+    while count < end and is_doomed(segments[count]):
         count += 1
     return count

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 NO_LIMIT: Final = 1 << 62
 _CHUNK_BYTES: Final = 1 << 20
 _MAGIC_AT: Final = 16
-_MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
+MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
 
 
 class FoundBatch(NamedTuple):
@@ -108,7 +108,7 @@ def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: in
         limit = window.header_at(batch.position + header.size).base_offset
     except ApiError:
         limit = end_offset
-    limit = min(limit, expected + _MAX_OFFSETS_IN_A_FILE)
+    limit = min(limit, expected + MAX_OFFSETS_IN_A_FILE)
     if header.next_offset > limit:
         return f"it ends before offset {header.next_offset}, but {limit} comes behind it"
     return None
@@ -117,7 +117,7 @@ def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: in
 def _next_intact(stretch: Stretch) -> int:
     """The position of the first whole batch with plausible offsets; the end if there is none."""
     read, position, end, offset, end_offset = stretch
-    limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + _MAX_OFFSETS_IN_A_FILE)
+    limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + MAX_OFFSETS_IN_A_FILE)
     # The base offsets that are possible have their first bytes in common, which makes for a quick search.
     differing_bytes = ((offset ^ limit).bit_length() + 7) // 8
     prefix = offset.to_bytes(8, "big")[: 8 - differing_bytes]

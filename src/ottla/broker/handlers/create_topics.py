@@ -19,7 +19,7 @@ from ottla.broker import placement
 from ottla.broker.configs.alter import new_topic_configs
 from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
-from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, ErrorCode, InvalidPartitions, InvalidRequest, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -125,6 +125,9 @@ def _growable(broker: Broker, topic: CreatePartitionsTopic) -> TopicState:
     state = broker.topics.by_name.get(topic.name)
     if state is None:
         raise UnknownTopicOrPartition(f"The topic '{topic.name}' does not exist.")
+    if state.entry.is_internal:
+        # Which partition a group is written to follows from their number: what was written would not be found again.
+        raise InvalidPartitions(f"The number of partitions of '{topic.name}' is fixed when it is created.")
     placement.check_growth(topic, len(state.partitions), broker.config.node_id)
     return state
 
