@@ -17,7 +17,9 @@ def main() -> None:
     unknown = [name for name in names if name not in BENCHES]
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHES)}")
-    print(f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}")
+    print(
+        f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, Python {platform.python_version()}"
+    )
     for name in names:
         print(f"\n### {name}\n")
         print(table(importlib.import_module(f"bench.{name}").rows()), flush=True)

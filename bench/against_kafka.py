@@ -6,11 +6,12 @@ import socket
 import time
 from collections.abc import Iterator
 
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
 from bench.report import Row, percentile
 from bench.requests import connect, exchange, pipelined_per_second, produce_frame, single_us
 from bench.sides import Kafka, Ottla, Side
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
 
 RECORDS = {100: 600_000, 1024: 300_000}
 PARTITIONS = (1, 6)

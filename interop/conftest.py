@@ -21,10 +21,15 @@ FIRST_FETCH_TIMEOUT_S = 600
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The first test here waits for Kafka to be fetched, which may take minutes once."""
+    """The first test here waits for Kafka to be fetched, which may take minutes once.
+
+    And a test is run once more if it fails: what is started here has races and time-outs of its own.
+    """
     for item in items:
-        if HERE in item.path.parents and item.get_closest_marker("timeout") is None:
-            item.add_marker(pytest.mark.timeout(FIRST_FETCH_TIMEOUT_S))
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.flaky(reruns=1))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(FIRST_FETCH_TIMEOUT_S))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import to_builtins
 
+from ottla.core.errors import ErrorCode
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -36,6 +37,7 @@ TOPIC = "read"
 OTHER_TOPIC = "other"
 MAX_SIZE = 3
 MIN_SESSION_MS = 100
+INITIAL_DELAY_MS = 700
 READS = b"\x00\x01\x00\x00\x00\x01\x00\x04read\xff\xff\xff\xff\x00\x00\x00\x00"
 READS_OTHER = b"\x00\x01\x00\x00\x00\x01\x00\x05other\xff\xff\xff\xff\x00\x00\x00\x00"
 
@@ -181,12 +183,14 @@ class Play:
         if response.member_id and response.member_id not in self._names:
             count = sum(name.rstrip("'") == who for name in self._names.values())
             self._names[response.member_id] = who + "'" * count
-        if response.member_id:
+        if response.error_code in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             self.ids[who] = response.member_id
 
     def _anonymous(self, value: Any) -> Any:  # noqa: ANN401
         if isinstance(value, dict):
-            return {key: self._anonymous(each) for key, each in value.items() if key != "throttle_time_ms"}
+            # In an error Kafka's protocol name is null from JoinGroup 7 on and empty before; ours is always empty.
+            ignored = {"throttle_time_ms", "protocol_name"} if value.get("error_code") else {"throttle_time_ms"}
+            return {key: self._anonymous(each) for key, each in value.items() if key not in ignored}
         if isinstance(value, tuple):
             # Kafka lists members in no particular order.
             return sorted((self._anonymous(each) for each in value), key=repr)
@@ -363,7 +367,6 @@ def offsets(play: Play) -> None:
     play.commit("admin", generation_id_or_member_epoch=-1, group_instance_id="A")
     play.join("bob", waits=True)
     play.commit("ann")
-    play.commit("bob")
     play.delete_offsets(TOPIC, OTHER_TOPIC)
     play.leave("ann", (play.ids["ann"], None))
     play.hear("bob")
@@ -371,7 +374,7 @@ def offsets(play: Play) -> None:
     play.leave("bob", (play.ids["bob"], None))
     play.commit("bob")
     play.commit("admin", generation_id_or_member_epoch=-1)
-    play.delete_offsets(TOPIC, OTHER_TOPIC, "never")
+    play.delete_offsets(TOPIC, OTHER_TOPIC)
     play.describe()
     play.delete()
     play.delete()
@@ -444,6 +447,68 @@ def static_member_stays_away(play: Play) -> None:
     play.describe()
 
 
+def leaving_while_others_join(play: Play) -> None:
+    play.two_stable()
+    play.join("cyd", 4)
+    play.join("cyd", 4, waits=True)
+    play.leave("admin", (play.ids["cyd"], None))
+    play.hear("cyd")
+    play.join("cyd", 4)  # its id is no longer good
+    play.ids["cyd"] = ""
+    play.join("cyd", 4)
+    play.join("ann", waits=True)
+    play.join("bob", waits=True)
+    play.leave("cyd", (play.ids["cyd"], None))  # which it had not used yet
+    play.hear("ann", "bob")
+    play.sync("ann", assignments={"ann": b"a", "bob": b"b"})
+    play.join("ann", waits=True)
+    play.leave("bob", (play.ids["bob"], None))
+    play.hear("ann")
+    play.describe()
+
+
+def hanging_up(play: Play) -> None:
+    play.two_stable()
+    play.join("bob", metadata=READS_OTHER, waits=True)
+    play.stage.hang_up("bob")
+    play.join("ann")
+    play.join("bob", metadata=READS_OTHER)
+    play.sync("bob", waits=True)
+    play.stage.hang_up("bob")
+    play.sync("ann", assignments={"bob": b"for bob"})
+    play.sync("bob")
+    play.heartbeat("bob")
+
+
+def the_first_wait_for_company(play: Play) -> None:
+    play.join("ann", waits=True)
+    play.join("bob", waits=True)
+    play.describe()
+    play.wait(3 * INITIAL_DELAY_MS)
+    play.hear("ann", "bob")
+    play.sync("ann", assignments={"ann": b"a"})
+    play.sync("bob")
+    play.leave("ann", (play.ids["ann"], None), (play.ids["bob"], None))
+    play.describe()
+    play.join("cyd", waits=True)
+    play.wait(2 * INITIAL_DELAY_MS)
+    play.hear("cyd")
+
+
+def the_first_wait_is_for_nobody(play: Play) -> None:
+    play.join("ann", 4)
+    play.join("ann", 4, waits=True)
+    play.leave("admin", (play.ids["ann"], None))
+    play.hear("ann")
+    play.describe()
+    play.wait(2 * INITIAL_DELAY_MS)
+    play.describe()
+
+
+PLAYS_AFTER_A_WAIT: tuple[Callable[[Play], None], ...] = (
+    the_first_wait_for_company,
+    the_first_wait_is_for_nobody,
+)
 PLAYS: tuple[Callable[[Play], None], ...] = (
     dynamic_members,
     ids_are_required,
@@ -460,4 +525,6 @@ PLAYS: tuple[Callable[[Play], None], ...] = (
     somebody_does_not_come_back,
     somebody_never_syncs,
     static_member_stays_away,
+    leaving_while_others_join,
+    hanging_up,
 )

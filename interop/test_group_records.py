@@ -19,7 +19,8 @@ from ottla.core.ids import TopicPartition
 from ottla.groups import records
 from ottla.groups.config import GroupConfig
 from ottla.groups.coordinator import Coordinator
-from ottla.groups.records import GroupKey, KeyValue, OffsetKey
+from ottla.groups.formats import GroupKey, OffsetKey
+from ottla.groups.records import KeyValue
 from ottla.groups.states import State
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir

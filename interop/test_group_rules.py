@@ -5,11 +5,21 @@ import time
 import uuid
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interop.group_plays import MAX_SIZE, MIN_SESSION_MS, OTHER_TOPIC, PLAYS, TOPIC, Play
+from interop.group_plays import (
+    INITIAL_DELAY_MS,
+    MAX_SIZE,
+    MIN_SESSION_MS,
+    OTHER_TOPIC,
+    PLAYS,
+    PLAYS_AFTER_A_WAIT,
+    TOPIC,
+    Play,
+)
 from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_clients import Admin
@@ -65,8 +75,10 @@ class KafkaStage:
 class RulesStage:
     """Frames in and frames out, as a broker would have them, but on a clock that stands still."""
 
-    def __init__(self) -> None:
-        config = GroupConfig(min_session_timeout_ms=MIN_SESSION_MS, max_size=MAX_SIZE)
+    def __init__(self, initial_delay_ms: int) -> None:
+        config = GroupConfig(
+            min_session_timeout_ms=MIN_SESSION_MS, max_size=MAX_SIZE, initial_rebalance_delay_ms=initial_delay_ms
+        )
         self._groups = Coordinator(config, lambda: str(uuid.uuid4()))
         self._now_ms = 0
         self._requests: dict[int, tuple[str, Any, int, memoryview]] = {}
@@ -93,7 +105,9 @@ class RulesStage:
         self._now_ms = until_ms
 
     def hang_up(self, who: str) -> None:
-        raise NotImplementedError
+        for number, (sender, request, _, _) in self._requests.items():
+            if sender == who:
+                self._carry_out(self._groups.forget(request.group_id, number, self._now_ms))
 
     def _handle(self, request: Request, caller: Caller) -> None:
         groups, now_ms = self._groups, self._now_ms
@@ -145,25 +159,24 @@ def _frame(buffers: list[Any]) -> memoryview:
     return frame
 
 
-@pytest.fixture(scope="module")
-def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+def started(kafka: KafkaArtifacts, folder: Path, initial_delay_ms: int) -> KafkaBroker:
     settings = {
         "group.min.session.timeout.ms": str(MIN_SESSION_MS),
         "group.max.size": str(MAX_SIZE),
-        "group.coordinator.append.linger.ms": "0",
+        "group.initial.rebalance.delay.ms": str(initial_delay_ms),
     }
-    with KafkaBroker(kafka, tmp_path_factory.mktemp("rules"), settings) as broker:
-        for topic in (TOPIC, OTHER_TOPIC):
-            Admin(broker.bootstrap).create(topic, 1)
-        with RawClient(broker.bootstrap) as client:
-            wait_for_coordinator(client)
-        yield broker
+    broker = KafkaBroker(kafka, folder, settings)
+    broker.start()
+    for topic in (TOPIC, OTHER_TOPIC):
+        Admin(broker.bootstrap).create(topic, 1)
+    with RawClient(broker.bootstrap) as client:
+        wait_for_coordinator(client)
+    return broker
 
 
-@pytest.mark.parametrize("act", PLAYS, ids=lambda act: act.__name__)
-def test_ottla_answers_as_kafka_does(act: Callable[[Play], None], broker: KafkaBroker) -> None:
+def perform(act: Callable[[Play], None], broker: KafkaBroker, initial_delay_ms: int) -> None:
     stage = KafkaStage(broker.bootstrap)
-    kafkas, ottlas = (Play(each, act.__name__) for each in (stage, RulesStage()))
+    kafkas, ottlas = (Play(each, act.__name__) for each in (stage, RulesStage(initial_delay_ms)))
     try:
         act(kafkas)
         act(ottlas)
@@ -171,3 +184,28 @@ def test_ottla_answers_as_kafka_does(act: Callable[[Play], None], broker: KafkaB
         stage.close()
     for ottlas_note, kafkas_note in zip(ottlas.notes, kafkas.notes, strict=True):
         assert ottlas_note == kafkas_note
+
+
+@pytest.fixture(scope="module")
+def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    broker = started(kafka, tmp_path_factory.mktemp("rules"), 0)
+    yield broker
+    broker.stop()
+
+
+@pytest.fixture(scope="module")
+def waiting_broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """The first members of a group wait for others."""
+    broker = started(kafka, tmp_path_factory.mktemp("waiting"), INITIAL_DELAY_MS)
+    yield broker
+    broker.stop()
+
+
+@pytest.mark.parametrize("act", PLAYS, ids=lambda act: act.__name__)
+def test_ottla_answers_as_kafka_does(act: Callable[[Play], None], broker: KafkaBroker) -> None:
+    perform(act, broker, 0)
+
+
+@pytest.mark.parametrize("act", PLAYS_AFTER_A_WAIT, ids=lambda act: act.__name__)
+def test_ottla_answers_as_kafka_does_after_a_wait(act: Callable[[Play], None], waiting_broker: KafkaBroker) -> None:
+    perform(act, waiting_broker, INITIAL_DELAY_MS)

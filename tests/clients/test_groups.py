@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-import ottla
 from ottla.core.ids import TopicPartition
 
 from .adapters.aio import Aiokafka
+from .adapters.base import Committed, ConsumerOptions
 from .conftest import CLIENTS
 from .group import Group
 from .making import create_topic, until
 
 if TYPE_CHECKING:
+    import ottla
+
     from .adapters.base import Client, Producer
     from .group import Member
 
@@ -54,11 +56,10 @@ def test_every_record_is_consumed_once_while_members_join_and_leave(
         _produce(producer, topic, range(80, 120))
         group.receive(120)
 
-        assert Counter(record.value for record in group.received) == Counter(b"%d" % n for n in range(120))
+    assert Counter(record.value for record in group.received) == Counter(b"%d" % n for n in range(120))
+    with client.consumer(servers, ConsumerOptions(group=topic)) as watcher:
         for partition in range(PARTITIONS):
-            committed = group.members[0].consumer.committed(TopicPartition(topic, partition))
-            assert committed is not None
-            assert committed.offset == 30
+            assert watcher.committed(TopicPartition(topic, partition)) == Committed(30)
 
 
 @pytest.mark.parametrize("is_cooperative", [False, True], ids=["eager", "cooperative"])

@@ -145,7 +145,10 @@ def test_a_topic_may_take_larger_records_than_a_fetch_asks_for(client: Client, s
     create_topic(servers, name, configs={"max.message.bytes": str(8 * MIB)})
     large = bytes(5 * MIB)
     options = ProducerOptions(max_request_bytes=8 * MIB)
-    with client.producer(servers, options) as producer, client.consumer(servers, ConsumerOptions(group=name)) as consumer:
+    with (
+        client.producer(servers, options) as producer,
+        client.consumer(servers, ConsumerOptions(group=name)) as consumer,
+    ):
         producer.place(name, large)
         consumer.subscribe(name)
         [received] = receive(consumer, 1)

@@ -38,11 +38,15 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-@pytest.mark.parametrize("how", ["stop", "kill"])
-@pytest.mark.parametrize("is_idempotent", [True, False], ids=["idempotent", "plain"])
+@pytest.mark.parametrize(
+    ("is_idempotent", "how"),
+    [(True, "stop"), (True, "kill"), (False, "kill")],
+    ids=["idempotent-stop", "idempotent-kill", "plain-kill"],
+)
 def test_producers_and_consumers_go_on_after_a_restart_and_nothing_is_lost(
     client: Client, server: Server, name: str, how: str, is_idempotent: bool
 ) -> None:
+    at = TopicPartition(name, 0)
     create_topic(server.address, name)
     options = ProducerOptions(is_idempotent=is_idempotent, linger_ms=1)
     sent: list[Future[Placed]] = []
@@ -66,14 +70,15 @@ def test_producers_and_consumers_go_on_after_a_restart_and_nothing_is_lost(
         until(lambda: acknowledged(goal))
         producer.flush()
         offsets = [future.result(PATIENCE_S).offset for future in sent]
-        group.receive(len(sent))
-        reader.assign(TopicPartition(name, 0))
-        written = [int(record.value or b"") for record in receive(reader, len(sent))]
+        reader.assign(at)
+        _, end = reader.begin_and_end(at)
+        written = [int(record.value or b"") for record in receive(reader, end)]
+        # A producer that is not idempotent may have written some twice.
+        group.until(lambda: {int(record.value or b"") for record in group.received} == set(written), "every record")
 
     assert set(written) == set(range(len(sent)))
     for number, offset in enumerate(offsets):
         assert written[offset] == number
-    assert {int(record.value or b"") for record in group.received} == set(written)
     if is_idempotent:
         assert written == sorted(set(written))
 

@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from .mounting import CannotMount, mounted, tmpfs
@@ -47,14 +47,10 @@ class FailingDevice:
         self._ballast = backing / "ballast"
 
     def fail(self) -> None:
-        with self._ballast.open("wb") as ballast:
-            try:
-                while True:
-                    ballast.write(bytes(1 << 16))
-                    ballast.flush()
-            except OSError as full:
-                assert full.errno == errno.ENOSPC  # noqa: PT017 - it is how the loop ends
-                os.ftruncate(ballast.fileno(), os.fstat(ballast.fileno()).st_size)
+        with self._ballast.open("wb", buffering=0) as ballast, suppress(OSError):
+            while ballast.write(bytes(4096)):
+                pass
+        assert os.statvfs(self._ballast).f_bavail == 0
 
     def heal(self) -> None:
         self._ballast.unlink()

@@ -27,10 +27,10 @@ def _keep_mounts_to_ourselves() -> None:
         raise CannotMount("mounting a file system needs root")
     if ctypes.CDLL(None, use_errno=True).unshare(_CLONE_NEWNS):
         raise CannotMount(f"a mount namespace of one's own: {os.strerror(ctypes.get_errno())}")
-    _mount("--make-rprivate", "/")
+    mount("--make-rprivate", "/")
 
 
-def _mount(*options: str) -> None:
+def mount(*options: str) -> None:
     result = subprocess.run(["mount", *options], capture_output=True, text=True, check=False)
     if result.returncode:
         raise CannotMount(f"mount {' '.join(options)}: {result.stderr.strip()}")
@@ -41,7 +41,7 @@ def mounted(folder: Path, *options: str) -> Iterator[Path]:
     """Something mounted on this folder; `options` are those of mount(8) and what is to be mounted."""
     _keep_mounts_to_ourselves()
     folder.mkdir()
-    _mount(*options, str(folder))
+    mount(*options, str(folder))
     try:
         yield folder
     finally:
@@ -50,7 +50,7 @@ def mounted(folder: Path, *options: str) -> Iterator[Path]:
 
 
 def remount(folder: Path, *options: str) -> None:
-    _mount("-o", ",".join(("remount", *options)), str(folder))
+    mount("-o", ",".join(("remount", *options)), str(folder))
 
 
 @contextmanager

@@ -304,8 +304,9 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
 
             data_dir = DataDir(device.folder / "data", ManualClock())
             log = data_dir.open_partition(AT, LogConfig(flush="ack"))
-            assert len(read_all(log)) >= 1
-            assert log.next_offset >= durable
+            # The kernel still had every batch in its cache; the disk did not.
+            assert durable <= log.next_offset < durable + 20
+            assert "the log ends at byte" in told.text
             assert_goes_on(log)
             leave(data_dir)
     except CannotMount as missing:

@@ -29,6 +29,9 @@ PLAIN, IDEMPOTENT, TRANSACTIONAL = -1, 7, 8
 
 
 class Writer:
+    weights = (300, 12, 20, 8, 4, 4, 3, 1, 1)
+    """How often to do each of the things in `go_on`."""
+
     def __init__(self, folder: Path, report: Callable[[bytes], object], config: LogConfig = CONFIG) -> None:
         self.folder = folder
         self.config = config
@@ -114,7 +117,7 @@ class Writer:
         at = chance.choice(PARTITIONS)
         log = self.data_dir.logs[at]
         offset = chance.randint(log.start_offset, log.next_offset)
-        match chance.choices(range(9), (300, 12, 20, 8, 4, 4, 3, 1, 1))[0]:
+        match chance.choices(range(9), self.weights)[0]:
             case 0:
                 value = chance.randbytes(chance.choice((1, 40, 300, 650)))
                 self.append(at, value, chance.randint(1, 4), chance.choice((PLAIN, IDEMPOTENT, TRANSACTIONAL)))
@@ -131,7 +134,7 @@ class Writer:
             case 6:
                 self.raise_start(at, offset)
             case 7:
-                chance.choice((self.truncate, self.raise_start))(at, offset)
+                self.truncate(at, offset)
             case 8:
                 chance.choice((self.reopen, lambda: self.delete(at)))()
 

@@ -22,7 +22,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.config import GroupConfig
-from ottla.groups.records import GroupMetadataValue, MemberMetadata
+from ottla.groups.formats import GroupMetadataValue, MemberMetadata
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import (
     JoinGroupRequest,

@@ -9,8 +9,8 @@ import pytest
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import Persist, PersistOffsets
+from ottla.groups.formats import OffsetCommitValue
 from ottla.groups.offsets import GroupOffsets
-from ottla.groups.records import OffsetCommitValue
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

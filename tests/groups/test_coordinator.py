@@ -19,7 +19,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.config import GroupConfig
 from ottla.groups.coordinator import Coordinator
-from ottla.groups.records import OffsetCommitValue
+from ottla.groups.formats import OffsetCommitValue, OffsetKey
 from ottla.groups.states import State
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
@@ -326,7 +326,7 @@ def test_records_of_newer_kinds_of_group_are_left_alone() -> None:
     [
         (b"", None),
         (b"\x00\x02\x00\x01g", b"\x00\x63"),
-        records.KeyValue(records.encode_offset(records.OffsetKey(group="g", topic="t", partition=0), None).key, b""),
+        records.KeyValue(records.encode_offset(OffsetKey(group="g", topic="t", partition=0), None).key, b""),
     ],
 )
 def test_a_record_that_cannot_be_read_changes_nothing(record: tuple[bytes, bytes | None]) -> None:

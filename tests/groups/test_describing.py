@@ -6,7 +6,7 @@ from ottla.core.errors import ErrorCode
 from ottla.groups.actions import MemberExpired, Persist
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.config import GroupConfig
-from ottla.groups.records import GroupMetadataValue, MemberMetadata, OffsetCommitValue
+from ottla.groups.formats import GroupMetadataValue, MemberMetadata, OffsetCommitValue
 from ottla.groups.states import State
 from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ottla.wire.messages.list_groups import ListedGroup

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ottla.core.errors import ProtocolError
 from ottla.groups import records
-from ottla.groups.records import GroupKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, OffsetKey
+from ottla.groups.formats import GroupKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, OffsetKey
 
 # From a broker's log: a commit by OffsetCommit 9, one by OffsetCommit 4 with a retention time, and a static member.
 KAFKAS_OFFSET_KEY = bytes.fromhex("0001000673696d706c6500047265616400000000")

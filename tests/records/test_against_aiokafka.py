@@ -13,7 +13,7 @@ from aiokafka.record._crecords.default_records import DefaultRecordBatch as Comp
 from aiokafka.record._crecords.default_records import DefaultRecordBatchBuilder as CompiledBuilder
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy as PythonBuilder
 from aiokafka.record.default_records import _DefaultRecordBatchPy as PythonBatch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .making import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, fields, headers, sealed, strings
@@ -30,6 +30,7 @@ def theirs(record: Any) -> tuple[Any, ...]:
 
 
 @codecs
+@settings(max_examples=25)
 @pytest.mark.parametrize("batch", [PythonBatch, CompiledBatch])
 @given(
     rows=rows,
@@ -66,6 +67,7 @@ def test_aiokafka_reads_what_we_write(
 
 
 @codecs
+@settings(max_examples=25)
 @pytest.mark.parametrize("builder", [PythonBuilder, CompiledBuilder])
 @given(rows=rows, is_stamped=st.booleans())
 def test_we_read_what_aiokafka_writes(form: Form, builder: Any, codec: int, rows: list[Any], is_stamped: bool) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.core.errors import CorruptMessage
@@ -33,6 +33,7 @@ def values(form: Form, array: pa.Array) -> list[bytes | None]:
     return [row[2] for row in encoded(form, pa.record_batch({"value": array}))]
 
 
+@settings(max_examples=40)
 @pytest.mark.parametrize("codec", range(5))
 @given(rows=rows)
 def test_records_go_through_arrow_and_come_back(form: Form, codec: int, rows: list[Any]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cramjam
 import pyarrow as pa
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ottla.core.errors import CorruptMessage, UnsupportedCompressionType
@@ -30,6 +30,7 @@ def unpacked(form: Form, codec: int, data: Any, *limit: int) -> bytes:
     return bytes(form.compression.decompress(codec, memoryview(data), *limit))
 
 
+@settings(max_examples=40)
 @pytest.mark.parametrize("codec", range(5))
 @given(data=st.binary(max_size=2000), times=st.integers(0, 200))
 @example(data=b"", times=1)

@@ -234,6 +234,21 @@ def test_there_is_no_column_of_fewer_than_no_rows(form: Form, rows: int) -> None
         form.decode_columns.Columns(bytearray, rows)
 
 
+def test_columns_are_made_once(form: Form) -> None:
+    columns = form.decode_columns.decode_columns(batch())
+
+    for made in (columns, columns.keys):
+        with pytest.raises(RuntimeError, match="made already"):
+            made.__init__(bytearray, 1)
+
+
+def test_memory_may_even_be_that_of_the_batches(form: Form) -> None:
+    data = built(form, MANY)
+    memory = memoryview(data)
+    with suppress(RuntimeError, CorruptMessage, ValueError):
+        form.decode_columns.decode_columns(data, allocate=lambda size: memory[-size:] if size else bytearray())
+
+
 def test_columns_let_go_of_the_batches(form: Form) -> None:
     source = built(form, MANY)
     columns = form.decode_columns.decode_columns(source)

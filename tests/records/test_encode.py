@@ -24,7 +24,9 @@ from .making import (
     ZSTD,
     batch,
     fields,
+    forget_peak,
     headers,
+    peak_bytes,
     record,
     strings,
 )
@@ -124,17 +126,19 @@ def test_a_limit_beyond_what_a_batch_can_be_is_lowered(form: Form) -> None:
     assert form.encode.BatchBuilder(max_bytes=1 << 70).max_bytes == MAX_BATCH_BYTES
 
 
-def test_a_record_larger_than_a_batch_can_be_is_refused_at_once(form: Form) -> None:
-    huge = memoryview(bytes(1 << 20))
-
-    class Large(bytes):
-        """Claims nothing: the real thing would take 2 GiB."""
-
+def test_a_record_larger_than_a_batch_can_be_is_refused_before_it_is_copied(form: Form) -> None:
+    huge = bytes(MAX_BATCH_BYTES)  # pages that nobody writes to take no memory
     builder = form.encode.BatchBuilder()
-    assert builder.append(0, huge, Large(b"x"))
-    if form.name == "uncompiled":
+    before = forget_peak()
+
+    for key, value in ((huge, None), (None, huge), (huge, huge)):
         with pytest.raises(MessageTooLarge, match="does not fit into a batch"):
-            form.encode.BatchBuilder()._make_room(bytearray(10), MAX_BATCH_BYTES)
+            builder.append(0, key, value)
+
+    assert (builder.size, builder.count) == (61, 0)
+    assert peak_bytes() - before < 1 << 20
+    assert builder.append(0, b"k", b"v")
+    assert not builder.append(0, huge, None)
 
 
 @pytest.mark.parametrize("compression", [-1, 5, 7, 1 << 40])

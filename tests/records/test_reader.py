@@ -11,10 +11,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.core.errors import CorruptMessage
+from ottla.core.errors import CorruptMessage, UnsupportedCompressionType
 
 from .making import (
     CONTROL,
@@ -45,6 +45,7 @@ def offsets(form: Form, *args: Any, **options: Any) -> list[int]:
     return [each.offset for each in form.reader.RecordReader(*args, **options)]
 
 
+@settings(max_examples=40)
 @pytest.mark.parametrize("codec", CODECS)
 @given(rows=st.lists(st.tuples(st.integers(-(1 << 61), 1 << 61), strings, strings, headers), min_size=1, max_size=12))
 def test_what_the_builder_takes_the_reader_gives(form: Form, codec: int, rows: list[Any]) -> None:
@@ -167,6 +168,24 @@ def test_a_reader_met_by_a_broken_batch_stays_there(form: Form) -> None:
     for _ in range(3):
         with pytest.raises(CorruptMessage, match="checksum"):
             next(reader)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        batch(b"garbage", base_offset=1, attributes=ZSTD),
+        batch(record(), 9, base_offset=1),
+        batch(record() + b"more", base_offset=1),
+        batch(record(), base_offset=1, attributes=7),
+    ],
+)
+def test_a_batch_that_does_not_open_is_not_passed_over(form: Form, broken: bytearray) -> None:
+    reader = form.reader.RecordReader(batch() + broken + batch(base_offset=2))
+
+    assert next(reader).offset == 0
+    for _ in range(3):
+        with pytest.raises((CorruptMessage, UnsupportedCompressionType)):
+            list(reader)
 
 
 def test_a_reader_that_is_done_stays_done(form: Form) -> None:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from fuzz.forms import load_uncompiled
+from fuzz.forms import load_compiled, load_uncompiled
 
 from ottla.records import uncompiled
 
@@ -55,6 +55,7 @@ def test_the_uncompiled_form_is_what_it_says() -> None:
     assert form.payload.cython is form.uncompiled
 
 
+@pytest.mark.skipif(load_compiled() is None, reason="there is no compiled form, and that was said to be enough")
 def test_the_compiled_modules_need_neither_cython_nor_a_warning() -> None:
     program = (
         f"import sys; sys.modules['cython'] = None\nfor m in '{EVERYTHING}'.split(): __import__('ottla.records.' + m)"

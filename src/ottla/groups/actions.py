@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.records import GroupKey, OffsetKey, encode_group, encode_offset
+from ottla.groups.formats import GroupKey, OffsetKey
+from ottla.groups.records import encode_group, encode_offset
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from ottla.core.ids import TopicPartition
-    from ottla.groups.records import GroupMetadataValue, KeyValue, OffsetCommitValue
+    from ottla.groups.formats import GroupMetadataValue, OffsetCommitValue
+    from ottla.groups.records import KeyValue
     from ottla.wire.messages.leave_group import LeaveGroupResponse
 
     Token: TypeAlias = Hashable

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.groups.actions import Action, Caller, Persist, Token
     from ottla.groups.config import GroupConfig
     from ottla.groups.deadlines import Key
-    from ottla.groups.records import GroupMetadataValue, OffsetCommitValue
+    from ottla.groups.formats import GroupMetadataValue, OffsetCommitValue
     from ottla.wire.messages.heartbeat import HeartbeatRequest
     from ottla.wire.messages.join_group import JoinGroupRequest
     from ottla.wire.messages.leave_group import LeaveGroupRequest

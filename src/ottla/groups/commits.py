@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.groups.actions import Action
-    from ottla.groups.records import OffsetCommitValue
+    from ottla.groups.formats import OffsetCommitValue
     from ottla.groups.table import GroupTable
     from ottla.wire.messages.offset_commit import OffsetCommitRequest
     from ottla.wire.messages.offset_delete import OffsetDeleteRequest

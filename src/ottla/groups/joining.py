@@ -78,11 +78,11 @@ class Join:
         return actions + group.finish_if_all_joined(self._now_ms)
 
     def _has_protocol_in_common(self) -> bool:
-        names = {protocol.name for protocol in self._request.protocols}
-        if not self._group.members:
-            return bool(self._request.protocol_type and names)
-        is_same_type = self._request.protocol_type == self._group.protocol_type
-        return is_same_type and not names.isdisjoint(self._group.members.common_protocols())
+        request, members = self._request, self._group.members
+        if not members:
+            return bool(request.protocol_type and request.protocols)
+        is_same_type = request.protocol_type == self._group.protocol_type
+        return is_same_type and any(members.all_have(protocol.name) for protocol in request.protocols)
 
     def _refuse(self, error: ErrorCode) -> list[Action]:
         return [refuse_join(self._caller.token, error, self._request.member_id)]
@@ -155,7 +155,7 @@ class Join:
     def _update(self, member: Member) -> list[Action]:
         # Of two requests in one member's name the later counts.
         actions = self._group.release(member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
-        member.protocols = self._request.protocols
+        self._group.members.change_protocols(member, self._request.protocols)
         member.session_timeout_ms = self._request.session_timeout_ms
         member.rebalance_timeout_ms = self._rebalance_timeout_ms
         member.has_joined = True

@@ -41,6 +41,10 @@ class Member:
         """Whether silence is no sign of death: it waits for an answer from us."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
+    @property
+    def protocol_names(self) -> set[str]:
+        return {protocol.name for protocol in self.protocols}
+
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
 
@@ -48,11 +52,13 @@ class Member:
 class Members:
     """Members by id, in the order in which they came, and ids that were handed out but not used yet."""
 
-    __slots__ = ("_by_id", "_by_instance", "leader_id", "pending")
+    __slots__ = ("_by_id", "_by_instance", "_supporters", "leader_id", "pending")
 
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._by_instance: dict[str, Member] = {}
+        self._supporters: Counter[str] = Counter()
+        """How many members have each protocol."""
         self.pending: set[str] = set()
         self.leader_id: str | None = None
 
@@ -87,6 +93,7 @@ class Members:
     def add(self, member: Member) -> None:
         self.pending.discard(member.id)
         self._by_id[member.id] = member
+        self._supporters.update(member.protocol_names)
         if member.group_instance_id is not None:
             self._by_instance[member.group_instance_id] = member
         if self.leader_id is None:
@@ -94,6 +101,7 @@ class Members:
 
     def remove(self, member: Member) -> None:
         del self._by_id[member.id]
+        self._supporters.subtract(member.protocol_names)
         if member.group_instance_id is not None:
             self._by_instance.pop(member.group_instance_id, None)
         if self.leader_id == member.id:
@@ -121,12 +129,15 @@ class Members:
             self.leader_id = candidates[0]
         return True
 
-    def common_protocols(self) -> set[str]:
-        names = [{protocol.name for protocol in member.protocols} for member in self]
-        return set.intersection(*names) if names else set()
+    def change_protocols(self, member: Member, protocols: tuple[JoinGroupRequestProtocol, ...]) -> None:
+        self._supporters.subtract(member.protocol_names)
+        member.protocols = protocols
+        self._supporters.update(member.protocol_names)
+
+    def all_have(self, protocol_name: str) -> bool:
+        return self._supporters[protocol_name] == len(self)
 
     def select_protocol(self) -> str:
         """Each member votes for the first of its protocols that all have; of equals the earliest vote wins."""
-        common = self.common_protocols()
-        votes = Counter(next(each.name for each in member.protocols if each.name in common) for member in self)
+        votes = Counter(next(each.name for each in member.protocols if self.all_have(each.name)) for member in self)
         return votes.most_common(1)[0][0]

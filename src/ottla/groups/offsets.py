@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.core.ids import TopicPartition
-from ottla.groups.records import OffsetCommitValue
+from ottla.groups.formats import OffsetCommitValue
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:

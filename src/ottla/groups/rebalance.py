@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerJoin, AnswerSync, MemberExpired, Persist, refuse_join, refuse_sync
 from ottla.groups.deadlines import Deadlines, Phase
+from ottla.groups.formats import GroupMetadataValue, MemberMetadata
 from ottla.groups.members import Member, Members
-from ottla.groups.records import GroupMetadataValue, MemberMetadata
 from ottla.groups.states import FOLLOWS, State
 from ottla.groups.subscription import CONSUMER_PROTOCOL, topics_in
 from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

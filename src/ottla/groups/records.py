@@ -8,72 +8,42 @@ Written as Kafka 4.3 writes them: offsets in version 4, or in version 1 if they 
 (OffsetCommit up to version 4), and groups in version 3. All that Kafka ever wrote can be read.
 """
 
-from functools import cache
+from __future__ import annotations
+
 from struct import Struct
-from typing import Annotated, Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from ottla.core.errors import ProtocolError
-from ottla.wire.compiler import Decoder, Encoder
-from ottla.wire.declare import (
-    NO_UUID,
-    Bytes,
-    Int32,
-    Int64,
-    Message,
-    NullableString,
-    Since,
-    String,
-    Tag,
-    Until,
-    Uuid,
-)
+from ottla.groups.formats import GroupKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, OffsetKey
+from ottla.wire.declare import Message
 
 try:
     from ottla.wire import plans as compiler
 except ImportError:  # no compiled reader and writer: the same codecs as generated Python
     from ottla.wire import compiler  # type: ignore[no-redef]
 
+if TYPE_CHECKING:
+    from ottla.wire.compiler import Decoder, Encoder
+
+__all__ = [
+    "TOPIC",
+    "GroupKey",
+    "GroupMetadataValue",
+    "KeyValue",
+    "MemberMetadata",
+    "OffsetCommitValue",
+    "OffsetKey",
+    "decode_group_value",
+    "decode_key",
+    "decode_offset_value",
+    "encode_group",
+    "encode_offset",
+    "encode_value",
+    "partition_for",
+    "version_of",
+]
+
 TOPIC: Final = "__consumer_offsets"
-
-
-class OffsetKey(Message, frozen=True, kw_only=True):
-    group: String
-    topic: String
-    partition: Int32
-
-
-class GroupKey(Message, frozen=True, kw_only=True):
-    group: String
-
-
-class OffsetCommitValue(Message, frozen=True, kw_only=True):
-    offset: Int64
-    leader_epoch: Annotated[Int32, Since(3)] = -1
-    metadata: String = ""
-    commit_timestamp: Int64
-    expire_timestamp: Annotated[Int64, Since(1), Until(1)] = -1
-    topic_id: Annotated[Uuid, Tag(0, since=4)] = NO_UUID
-
-
-class MemberMetadata(Message, frozen=True, kw_only=True):
-    member_id: String
-    group_instance_id: Annotated[NullableString, Since(3)] = None
-    client_id: String
-    client_host: String
-    rebalance_timeout: Annotated[Int32, Since(1)] = -1
-    session_timeout: Int32
-    subscription: Bytes
-    assignment: Bytes
-
-
-class GroupMetadataValue(Message, frozen=True, kw_only=True):
-    protocol_type: String
-    generation: Int32
-    protocol: NullableString
-    leader: NullableString
-    current_state_timestamp: Annotated[Int64, Since(2)] = -1
-    members: tuple[MemberMetadata, ...]
-
 
 Key: TypeAlias = OffsetKey | GroupKey
 Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
@@ -97,6 +67,9 @@ _FIRST_FLEXIBLE_VALUE: Final = 4
 _MOST_MEMBERS: Final = 1_000_000
 
 MessageT = TypeVar("MessageT", bound=Message)
+
+_encoders: dict[tuple[type[Message], int], Encoder[Any]] = {}
+_decoders: dict[tuple[type[Message], int], Decoder[Any]] = {}
 
 
 def encode_offset(key: OffsetKey, value: OffsetCommitValue | None) -> KeyValue:
@@ -164,21 +137,17 @@ def _known(version: int, newest: int) -> int:
 
 
 def _encode(message: Message, version: int, *, is_flexible: bool) -> bytes:
-    encode: Encoder[Message] = _encoder(type(message), version, is_flexible=is_flexible)
+    key = type(message), version
+    encode = _encoders.get(key)
+    if encode is None:
+        encode = _encoders[key] = compiler.compile_encoder(type(message), version, is_flexible=is_flexible)
     return b"".join(encode(message, bytearray(_VERSION.pack(version))))
 
 
-@cache
-def _encoder(struct: type[Message], version: int, *, is_flexible: bool) -> Encoder[Message]:
-    return compiler.compile_encoder(struct, version, is_flexible=is_flexible)
-
-
-_decoders: dict[tuple[type[Message], int], Decoder[Message]] = {}
-
-
 def _decoder(struct: type[MessageT], version: int, *, is_flexible: bool) -> Decoder[MessageT]:
-    found = _decoders.get((struct, version))
-    if found is None:
-        found = compiler.compile_decoder(struct, version, is_flexible=is_flexible, room=_MOST_MEMBERS)
-        _decoders[struct, version] = found
-    return found  # type: ignore[return-value]
+    key = struct, version
+    decode: Decoder[MessageT] | None = _decoders.get(key)
+    if decode is None:
+        decode = compiler.compile_decoder(struct, version, is_flexible=is_flexible, room=_MOST_MEMBERS)
+        _decoders[key] = decode
+    return decode

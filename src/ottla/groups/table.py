@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import Persist, PersistOffsets
 from ottla.groups.classic import ClassicGroup
+from ottla.groups.formats import GroupKey
 from ottla.groups.offsets import GroupOffsets
-from ottla.groups.records import GroupKey, decode_group_value, decode_key, decode_offset_value
+from ottla.groups.records import decode_group_value, decode_key, decode_offset_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.core.errors import ErrorCode
     from ottla.groups.actions import Action
     from ottla.groups.config import GroupConfig
-    from ottla.groups.records import OffsetCommitValue
+    from ottla.groups.formats import OffsetCommitValue
 
 
 class GroupTable:

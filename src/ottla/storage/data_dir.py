@@ -21,7 +21,7 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -155,10 +155,13 @@ class DataDir:
             self._recovery_points[at] = log.recovery_point
             self._log_starts[at] = log.start_offset
         starts = {at: start for at, start in self._log_starts.items() if start > 0}
-        with storage_errors("writing checkpoints"):
-            checkpoints.write_offsets(self.path / checkpoints.RECOVERY_POINTS, self._recovery_points)
-            checkpoints.write_offsets(self.path / checkpoints.LOG_STARTS, starts)
+        self._write_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
+        self._write_checkpoint(checkpoints.LOG_STARTS, starts)
         self._outdated.clear()
+
+    def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+        with storage_errors("writing checkpoints"):
+            self._files.with_room(lambda: checkpoints.write_offsets(self.path / name, offsets))
 
     def _forget(self, at: TopicPartition) -> None:
         """See to it that a partition which is about to be created has no past."""
@@ -175,8 +178,7 @@ class DataDir:
         ):
             if noted.get(at, 0) > offset:
                 noted[at] = offset
-                with storage_errors("writing checkpoints"):
-                    checkpoints.write_offsets(self.path / name, noted)
+                self._write_checkpoint(name, noted)
 
     def close(self) -> None:
         """Close every log. Only if all of them could be closed does the next start take the quick way."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -20,7 +21,9 @@ class OpenFiles:
     def __init__(self, limit: int = 512) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
-        self._limit = limit
+        # The process needs descriptors for other things, too.
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        self._limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
 
     def get(self, path: Path) -> int:

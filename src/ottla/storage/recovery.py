@@ -319,7 +319,10 @@ def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) ->
         return False
     before = [segment for segment in segments if segment.base_offset < taken_at]
     for segment in before[-1:]:
-        for _, header in segment.headers(max(taken_at - _LOOK_BACK, segment.base_offset)):
+        # Not far back: a clean start reads no more than the end of the data.
+        entry = segment.indexes.at_or_before(taken_at - 1)
+        indexed = segment.base_offset if entry is None else entry.last_offset
+        for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)):
             if header.last_offset >= taken_at:
                 break
             known = producers.producers.get(header.producer_id)

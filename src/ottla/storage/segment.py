@@ -80,14 +80,18 @@ class Segment:
         return self.indexes.newest_timestamp
 
     def _is_newest(self, last: tuple[int, int] | None) -> bool:
-        """Whether this last entry of the time index is about a batch, and no batch behind that is newer."""
-        newest = self.indexes.newest_timestamp
-        headers = self.headers(self.base_offset + (last[1] if last else 0))
+        """Whether this last entry of the time index is about a batch, and none at the segment's end is newer.
+
+        Those before the last offset entry had theirs looked at when it was made, and are not all read again.
+        """
         if last is not None:
-            _, header = next(headers, (0, None))
+            _, header = next(self.headers(self.base_offset + last[1]), (0, None))
             if header is None or (header.max_timestamp, header.last_offset - self.base_offset) != last:
                 return False
-        return all(header.max_timestamp <= newest for _, header in headers)
+        newest = self.indexes.newest_timestamp
+        entry = self.indexes.last
+        at_the_end = self.headers(self.base_offset if entry is None else entry.last_offset)
+        return all(header.max_timestamp <= newest for _, header in at_the_end)
 
     @property
     def last_used_ms(self) -> int:
@@ -167,7 +171,7 @@ class Segment:
             else:
                 self.index(batch.position, batch.header)
                 offset = batch.header.next_offset
-        self._fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+        self._fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
         return max(offset, ended_at) if is_damaged and ended_at < NO_LIMIT else offset
 
     def truncate(self, position: int, offset: int) -> None:

@@ -14,8 +14,20 @@ from aiokafka.structs import OffsetAndMetadata, TopicPartition
 
 from ottla.core.ids import TopicPartition as At
 
-from .base import PATIENCE_S, Client, Committed, Consumer, ConsumerOptions, Placed, Producer, ProducerOptions, Received
-from .base import Refused
+from .base import (
+    DEFAULT_CONSUMER,
+    DEFAULT_PRODUCER,
+    PATIENCE_S,
+    Client,
+    Committed,
+    Consumer,
+    ConsumerOptions,
+    Placed,
+    Producer,
+    ProducerOptions,
+    Received,
+    Refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -183,8 +195,8 @@ def _theirs(at: At) -> TopicPartition:
 class Aiokafka(Client):
     name = "aiokafka"
 
-    def producer(self, servers: str, options: ProducerOptions = ProducerOptions()) -> Producer:
+    def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer:
         return AiokafkaProducer(servers, options)
 
-    def consumer(self, servers: str, options: ConsumerOptions = ConsumerOptions()) -> Consumer:
+    def consumer(self, servers: str, options: ConsumerOptions = DEFAULT_CONSUMER) -> Consumer:
         return AiokafkaConsumer(servers, options)

@@ -76,6 +76,10 @@ class ConsumerOptions:
     metadata_max_age_ms: int = 300_000
 
 
+DEFAULT_PRODUCER: Final = ProducerOptions()
+DEFAULT_CONSUMER: Final = ConsumerOptions()
+
+
 class Producer(ABC):
     @abstractmethod
     def send(
@@ -167,10 +171,10 @@ class Client(ABC):
     """How long to poll while nothing may come."""
 
     @abstractmethod
-    def producer(self, servers: str, options: ProducerOptions = ProducerOptions()) -> Producer: ...
+    def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer: ...
 
     @abstractmethod
-    def consumer(self, servers: str, options: ConsumerOptions = ConsumerOptions()) -> Consumer: ...
+    def consumer(self, servers: str, options: ConsumerOptions = DEFAULT_CONSUMER) -> Consumer: ...
 
     def __repr__(self) -> str:
         return self.name

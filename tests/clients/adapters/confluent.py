@@ -11,8 +11,20 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, Message,
 
 from ottla.core.ids import TopicPartition as At
 
-from .base import PATIENCE_S, Client, Committed, Consumer, ConsumerOptions, Placed, Producer, ProducerOptions, Received
-from .base import Refused
+from .base import (
+    DEFAULT_CONSUMER,
+    DEFAULT_PRODUCER,
+    PATIENCE_S,
+    Client,
+    Committed,
+    Consumer,
+    ConsumerOptions,
+    Placed,
+    Producer,
+    ProducerOptions,
+    Received,
+    Refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,7 +75,7 @@ class ConfluentProducer(Producer):
             if error is not None:
                 placed.set_exception(_refused(error))
             else:
-                placed.set_result(Placed(message.partition(), message.offset()))
+                placed.set_result(Placed(message.partition(), message.offset()))  # type: ignore[arg-type]
 
         more: dict[str, Any] = {} if timestamp is None else {"timestamp": timestamp}
         self._producer.produce(
@@ -191,7 +203,7 @@ def _received(message: Message) -> Received:
         message.partition() or 0,
         message.offset() or 0,
         timestamp,
-        message.key(),  # type: ignore[arg-type]
+        message.key(),
         message.value(),
         tuple(message.headers() or ()),  # type: ignore[arg-type]
     )
@@ -200,8 +212,8 @@ def _received(message: Message) -> Received:
 class Confluent(Client):
     name = "confluent"
 
-    def producer(self, servers: str, options: ProducerOptions = ProducerOptions()) -> Producer:
+    def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer:
         return ConfluentProducer(servers, options)
 
-    def consumer(self, servers: str, options: ConsumerOptions = ConsumerOptions()) -> Consumer:
+    def consumer(self, servers: str, options: ConsumerOptions = DEFAULT_CONSUMER) -> Consumer:
         return ConfluentConsumer(servers, options)

@@ -7,13 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 import kafka
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.errors import BrokerResponseError, KafkaError
+from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from ottla.core.ids import TopicPartition as At
 
-from .base import PATIENCE_S, Client, Committed, Consumer, ConsumerOptions, Placed, Producer, ProducerOptions, Received
-from .base import Refused
+from .base import (
+    DEFAULT_CONSUMER,
+    DEFAULT_PRODUCER,
+    PATIENCE_S,
+    Client,
+    Committed,
+    Consumer,
+    ConsumerOptions,
+    Placed,
+    Producer,
+    ProducerOptions,
+    Received,
+    Refused,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -94,7 +106,9 @@ class KafkaPythonConsumer(Consumer):
     def poll(self, timeout_s: float = 0.1, most: int = 500) -> list[Received]:
         try:
             found = self._consumer.poll(round(timeout_s * 1000), max_records=most)
-        except BrokerResponseError as error:
+        except KafkaError as error:
+            if error.retriable:  # reported while it reconnects by itself
+                return []
             raise _refused(error) from error
         return [
             Received(
@@ -157,10 +171,10 @@ def _theirs(at: At) -> TopicPartition:
 class KafkaPython(Client):
     name = "kafka-python"
     # If a poll ends while an assignment is on its way, kafka-python 3.0.12 may lose it, and then has none for good.
-    idle_poll_s = 0.5
+    idle_poll_s = 0.3
 
-    def producer(self, servers: str, options: ProducerOptions = ProducerOptions()) -> Producer:
+    def producer(self, servers: str, options: ProducerOptions = DEFAULT_PRODUCER) -> Producer:
         return KafkaPythonProducer(servers, options)
 
-    def consumer(self, servers: str, options: ConsumerOptions = ConsumerOptions()) -> Consumer:
+    def consumer(self, servers: str, options: ConsumerOptions = DEFAULT_CONSUMER) -> Consumer:
         return KafkaPythonConsumer(servers, options)

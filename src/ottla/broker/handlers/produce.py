@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
-from ottla.records.batch import TRANSACTIONAL
+from ottla.records.batch import TRANSACTIONAL, check_produced
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import (
     PartitionProduceData,
@@ -77,6 +77,7 @@ def _append(
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        check_produced(records)
         # Nobody could end the transaction, and so nobody could read past it.
         raise _InvalidTxnState("transactions are not served yet")
     log = partition.log

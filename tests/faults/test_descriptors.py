@@ -1,0 +1,127 @@
+"""The process runs out of file descriptors.
+
+Outcome: what needs a new one is refused with a storage error that says so; what has one goes on. Nothing is lost, no
+descriptor leaks, and once there are some again everything works, without a restart.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ottla.core.clock import ManualClock
+from ottla.core.errors import StorageError
+from ottla.core.ids import TopicPartition
+from ottla.storage.config import LogConfig
+from ottla.storage.data_dir import DataDir
+
+from .killing import run
+from .making import NOW, Producer, batch, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ottla.storage.partition_log import PartitionLog
+
+CONFIG = LogConfig(segment_bytes=2000, index_interval_bytes=200)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """Let this process open so many more files, and no more."""
+    taken = []
+    try:
+        while True:
+            taken.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        for _ in range(count):
+            os.close(taken.pop())
+    try:
+        yield
+    finally:
+        for fd in taken:
+            os.close(fd)
+
+
+def attempt(action: Callable[[], object], refused: list[str]) -> bool:
+    try:
+        action()
+    except StorageError as error:
+        assert "Too many open files" in str(error)  # noqa: PT017 - both outcomes are right
+        refused.append(str(error))
+        return False
+    return True
+
+
+def send(log: PartitionLog, sent: list[bytes], refused: list[str]) -> None:
+    made = batch(b"%d" % len(sent) * 100, at=NOW + len(sent), by=Producer(2, 0, len(sent)))
+    data = bytes(made)[16:]
+    if attempt(lambda: log.append(made), refused):
+        sent.append(data)
+
+
+def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -> None:
+    log = data_dir.logs[TopicPartition("orders", 0)]
+    for _ in range(30):
+        send(log, sent, refused)
+        attempt(lambda: log.read(len(sent) // 2, 100), refused)
+    attempt(log.flush, refused)
+    attempt(data_dir.checkpoint, refused)
+    attempt(lambda: log.offset_for_timestamp(NOW + 3), refused)
+    attempt(lambda: log.delete_expired(NOW), refused)
+    attempt(lambda: data_dir.open_partition(TopicPartition("new", number), CONFIG), refused)
+
+
+def test_new_work_is_refused_old_work_goes_on_and_all_works_again_later(tmp_path: Path) -> None:
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
+        data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
+        log = data_dir.open_partition(TopicPartition("orders", 0), CONFIG)
+        sent: list[bytes] = []
+        refusals = []
+        for count in (*range(8), *range(7, -1, -1)):
+            refused: list[str] = []
+            with descriptors_left(count):
+                use(data_dir, sent, refused, len(refusals))
+            refusals.append(len(refused))
+            assert [read.sent for read in read_all(log)] == sent
+            before = len(os.listdir("/proc/self/fd"))
+            use(data_dir, sent, [], len(refusals))
+            assert len(os.listdir("/proc/self/fd")) <= before + 16 + 1
+            log.flush()
+            assert log.recovery_point == log.next_offset
+        assert refusals[0] > 0, "nothing was refused: there were descriptors left"
+        data_dir.close()
+        data_dir = DataDir(tmp_path / "data", ManualClock())
+        assert data_dir.was_clean
+        reopened = data_dir.open_partition(TopicPartition("orders", 0), CONFIG)
+        assert [read.sent for read in read_all(reopened)] == sent
+
+    assert run(work) == 0
+
+
+def test_more_partitions_than_descriptors_are_refused_one_by_one(tmp_path: Path) -> None:
+    def work() -> None:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
+        data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
+        refused: list[str] = []
+        opened = []
+        for number in range(200):
+            at = TopicPartition("orders", number)
+            if attempt(lambda at=at: data_dir.open_partition(at, CONFIG), refused):  # type: ignore[misc]
+                opened.append(at)
+        assert 80 < len(opened) < 128
+        assert len(refused) == 200 - len(opened)
+        for at in opened:
+            data_dir.logs[at].append(batch())
+            assert len(read_all(data_dir.logs[at])) == 1
+        for at in opened[:20]:
+            data_dir.delete_partition(at)
+        for number in range(10):
+            data_dir.open_partition(TopicPartition("later", number), CONFIG).append(batch())
+        data_dir.close()
+
+    assert run(work) == 0

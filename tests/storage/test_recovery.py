@@ -1,0 +1,535 @@
+"""Opening a folder in whatever state it was left. What a crash or a bad disk does in full is in tests/faults."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from ottla.core.errors import CorruptMessage, StorageError
+from ottla.records.control import EndMarker
+from ottla.storage.config import LogConfig
+from ottla.storage.index_file import TIME_ENTRY
+from ottla.storage.recovery import LastKnown, open_log
+
+from .making import EVERY_BATCH, NOW, Partition, Producing, batch, headers, offsets, open_in, placed, read_all, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ottla.storage.partition_log import PartitionLog
+
+    OpenPartition = Callable[..., Partition]
+
+ABORT = EndMarker(is_commit=False, coordinator_epoch=0)
+COMMIT = EndMarker(is_commit=True, coordinator_epoch=0)
+INDEXES = (".index", ".timeindex")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Partition]:
+    """A log of several segments with everything in it: producers, aborted transactions, epochs, old timestamps."""
+    config = LogConfig(segment_bytes=1024, index_interval_bytes=200, flush="os")
+    opened = Partition(tmp_path / "orders-0", config, open_files=4)
+    log = opened.log
+    for number in range(12):
+        log.append(batch(b"%d" % number, b"x", at=[NOW - 37 * number % 11, NOW], size=120), leader_epoch=number // 5)
+        log.append(batch(b"idempotent", by=Producing(1, 0, number)), leader_epoch=number // 5)
+        log.append(batch(b"transactional", by=Producing(2, 0, number, is_transactional=True)), leader_epoch=number // 5)
+        if number % 3 == 2:
+            log.append_end_marker(2, 0, ABORT if number % 2 else COMMIT, leader_epoch=number // 5)
+    assert len(log.segments) >= 4
+    assert log.aborted_transactions(0, 1000)
+    yield opened
+    opened.close()
+    assert open_in(tmp_path) == []
+
+
+def answers(log: PartitionLog) -> list[Any]:
+    """All that can be asked of a log."""
+    return [
+        [bytes(log.read(offset, 1)) for offset in range(log.start_offset, log.next_offset)],
+        [log.offset_for_timestamp(at) for at in range(NOW - 12, NOW + 2)],
+        log.aborted_transactions(0, 1000),
+        log.last_stable_offset,
+        log.epochs.entries,
+        [segment.newest_timestamp for segment in log.segments],
+        {
+            number: (known.epoch, known.batches[-1].last_sequence, known.batches[-1].last_offset, known.transaction_start)
+            for number, known in log.producers.producers.items()
+        },
+    ]
+
+
+def contents(folder: Path, *suffixes: str) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name.endswith(suffixes)}
+
+
+# A clean stop
+
+
+def test_after_a_clean_stop_everything_is_as_it_was(opened: Partition) -> None:
+    before = answers(opened.log)
+
+    for _ in range(3):
+        assert answers(opened.reopen_clean()) == before
+
+
+def test_after_a_clean_stop_the_data_is_not_read(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = partition(segment_bytes=400_000)
+    for number in range(1000):
+        opened.log.append(batch(size=1000, by=Producing(number % 50, 0, number // 50)))
+    opened.log.close()
+    total = 0
+    pread = os.pread
+
+    def count(fd: int, size: int, position: int) -> bytes:
+        nonlocal total
+        data = pread(fd, size, position)
+        total += len(data)
+        return data
+
+    with monkeypatch.context() as counting:
+        counting.setattr(os, "pread", count)
+        log = opened.reopen_clean()
+
+    assert log.next_offset == 1000
+    assert total < 40_000  # of a million: some 4 KiB at the end, and the last entry of each index
+    assert len(log.producers.producers) == 50
+
+
+def test_after_a_clean_stop_damage_in_the_middle_is_no_obstacle(partition: OpenPartition) -> None:
+    opened = partition()
+    for _ in range(300):
+        opened.log.append(batch(size=1000))
+    opened.log.close()
+    with (opened.folder / f"{0:020d}.log").open("r+b") as file:
+        file.seek(100_000)
+        file.write(b"\xee" * 50_000)
+
+    log = opened.reopen_clean()
+
+    assert log.next_offset == 300
+    assert offsets(log.read(0, 1000)) == [0]
+    assert offsets(log.read(200, 1000)) == [200]
+    with pytest.raises(CorruptMessage):
+        log.read(120, 1000)
+
+
+def test_coming_back_does_not_wear_out_the_indexes(partition: OpenPartition) -> None:
+    opened = partition(index_interval_bytes=EVERY_BATCH)
+    for number in range(20):
+        opened.log.append(batch(at=NOW + number))
+    opened.reopen_clean()
+    expected = [segment.indexes.offsets.entries() for segment in opened.log.segments]
+    assert len(expected[0]) == 19
+
+    for number in range(10):
+        log = opened.reopen_clean() if number % 2 else opened.reopen_unclean(recovery_point=number)
+        assert [segment.indexes.offsets.entries() for segment in log.segments] == expected
+        assert len(log.segments[0].indexes.times.entries()) == 19
+
+
+def test_an_index_that_is_gone_on_with_is_as_if_written_in_one_go(partition: OpenPartition) -> None:
+    whole = partition("whole-0", index_interval_bytes=150)
+    parts = partition("parts-0", index_interval_bytes=150)
+    for number in range(60):
+        made = batch(b"x" * (number % 7), at=NOW + number * 5 % 13)
+        whole.log.append(bytearray(made))
+        parts.log.append(made)
+        if number % 4 == 3:
+            parts.reopen_clean() if number % 8 == 3 else parts.reopen_unclean(recovery_point=number // 2)
+
+    assert parts.log.segments[0].indexes.offsets.entries() == whole.log.segments[0].indexes.offsets.entries()
+    assert parts.log.segments[0].newest_timestamp == whole.log.segments[0].newest_timestamp
+
+
+def test_a_log_that_was_cut_at_the_end_while_stopped_is_noticed(opened: Partition) -> None:
+    opened.log.close()
+    last = opened.log.segments[-1].path
+    os.truncate(last, last.stat().st_size - 1)
+
+    log = opened.reopen_clean()
+
+    with pytest.raises(CorruptMessage):
+        log.read(log.next_offset - 1, 1)
+    # No offset is given out twice, though what was there is damaged.
+    assert log.append(batch(b"new")).base_offset == opened.log.next_offset - 1
+    assert values(log.read(log.next_offset - 1, 1)) == [b"new"]
+
+
+# An unclean stop
+
+
+@pytest.mark.parametrize("recovery_point", [0, 1, 7, 20, 30, 1000])
+def test_after_a_kill_everything_is_as_it_was(opened: Partition, recovery_point: int) -> None:
+    before = answers(opened.log)
+
+    assert answers(opened.reopen_unclean(min(recovery_point, opened.log.next_offset))) == before
+    assert not opened.names(".corrupt")
+
+
+def test_rebuilt_indexes_are_the_ones_that_were_lost(opened: Partition) -> None:
+    opened.reopen_clean()
+    opened.log.close()
+    before = contents(opened.folder, ".index", ".timeindex", ".txnindex")
+    for name in before:
+        (opened.folder / name).unlink()
+
+    opened.reopen_unclean(0)
+    opened.log.close()
+
+    assert contents(opened.folder, ".index", ".timeindex", ".txnindex") == before
+
+
+def test_only_what_lies_behind_the_recovery_point_is_read(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = partition(segment_bytes=100_000)
+    for number in range(1000):
+        opened.log.append(batch(at=NOW + number, size=1000))
+    opened.log.close()
+    total = 0
+    pread = os.pread
+
+    def count(fd: int, size: int, position: int) -> bytes:
+        nonlocal total
+        data = pread(fd, size, position)
+        total += len(data)
+        return data
+
+    with monkeypatch.context() as counting:
+        counting.setattr(os, "pread", count)
+        opened.reopen_unclean(recovery_point=990)
+
+    assert total < 250_000
+
+
+@pytest.mark.parametrize("tail", [b"\0", bytes(61), bytes(4096), b"\xff" * 100, b"Kafka" * 50])
+def test_a_torn_tail_is_cut_off_and_kept_aside(opened: Partition, tail: bytes) -> None:
+    before = answers(opened.log)
+    last = opened.log.segments[-1].path
+    size = last.stat().st_size
+    with last.open("ab") as file:
+        file.write(tail)
+
+    assert answers(opened.reopen_unclean()) == before
+    assert opened.names(".corrupt") == [f"{last.name}.{size}.corrupt"]
+    assert (opened.folder / f"{last.name}.{size}.corrupt").read_bytes() == tail
+    assert opened.log.append(batch()).base_offset == opened.log.next_offset - 1
+
+
+def flip(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 0x04]))
+
+
+def test_behind_damage_that_was_not_synced_the_log_ends_and_the_rest_is_set_aside(opened: Partition) -> None:
+    second, third, *_ = opened.log.segments[1:]
+    bases = [segment.base_offset for segment in opened.log.segments]
+    flip(second.path, 70)
+    opened.log.abandon()
+
+    log = opened.reopen_unclean(recovery_point=0)
+
+    assert log.next_offset == second.base_offset
+    assert offsets(read_all(log)) == list(range(log.next_offset))
+    assert opened.names(".corrupt")[0].startswith(f"{second.base_offset:020d}.log.0")
+    assert opened.names(".log.corrupt") == [f"{base:020d}.log.corrupt" for base in bases[2:]]
+    assert not (opened.folder / f"{third.base_offset:020d}.index").exists()
+    assert log.producers.producers[1].batches[-1].last_offset < second.base_offset
+
+
+def test_damage_below_the_recovery_point_does_not_end_the_log(opened: Partition) -> None:
+    end = opened.log.next_offset
+    first = opened.log.segments[0]
+    at_fault = headers(first.path.read_bytes())[2]
+    before = answers(opened.log)[0]
+    flip(first.path, sum(header.size for header in headers(first.path.read_bytes())[:2]) + 65)
+    opened.log.abandon()
+
+    log = opened.reopen_unclean(recovery_point=end)
+
+    assert log.next_offset == end
+    assert not opened.names(".corrupt")
+    for offset in range(end):
+        if at_fault.base_offset <= offset <= at_fault.last_offset:
+            with pytest.raises(CorruptMessage):
+                log.read(offset, 1)
+        else:
+            assert bytes(log.read(offset, 1)) == before[offset]
+
+
+def test_what_was_cut_off_does_not_come_back_as_producer_state(partition: OpenPartition) -> None:
+    opened = partition()
+    opened.log.append(batch(b"kept"))
+    for sequence in range(3):
+        opened.log.append(batch(b"lost", by=Producing(1, 0, sequence)))
+        opened.log.roll()
+    flip(opened.folder / f"{0:020d}.log", 69 + 65)
+    opened.reopen_unclean(0)
+    assert opened.log.next_offset == 1
+    for number in range(6):
+        opened.log.append(batch(b"other %d" % number))
+        opened.log.roll()
+    log = opened.reopen_unclean(0)
+
+    assert log.producers.producers == {}
+    assert not log.append(batch(b"new", by=Producing(1, 0, 0))).is_duplicate
+
+
+# Files that are missing, stale or garbage
+
+DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
+    "missing": lambda _: None,
+    "empty": lambda _: b"",
+    "cut in an entry": lambda data: data[:-1],
+    "cut to an entry": lambda data: data[: len(data) // 2 // 24 * 24],
+    "zeros, as an unsynced file": lambda data: bytes(len(data)),
+    "zeros behind, as of a running Kafka": lambda data: data + bytes(2400),
+    "garbage": lambda data: (bytes(range(256)) * 20)[: len(data)],
+    "garbage of any length": lambda _: b"garbage",
+    "ones": lambda data: b"\xff" * len(data),
+}
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("suffix", [".index", ".timeindex"])
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_an_index_in_any_state_gives_the_same_answers(
+    opened: Partition,
+    suffix: str,
+    damage: str,
+    is_clean: bool,  # noqa: FBT001
+) -> None:
+    before = answers(opened.log)
+    opened.log.close()
+    for name, data in contents(opened.folder, suffix).items():
+        damaged = DAMAGE[damage](data)
+        (opened.folder / name).unlink()
+        if damaged is not None:
+            (opened.folder / name).write_bytes(damaged)
+
+    log = opened.reopen_clean() if is_clean else opened.reopen_unclean(opened.log.next_offset)
+
+    assert answers(log) == before
+    assert log.append(batch(b"new"), leader_epoch=9).base_offset == log.next_offset - 1
+    after = answers(log)
+    assert answers(opened.reopen_clean()) == after
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_transaction_indexes_in_any_state_give_the_same_answers(opened: Partition, damage: str) -> None:
+    before = answers(opened.log)
+    opened.log.close()
+    for name, data in contents(opened.folder, ".txnindex").items():
+        damaged = DAMAGE[damage](data)
+        (opened.folder / name).unlink()
+        if damaged is not None:
+            (opened.folder / name).write_bytes(damaged)
+
+    assert answers(opened.reopen_unclean(0)) == before
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "cut in an entry", "ones"])
+def test_producer_snapshots_in_any_state_give_the_same_answers(opened: Partition, damage: str, is_clean: bool) -> None:  # noqa: FBT001
+    before = answers(opened.log)
+    opened.log.close()
+    for name, data in contents(opened.folder, ".snapshot").items():
+        damaged = DAMAGE[damage](data)
+        (opened.folder / name).unlink()
+        if damaged is not None:
+            (opened.folder / name).write_bytes(damaged)
+
+    assert answers(opened.reopen_clean() if is_clean else opened.reopen_unclean()) == before
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+@pytest.mark.parametrize("text", [None, "", "garbage", "0\n1\n0 0\n", "0\n2\n0 0\n9 99999\n", "0\n2\n5 3\n1 4\n"])
+def test_leader_epochs_in_any_state_are_found_in_the_batches(
+    opened: Partition,
+    text: str | None,
+    is_clean: bool,  # noqa: FBT001
+) -> None:
+    before = opened.log.epochs.entries
+    assert len(before) == 3
+    opened.log.close()
+    path = opened.folder / "leader-epoch-checkpoint"
+    path.unlink()
+    if text is not None:
+        path.write_text(text)
+    if is_clean and text and text.startswith("0\n") and "5 3" not in text:
+        pytest.skip("a whole file is believed after a clean stop")
+
+    log = opened.reopen_clean() if is_clean else opened.reopen_unclean(0)
+
+    assert log.epochs.entries == before
+
+
+def test_indexes_as_a_killed_kafka_broker_leaves_them(opened: Partition) -> None:
+    """The active ones at full length with zeros behind, and without the last time entry."""
+    before = answers(opened.log)
+    opened.log.close()
+    active = opened.log.segments[-1]
+    active.indexes.offset_path.write_bytes(active.indexes.offset_path.read_bytes() + bytes(10 * 1024))
+    entries = active.indexes.time_path.read_bytes()[: -TIME_ENTRY.size]
+    active.indexes.time_path.write_bytes(entries + bytes(12 * 853))
+
+    assert answers(opened.reopen_unclean(0)) == before
+    opened.log.close()
+    assert active.indexes.offset_path.stat().st_size < 1024
+
+
+@pytest.mark.parametrize("suffix", [".deleted", ".cleaned", ".tmp"])
+def test_leftovers_are_removed(opened: Partition, suffix: str) -> None:
+    before = answers(opened.log)
+    opened.log.close()
+    for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
+        (opened.folder / f"{0:020d}{kind}{suffix}").write_bytes(b"leftover")
+
+    assert answers(opened.reopen_clean()) == before
+    assert not opened.names(suffix)
+
+
+def test_indexes_of_no_segment_are_removed_and_foreign_files_left_alone(opened: Partition) -> None:
+    before = answers(opened.log)
+    opened.log.close()
+    for name in (f"{777:020d}.index", f"{777:020d}.timeindex", "notes.txt", "0.log", "x" * 20 + ".log"):
+        (opened.folder / name).write_text("mine")
+
+    assert answers(opened.reopen_clean()) == before
+    assert not (opened.folder / f"{777:020d}.index").exists()
+    for name in ("notes.txt", "0.log", "x" * 20 + ".log"):
+        assert (opened.folder / name).read_text() == "mine"
+
+
+# Odd logs
+
+
+def test_an_empty_folder_is_an_empty_log(tmp_path: Path, partition: OpenPartition) -> None:
+    opened = partition()
+    (tmp_path / "empty-0").mkdir()
+    log = open_log(tmp_path / "empty-0", opened.config, opened.clock, opened.files)
+
+    assert (log.start_offset, log.next_offset, log.size) == (0, 0, 0)
+    log.close()
+    opened.files.close()
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_empty_log_can_be_left_and_found_again(partition: OpenPartition, is_clean: bool) -> None:  # noqa: FBT001
+    opened = partition()
+    for _ in range(3):
+        log = opened.reopen_clean() if is_clean else opened.reopen_unclean()
+        assert (log.start_offset, log.next_offset) == (0, 0)
+    assert log.append(batch()).base_offset == 0
+
+
+def test_a_log_whose_first_segments_are_gone_begins_where_the_rest_does(opened: Partition) -> None:
+    second = opened.log.segments[1].base_offset
+    opened.log.close()
+    for path in opened.folder.glob(f"{0:020d}.*"):
+        path.unlink()
+
+    log = opened.reopen_clean()
+
+    assert log.start_offset == second
+    assert offsets(read_all(log))[0] == second
+
+
+def test_a_start_above_the_end_is_the_end(partition: OpenPartition) -> None:
+    opened = partition()
+    opened.log.append(batch())
+    opened.log.close()
+
+    log = open_log(opened.folder, opened.config, opened.clock, opened.files, LastKnown(False, 0, 500))  # noqa: FBT003
+
+    assert (log.start_offset, log.next_offset) == (1, 1)
+    log.abandon()
+
+
+def test_a_folder_that_only_has_logs_is_enough(opened: Partition) -> None:
+    before = answers(opened.log)
+    opened.log.close()
+    for path in opened.folder.iterdir():
+        if path.suffix != ".log":
+            path.unlink()
+
+    assert answers(opened.reopen_unclean(0)) == before
+
+
+def test_a_copy_taken_while_it_is_written_to_opens(opened: Partition, tmp_path: Path) -> None:
+    before = answers(opened.log)
+    shutil.copytree(opened.folder, tmp_path / "copy-0")
+    copy = open_log(tmp_path / "copy-0", opened.config, opened.clock, opened.files)
+
+    assert answers(copy) == before
+    copy.close()
+
+
+def test_batches_with_bigger_gaps_than_a_file_can_hold_end_the_log(partition: OpenPartition) -> None:
+    opened = partition(cleanup_policy="compact")
+    opened.log.close()
+    data = placed(batch(b"1"), 0) + placed(batch(b"2"), 1 << 40)
+    (opened.folder / f"{0:020d}.log").write_bytes(data)
+
+    log = opened.reopen_unclean(0)
+
+    assert values(read_all(log)) == [b"1"]
+    assert log.append(batch(b"3")).base_offset == 1
+    assert values(read_all(opened.reopen_clean())) == [b"1", b"3"]
+
+
+# Failing opens
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_an_open_that_fails_anywhere_leaves_nothing_open_and_nothing_lost(
+    opened: Partition,
+    monkeypatch: pytest.MonkeyPatch,
+    is_clean: bool,  # noqa: FBT001
+) -> None:
+    """Every call of the operating system in turn is refused once."""
+    before = answers(opened.log)
+    opened.log.close()
+    known = LastKnown(is_clean, opened.log.next_offset if is_clean else 0, 0)
+    names = ["open", "pread", "truncate", "dup"]
+    failures = 0
+    for failing in range(1, 400):
+        calls = 0
+
+        def counted(original: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*args: object, **kwargs: object) -> object:
+                nonlocal calls
+                calls += 1
+                if calls == failing:  # noqa: B023
+                    raise OSError(errno.EIO, "Input/output error")
+                return original(*args, **kwargs)
+
+            return call
+
+        with monkeypatch.context() as broken:
+            for name in names:
+                broken.setattr(os, name, counted(getattr(os, name)))
+            try:
+                log = open_log(opened.folder, opened.config, opened.clock, opened.files, known)
+            except StorageError:
+                failures += 1
+                opened.files.close()
+                assert open_in(opened.folder) == []
+                continue
+        is_through = calls < failing
+        if is_through:
+            assert answers(log) == before
+        log.abandon()
+        if is_through:
+            break
+    else:
+        pytest.fail("it never came to an end")
+    assert failures > 3
