@@ -1,4 +1,4 @@
-"""Requests that look like real ones, of every API and version: made from their declarations, with known names in them."""
+"""Requests that look like real ones, of every API and version: made from declarations, with known names in them."""
 
 from __future__ import annotations
 

@@ -240,9 +240,7 @@ def test_a_partition_that_cannot_be_read_at_the_start_is_refused_alone(data_dir:
 
 
 @pytest.mark.parametrize("call", ["unlink", "truncate", "fsync"])
-def test_a_truncation_that_stops_half_way_takes_the_partition_offline(
-    data_dir: DataDir, call: str, told: Told
-) -> None:
+def test_a_truncation_that_stops_half_way_takes_the_partition_offline(data_dir: DataDir, call: str, told: Told) -> None:
     log = data_dir.logs[AT]
     while len(log.segments) < 3:
         log.append(batch(b"x" * 100))

@@ -196,7 +196,7 @@ def lose_indexes(folder: Path) -> None:
 
 
 def tear_the_end(folder: Path) -> None:
-    with sorted(folder.glob("*.log"))[-1].open("ab") as segment:
+    with max(folder.glob("*.log")).open("ab") as segment:
         segment.write(b"torn" * 20)
 
 
@@ -247,9 +247,7 @@ def test_a_limit_on_the_size_of_files_refuses_and_passes(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("code", [errno.EDQUOT, errno.ENOSPC])
-def test_a_write_that_stops_half_way_is_taken_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
+def test_a_write_that_stops_half_way_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
     client = Client()
     data_dir = DataDir(tmp_path / "data", ManualClock())
     log = data_dir.open_partition(AT, CONFIG)

@@ -21,7 +21,7 @@ from ottla.core.clock import ManualClock
 from ottla.storage.data_dir import DataDir
 
 from .history import History
-from .killing import KILLED, fork, kill_at, run, wait
+from .killing import KILLED, fork, kill_at, wait
 from .making import ROUNDS, leave
 from .writer import CONFIG, IDEMPOTENT, PARTITIONS, PLAIN, TRANSACTIONAL, Writer, follow_script, next_of
 
@@ -79,7 +79,9 @@ def hold_to(history: History, folder: Path, *, is_left: bool) -> None:
         partition = history.partition(str(at))
         for producer_id in (IDEMPOTENT, TRANSACTIONAL):
             known = next_of(log, producer_id)
-            sent = [b for b in partition.batches if b.data is not None and b.data[43:51] == producer_id.to_bytes(8, "big")]
+            sent = [
+                b for b in partition.batches if b.data is not None and b.data[43:51] == producer_id.to_bytes(8, "big")
+            ]
             if sent and sent[-1].data is not None:
                 repeated = log.append(bytearray(sent[-1].data))
                 assert repeated.is_duplicate
@@ -120,7 +122,7 @@ def test_a_writer_killed_hundreds_of_times_loses_nothing(tmp_path: Path) -> None
 @pytest.fixture
 def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill does not lose what the kernel has, so nothing depends on fsync; it still counts as a system call."""
-    monkeypatch.setattr(os, "fsync", lambda fd: os.fstat(fd))
+    monkeypatch.setattr(os, "fsync", os.fstat)
 
 
 @pytest.mark.usefixtures("no_waiting_for_the_disk")

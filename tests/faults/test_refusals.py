@@ -137,5 +137,3 @@ def test_a_partition_of_another_topic_is_refused(tmp_path: Path) -> None:
         data_dir.open_partition(AT, LogConfig(), TopicId.random())
     assert fingerprint(tmp_path / "data") == before
     leave(data_dir)
-
-

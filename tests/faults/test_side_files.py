@@ -89,7 +89,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 class Damage(NamedTuple):
     what: str
-    data: bytes | None | Path
+    data: bytes | Path | None
 
 
 def damages(path: Path, chance: random.Random) -> Iterator[Damage]:
@@ -158,9 +158,7 @@ WAYS = pytest.mark.parametrize("is_clean", [True, False], ids=["after a clean st
     ],
     ids=["offset index", "time index", "files of the partition", "checkpoints"],
 )
-def test_the_answers_stay_the_same(
-    original: Path, in_memory: Path, patterns: tuple[str, ...], is_clean: bool
-) -> None:
+def test_the_answers_stay_the_same(original: Path, in_memory: Path, patterns: tuple[str, ...], is_clean: bool) -> None:
     shutil.copytree(original, in_memory / "expected")
     expected = ask(in_memory / "expected")
     assert len(expected.aborted) == 5
@@ -182,7 +180,9 @@ def test_a_wrong_time_index_deletes_nothing_young(original: Path, in_memory: Pat
 def test_producers_are_known_again_without_their_snapshots(original: Path, in_memory: Path, is_clean: bool) -> None:
     shutil.copytree(original, in_memory / "expected")
     expected = ask(in_memory / "expected")
-    for what, folder in each_damage(original, in_memory / "data", names_of(original, "*/*.snapshot"), is_clean=is_clean):
+    for what, folder in each_damage(
+        original, in_memory / "data", names_of(original, "*/*.snapshot"), is_clean=is_clean
+    ):
         assert ask(folder) == expected, what
 
 
@@ -191,7 +191,9 @@ def test_a_transaction_index_out_of_place_is_rebuilt(original: Path, in_memory: 
     shutil.copytree(original, in_memory / "expected")
     expected = ask(in_memory / "expected")
     noticed = 0
-    for what, folder in each_damage(original, in_memory / "data", names_of(original, "*/*.txnindex"), is_clean=is_clean):
+    for what, folder in each_damage(
+        original, in_memory / "data", names_of(original, "*/*.txnindex"), is_clean=is_clean
+    ):
         found = ask(folder)
         assert found._replace(aborted=expected.aborted) == expected, what
         # It has no checksum, and a segment without aborted transactions has none: one that is shorter by whole

@@ -64,9 +64,7 @@ def other_bytes(data: bytes, at: int) -> bytes:
 
 
 @pytest.mark.parametrize("tear", [cut, zeros, ones, other_bytes])
-def test_the_log_ends_with_the_last_whole_batch(
-    kept: Kept, tear: Callable[[bytes, int], bytes], told: Told
-) -> None:
+def test_the_log_ends_with_the_last_whole_batch(kept: Kept, tear: Callable[[bytes, int], bytes], told: Told) -> None:
     name = max(name for name in kept.files if name.endswith(".log"))
     whole = kept.files[name]
     files = OpenFiles()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import random
 import threading
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from ottla.storage.data_dir import DataDir, remove_deleted
 from .making import NOW, Producer, batch
 
 if TYPE_CHECKING:
+    import random
     from collections.abc import Callable
     from pathlib import Path
 
@@ -42,9 +42,12 @@ class Writer:
     def open(self) -> None:
         self.data_dir = DataDir(self.folder, ManualClock())
         for doomed in self.data_dir.deleted_folders():
-            remove_deleted(doomed)
+            self.remove(doomed)
         for at in PARTITIONS:
             self.data_dir.open_partition(at, self.config)
+
+    def remove(self, doomed: Path) -> None:
+        remove_deleted(doomed)
 
     def say(self, at: TopicPartition, **event: object) -> None:
         self.report(json.dumps({"at": str(at), **event}).encode() + b"\n")
@@ -82,7 +85,7 @@ class Writer:
         doomed = log.delete_expired(NOW)
         self.say(at, did="start", offset=log.start_offset)
         for path in doomed:
-            remove_deleted(path)
+            self.remove(path)
 
     def delete(self, at: TopicPartition) -> None:
         self.finish_flushes()
@@ -90,7 +93,7 @@ class Writer:
         doomed = self.data_dir.delete_partition(at)
         self.say(at, did="delete")
         if doomed:
-            remove_deleted(doomed)
+            self.remove(doomed)
         self.data_dir.open_partition(at, self.config)
 
     def begin_flush(self, at: TopicPartition) -> None:

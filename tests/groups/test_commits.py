@@ -230,6 +230,15 @@ def test_offsets_go_with_their_topic() -> None:
     assert office.restarted(0).groups.offsets.all("one") == {}
 
 
+def test_a_group_that_lost_all_its_offsets_is_there_until_the_next_opportunity() -> None:
+    office = Office()
+    commit(office, committing((0, 5)))
+    office.carry_out(office.groups.offsets.forget_topics({TOPIC_READ: ONE_ID}))
+    assert office.names == {"g"}
+    assert office.carry_out(office.groups.offsets.expire(1)) == [Persist("g", None)]
+    assert office.names == set()
+
+
 def test_offsets_of_a_new_topic_do_not_go_with_an_earlier_one_of_that_name() -> None:
     office = Office()
     commit(office, committing((0, 5), topic_id=ONE_ID), version=10)

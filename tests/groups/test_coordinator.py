@@ -242,6 +242,8 @@ def test_a_deadline_that_comes_forward_is_noticed() -> None:
     assert office.groups.table.next_deadline_ms() == 6001
     assert office.expire(6001) == [MemberExpired("g", "bob-2", "join")]
     assert office.groups.table.next_deadline_ms() == 60_000
+    assert MemberExpired("g", "ann-1", "heartbeat") in office.expire(60_000)
+    assert office.groups.table.next_deadline_ms() is None
 
 
 def test_a_failure_to_write_moves_the_timer_too() -> None:

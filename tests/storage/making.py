@@ -10,7 +10,6 @@ from ottla.core.clock import ManualClock
 from ottla.records.batch import place, read_header
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
-from ottla.storage.config import LogConfig
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ottla.records.batch import BatchHeader
+    from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
 
 NOW = ManualClock().now_ms()
@@ -117,22 +117,34 @@ class Partition:
 
     def _open(self, known: LastKnown) -> PartitionLog:
         self.log = open_log(self.folder, self.config, self.clock, self.files, known)
+        self._is_open = True
         return self.log
 
+    def stop(self) -> None:
+        """Close the log, if it is not closed yet."""
+        if self._is_open:
+            self._is_open = False
+            self.log.close()
+
+    def kill(self) -> None:
+        """Drop the log as a killed process would."""
+        self._is_open = False
+        self.log.abandon()
+
     def reopen_clean(self) -> PartitionLog:
-        """Close the log, and open it as after a clean stop."""
-        start_offset = self.log.start_offset
-        self.log.close()
-        return self._open(LastKnown(is_clean=True, recovery_point=self.log.recovery_point, start_offset=start_offset))
+        """Open the log as after a clean stop."""
+        self.stop()
+        log = self.log
+        return self._open(LastKnown(is_clean=True, recovery_point=log.recovery_point, start_offset=log.start_offset))
 
     def reopen_unclean(self, recovery_point: int | None = None) -> PartitionLog:
-        """Drop the log as a killed process would, and open it with what the checkpoints said."""
-        self.log.abandon()
+        """Open the log as after a kill, with what the checkpoints said."""
+        self.kill()
         known = self.log.recovery_point if recovery_point is None else recovery_point
         return self._open(LastKnown(is_clean=False, recovery_point=known, start_offset=self.log.start_offset))
 
     def close(self) -> None:
-        self.log.abandon()
+        self.kill()
         self.files.close()
 
     def names(self, suffix: str = "") -> list[str]:

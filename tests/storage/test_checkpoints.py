@@ -53,7 +53,19 @@ def test_a_missing_and_an_empty_file_have_no_entries(tmp_path: Path, read: objec
     assert not read(tmp_path / "empty")
 
 
-BAD_FRAMES = [b"\n", b"0\n1\na 0 1", b"0", b"0\n", b"1\n0\n", b"0\n1\n", b"0\nx\n", b"0\n-1\n", b"0\n0\na 0 1\n", b"\xff\xfe\n", bytes(64)]
+BAD_FRAMES = [
+    b"\n",
+    b"0\n1\na 0 1",
+    b"0",
+    b"0\n",
+    b"1\n0\n",
+    b"0\n1\n",
+    b"0\nx\n",
+    b"0\n-1\n",
+    b"0\n0\na 0 1\n",
+    b"\xff\xfe\n",
+    bytes(64),
+]
 
 
 @pytest.mark.parametrize("contents", BAD_FRAMES)
@@ -94,7 +106,8 @@ def test_epochs_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lines", [["0"], ["0 x"], ["0 0 0"], ["-1 0"], ["0 -5"], ["2 0", "1 5"], ["1 5", "2 5"], ["1 5", "2 4"], ["1 0", "1 9"]]
+    "lines",
+    [["0"], ["0 x"], ["0 0 0"], ["-1 0"], ["0 -5"], ["2 0", "1 5"], ["1 5", "2 5"], ["1 5", "2 4"], ["1 0", "1 9"]],
 )
 def test_epochs_that_do_not_grow_are_refused(tmp_path: Path, lines: list[str]) -> None:
     (tmp_path / "c").write_text("\n".join(["0", str(len(lines)), *lines, ""]))

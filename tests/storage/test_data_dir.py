@@ -147,7 +147,7 @@ def test_a_read_only_folder_is_refused(tmp_path: Path) -> None:
         folder.chmod(0o555)
     try:
         before = fingerprint(folder)
-        with pytest.raises(DataDirError, match="cannot be written to: (Read-only file system|Permission denied)"):
+        with pytest.raises(DataDirError, match=r"cannot be written to: (Read-only file system|Permission denied)"):
             DataDir(folder, ManualClock())
         assert fingerprint(folder) == before
         assert open_in(folder) == []

@@ -88,7 +88,10 @@ def test_a_running_kafka_broker_is_kept_out_even_after_a_second_opener_was_refus
 def test_a_running_kafka_broker_keeps_us_out(tmp_path: Path) -> None:
     (tmp_path / LOCK).touch()
     with subprocess.Popen(
-        [sys.executable, "-c", LOCK_AS_KAFKA, str(tmp_path / LOCK)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", LOCK_AS_KAFKA, str(tmp_path / LOCK)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as kafka:
         assert kafka.stdout is not None
         assert kafka.stdout.readline() == "locked\n"

@@ -6,6 +6,7 @@ Segments and indexes are as small as they can be, so that every boundary is hit.
 
 from __future__ import annotations
 
+import itertools
 import shutil
 import tempfile
 from dataclasses import dataclass, replace
@@ -217,9 +218,7 @@ class LogModel(RuleBasedStateMachine):
         first = active.batches[0].header.max_timestamp
         age = max_timestamp - first if first >= 0 else self.partition.clock.now_ms() - active.began_ms
         indexes = self.log.segments[-1].indexes
-        return (
-            active.size + size > self.config.segment_bytes or age > self.config.segment_ms or indexes.is_full
-        )
+        return active.size + size > self.config.segment_bytes or age > self.config.segment_ms or indexes.is_full
 
     def _next_sequence(self, producer: int) -> tuple[int, int]:
         known = [one.header for one in self.history if one.header.producer_id == producer]
@@ -251,7 +250,9 @@ class LogModel(RuleBasedStateMachine):
 
     # Reading
 
-    @rule(where=st.integers(-1, 200), max_bytes=st.sampled_from([0, 1, 60, 61, 100, 300, BIG]), limit=st.integers(0, 200))
+    @rule(
+        where=st.integers(-1, 200), max_bytes=st.sampled_from([0, 1, 60, 61, 100, 300, BIG]), limit=st.integers(0, 200)
+    )
     def read(self, where: int, max_bytes: int, limit: int) -> None:
         offset = self.start + where % (self.end - self.start + 2) - (where < 0)
         until = None if limit > 150 else self.start + limit % (self.end - self.start + 2)
@@ -346,7 +347,7 @@ class LogModel(RuleBasedStateMachine):
             is_below = following is not None and following <= self.start
             is_old = segment.batches and 0 <= self.config.retention_ms < now - segment.newest
             surplus = sum(one.size for one in self.segments[number:]) - self.config.retention_bytes
-            is_surplus = segment.batches and 0 <= self.config.retention_bytes and surplus >= segment.size
+            is_surplus = segment.batches and self.config.retention_bytes >= 0 and surplus >= segment.size
             if is_below or is_old or is_surplus:
                 doomed = number + 1
             else:
@@ -396,11 +397,8 @@ class LogModel(RuleBasedStateMachine):
         torn=st.sampled_from([b"", b"", b"\0" * 30, b"\0" * 200, b"\xff" * 70]),
     )
     def reopen_unclean(self, is_flushed: bool, lost: set[str], torn: bytes) -> None:  # noqa: FBT001
-        self.log.abandon()
-        if is_flushed:
-            recovery_point = self.log.recovery_point
-        else:
-            recovery_point = 0
+        self.partition.kill()
+        recovery_point = self.log.recovery_point if is_flushed else 0
         for path in self.partition.folder.iterdir():
             # Without a recovery point everything is replayed, and only then can a lost transaction index be rebuilt.
             if path.name.endswith(tuple(lost - ({".txnindex"} if is_flushed else set()))) and lost:
@@ -417,7 +415,7 @@ class LogModel(RuleBasedStateMachine):
     @precondition(lambda self: not self.history or self.history[0].base >= self.segments[0].base)
     @rule(is_clean=st.booleans())
     def reopen_without_snapshots(self, is_clean: bool) -> None:  # noqa: FBT001
-        self.log.close() if is_clean else self.log.abandon()
+        self.partition.stop() if is_clean else self.partition.kill()
         for name in self.partition.names(".snapshot"):
             (self.partition.folder / name).unlink()
         self.partition.reopen_clean() if is_clean else self.partition.reopen_unclean()
@@ -472,7 +470,7 @@ class LogModel(RuleBasedStateMachine):
         """Between two entries there is no more than the largest interval so far, and two batches."""
         for segment in self.log.segments:
             positions = [0, *(position for _, position in segment.indexes.offsets.entries()), segment.size]
-            for before, after in zip(positions, positions[1:], strict=False):
+            for before, after in itertools.pairwise(positions):
                 assert after - before <= 4096 + 2 * 1500
 
     def epochs_are_right(self) -> None:

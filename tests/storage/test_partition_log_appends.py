@@ -274,7 +274,11 @@ def test_aborted_transactions_are_found_across_segments_by_the_offsets_they_span
     log.append(batch(by=Producing(1, 0, 1, is_transactional=True)))  # 4
     log.append_end_marker(1, 0, ABORT)  # 5
 
-    first, second, third = AbortedTransaction(1, 0, 3, 4), AbortedTransaction(2, 1, 2, 0), AbortedTransaction(1, 4, 5, 6)
+    first, second, third = (
+        AbortedTransaction(1, 0, 3, 4),
+        AbortedTransaction(2, 1, 2, 0),
+        AbortedTransaction(1, 4, 5, 6),
+    )
     assert log.aborted_transactions(0, 6) == [first, second, third]
     assert log.aborted_transactions(0, 1) == [first]
     assert log.aborted_transactions(2, 3) == [first, second]
@@ -362,7 +366,7 @@ def test_a_segment_ends_when_an_index_is_full(partition: OpenPartition, is_risin
 
 def test_a_segment_ends_before_an_offset_that_an_index_cannot_hold(partition: OpenPartition) -> None:
     opened = partition()
-    opened.log.close()
+    opened.stop()
     # A batch whose last offset is the highest that fits, as compaction may leave one: all but one record are gone.
     made = changed(batch(b"v"), ">i", 23, (1 << 31) - 3)
     (opened.folder / "00000000000000000000.log").write_bytes(made)

@@ -107,7 +107,9 @@ def test_everything_that_was_rolled_away_is_synced_with_its_indexes_and_once(
     assert synced == [f"{2:020d}.log"]
 
 
-def test_the_index_of_aborted_transactions_is_synced_with_its_segment(partition: OpenPartition, synced: list[str]) -> None:
+def test_the_index_of_aborted_transactions_is_synced_with_its_segment(
+    partition: OpenPartition, synced: list[str]
+) -> None:
     opened = partition()
     opened.log.append(batch(by=Producing(1, 0, 0, is_transactional=True)))
     opened.log.append_end_marker(1, 0, EndMarker(is_commit=False, coordinator_epoch=0))
@@ -124,7 +126,7 @@ def test_a_closed_log_is_synced_with_its_indexes_and_its_snapshot(partition: Ope
     opened.log.append(batch())
     synced.clear()
 
-    opened.log.close()
+    opened.stop()
 
     assert {f"{0:020d}{kind}" for kind in (".log", ".index", ".timeindex")} <= set(synced)
     assert f"{1:020d}.snapshot.tmp" in synced
@@ -249,7 +251,7 @@ def test_a_flush_outlives_the_log_it_came_from(partition: OpenPartition) -> None
         opened.log.append(batch(size=1000))
     flush = opened.log.begin_flush()
     assert flush is not None
-    opened.log.abandon()
+    opened.kill()
     for path in opened.folder.iterdir():
         path.unlink()
 
@@ -294,7 +296,7 @@ def test_an_offline_log_lets_go_of_its_files(partition: OpenPartition, monkeypat
     with pytest.raises(StorageError):
         opened.log.flush()
     with pytest.raises(StorageError):
-        opened.log.close()
+        opened.stop()
 
     assert open_in(opened.folder) == []
 
@@ -304,7 +306,7 @@ def test_a_close_that_fails_lets_go_of_the_files(partition: OpenPartition, monke
     opened.log.append(batch())
     monkeypatch.setattr(os, "fsync", fail_to_sync)
     with pytest.raises(StorageError):
-        opened.log.close()
+        opened.stop()
 
     assert open_in(opened.folder) == []
     monkeypatch.undo()

@@ -183,7 +183,7 @@ def test_a_consumer_that_reads_on_needs_no_index(partition: OpenPartition, monke
 def gapped(partition: OpenPartition) -> Partition:
     """Batches at 5..6, 10, 20..22 | 40, 41 | nothing from 50 on | 60; the log goes from 0 to 70."""
     opened = partition(index_interval_bytes=EVERY_BATCH, cleanup_policy="compact")
-    opened.log.close()
+    opened.stop()
     for path in opened.folder.iterdir():
         path.unlink()
     segments = {0: [(5, 2), (10, 1), (20, 3)], 40: [(40, 1), (41, 1)], 50: [], 60: [(60, 1), (69, 1)]}
@@ -232,7 +232,9 @@ def test_a_log_with_gaps_can_be_truncated_in_one(gapped: Partition) -> None:
 # Errors
 
 
-def test_a_failing_disk_is_an_error_of_that_read_alone(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_disk_is_an_error_of_that_read_alone(
+    partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = partition()
     filled(opened)
 
@@ -332,5 +334,5 @@ def test_nothing_is_left_open_by_reads_and_lookups(tmp_path: Path) -> None:
     opened.log.offset_for_timestamp(NOW + 20)
 
     assert len(open_in(tmp_path)) <= 4
-    opened.log.close()
+    opened.stop()
     assert len(open_in(tmp_path)) == 0

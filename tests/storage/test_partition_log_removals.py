@@ -232,7 +232,9 @@ def test_later_segments_go_first_so_that_a_crash_leaves_no_gap(
     assert [name for name in unlinked if name.endswith(".log")] == [f"{base:020d}.log" for base in (4, 3, 2)]
 
 
-def test_a_cut_that_fails_takes_the_partition_offline(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cut_that_fails_takes_the_partition_offline(
+    partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = partition()
     for _ in range(3):
         opened.log.append(batch())
@@ -245,7 +247,7 @@ def test_a_cut_that_fails_takes_the_partition_offline(partition: OpenPartition, 
         with pytest.raises(StorageError, match="offline"):
             opened.log.truncate_to(1)
     assert opened.log.is_offline
-    opened.log.abandon()
+    opened.kill()
     assert open_in(opened.folder) == []
     assert offsets(read_all(opened.reopen_unclean())) == [0, 1, 2]
 

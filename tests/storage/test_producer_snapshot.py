@@ -39,8 +39,7 @@ def test_an_entry_is_what_kafka_writes() -> None:
     states.appended(one, 132)
 
     assert encode_snapshot(states)[6:] == bytes.fromhex(
-        "00000001"
-        "0000000000000003 0000 00000000 0000000000000084 00000000 0000018bcfe57b88 ffffffff 0000000000000084"
+        "000000010000000000000003 0000 00000000 0000000000000084 00000000 0000018bcfe57b88 ffffffff 0000000000000084"
     )
 
 

@@ -22,7 +22,9 @@ ABORT = EndMarker(is_commit=False, coordinator_epoch=3)
 COMMIT = EndMarker(is_commit=True, coordinator_epoch=3)
 
 
-def header(sequence: int, count: int = 1, epoch: int = 0, producer: int = 7, *, in_transaction: bool = False) -> BatchHeader:
+def header(
+    sequence: int, count: int = 1, epoch: int = 0, producer: int = 7, *, in_transaction: bool = False
+) -> BatchHeader:
     by = Producing(producer, epoch, sequence, is_transactional=in_transaction)
     return read_header(batch(*[b"v"] * count, by=by))
 

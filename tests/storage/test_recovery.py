@@ -59,7 +59,12 @@ def answers(log: PartitionLog) -> list[Any]:
         log.epochs.entries,
         [segment.newest_timestamp for segment in log.segments],
         {
-            number: (known.epoch, known.batches[-1].last_sequence, known.batches[-1].last_offset, known.transaction_start)
+            number: (
+                known.epoch,
+                known.batches[-1].last_sequence,
+                known.batches[-1].last_offset,
+                known.transaction_start,
+            )
             for number, known in log.producers.producers.items()
         },
     ]
@@ -83,7 +88,7 @@ def test_after_a_clean_stop_the_data_is_not_read(partition: OpenPartition, monke
     opened = partition(segment_bytes=400_000)
     for number in range(1000):
         opened.log.append(batch(size=1000, by=Producing(number % 50, 0, number // 50)))
-    opened.log.close()
+    opened.stop()
     total = 0
     pread = os.pread
 
@@ -106,7 +111,7 @@ def test_after_a_clean_stop_damage_in_the_middle_is_no_obstacle(partition: OpenP
     opened = partition()
     for _ in range(300):
         opened.log.append(batch(size=1000))
-    opened.log.close()
+    opened.stop()
     with (opened.folder / f"{0:020d}.log").open("r+b") as file:
         file.seek(100_000)
         file.write(b"\xee" * 50_000)
@@ -149,7 +154,7 @@ def test_an_index_that_is_gone_on_with_is_as_if_written_in_one_go(partition: Ope
 
 
 def test_a_log_that_was_cut_at_the_end_while_stopped_is_noticed(opened: Partition) -> None:
-    opened.log.close()
+    opened.stop()
     last = opened.log.segments[-1].path
     os.truncate(last, last.stat().st_size - 1)
 
@@ -175,22 +180,24 @@ def test_after_a_kill_everything_is_as_it_was(opened: Partition, recovery_point:
 
 def test_rebuilt_indexes_are_the_ones_that_were_lost(opened: Partition) -> None:
     opened.reopen_clean()
-    opened.log.close()
+    opened.stop()
     before = contents(opened.folder, ".index", ".timeindex", ".txnindex")
     for name in before:
         (opened.folder / name).unlink()
 
     opened.reopen_unclean(0)
-    opened.log.close()
+    opened.stop()
 
     assert contents(opened.folder, ".index", ".timeindex", ".txnindex") == before
 
 
-def test_only_what_lies_behind_the_recovery_point_is_read(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_lies_behind_the_recovery_point_is_read(
+    partition: OpenPartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = partition(segment_bytes=100_000)
     for number in range(1000):
         opened.log.append(batch(at=NOW + number, size=1000))
-    opened.log.close()
+    opened.stop()
     total = 0
     pread = os.pread
 
@@ -233,7 +240,7 @@ def test_behind_damage_that_was_not_synced_the_log_ends_and_the_rest_is_set_asid
     second, third, *_ = opened.log.segments[1:]
     bases = [segment.base_offset for segment in opened.log.segments]
     flip(second.path, 70)
-    opened.log.abandon()
+    opened.kill()
 
     log = opened.reopen_unclean(recovery_point=0)
 
@@ -251,7 +258,7 @@ def test_damage_below_the_recovery_point_does_not_end_the_log(opened: Partition)
     at_fault = headers(first.path.read_bytes())[2]
     before = answers(opened.log)[0]
     flip(first.path, sum(header.size for header in headers(first.path.read_bytes())[:2]) + 65)
-    opened.log.abandon()
+    opened.kill()
 
     log = opened.reopen_unclean(recovery_point=end)
 
@@ -308,7 +315,7 @@ def test_an_index_in_any_state_gives_the_same_answers(
     is_clean: bool,  # noqa: FBT001
 ) -> None:
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for name, data in contents(opened.folder, suffix).items():
         damaged = DAMAGE[damage](data)
         (opened.folder / name).unlink()
@@ -326,7 +333,7 @@ def test_an_index_in_any_state_gives_the_same_answers(
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_transaction_indexes_in_any_state_give_the_same_answers(opened: Partition, damage: str) -> None:
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for name, data in contents(opened.folder, ".txnindex").items():
         damaged = DAMAGE[damage](data)
         (opened.folder / name).unlink()
@@ -340,7 +347,7 @@ def test_transaction_indexes_in_any_state_give_the_same_answers(opened: Partitio
 @pytest.mark.parametrize("damage", ["missing", "empty", "garbage", "cut in an entry", "ones"])
 def test_producer_snapshots_in_any_state_give_the_same_answers(opened: Partition, damage: str, is_clean: bool) -> None:  # noqa: FBT001
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for name, data in contents(opened.folder, ".snapshot").items():
         damaged = DAMAGE[damage](data)
         (opened.folder / name).unlink()
@@ -359,7 +366,7 @@ def test_leader_epochs_in_any_state_are_found_in_the_batches(
 ) -> None:
     before = opened.log.epochs.entries
     assert len(before) == 3
-    opened.log.close()
+    opened.stop()
     path = opened.folder / "leader-epoch-checkpoint"
     path.unlink()
     if text is not None:
@@ -375,21 +382,21 @@ def test_leader_epochs_in_any_state_are_found_in_the_batches(
 def test_indexes_as_a_killed_kafka_broker_leaves_them(opened: Partition) -> None:
     """The active ones at full length with zeros behind, and without the last time entry."""
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     active = opened.log.segments[-1]
     active.indexes.offset_path.write_bytes(active.indexes.offset_path.read_bytes() + bytes(10 * 1024))
     entries = active.indexes.time_path.read_bytes()[: -TIME_ENTRY.size]
     active.indexes.time_path.write_bytes(entries + bytes(12 * 853))
 
     assert answers(opened.reopen_unclean(0)) == before
-    opened.log.close()
+    opened.stop()
     assert active.indexes.offset_path.stat().st_size < 1024
 
 
 @pytest.mark.parametrize("suffix", [".deleted", ".cleaned", ".tmp"])
 def test_leftovers_are_removed(opened: Partition, suffix: str) -> None:
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for kind in (".log", ".index", ".timeindex", ".txnindex", ".snapshot"):
         (opened.folder / f"{0:020d}{kind}{suffix}").write_bytes(b"leftover")
 
@@ -399,7 +406,7 @@ def test_leftovers_are_removed(opened: Partition, suffix: str) -> None:
 
 def test_indexes_of_no_segment_are_removed_and_foreign_files_left_alone(opened: Partition) -> None:
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for name in (f"{777:020d}.index", f"{777:020d}.timeindex", "notes.txt", "0.log", "x" * 20 + ".log"):
         (opened.folder / name).write_text("mine")
 
@@ -433,7 +440,7 @@ def test_an_empty_log_can_be_left_and_found_again(partition: OpenPartition, is_c
 
 def test_a_log_whose_first_segments_are_gone_begins_where_the_rest_does(opened: Partition) -> None:
     second = opened.log.segments[1].base_offset
-    opened.log.close()
+    opened.stop()
     for path in opened.folder.glob(f"{0:020d}.*"):
         path.unlink()
 
@@ -446,7 +453,7 @@ def test_a_log_whose_first_segments_are_gone_begins_where_the_rest_does(opened: 
 def test_a_start_above_the_end_is_the_end(partition: OpenPartition) -> None:
     opened = partition()
     opened.log.append(batch())
-    opened.log.close()
+    opened.stop()
 
     log = open_log(opened.folder, opened.config, opened.clock, opened.files, LastKnown(False, 0, 500))  # noqa: FBT003
 
@@ -456,7 +463,7 @@ def test_a_start_above_the_end_is_the_end(partition: OpenPartition) -> None:
 
 def test_a_folder_that_only_has_logs_is_enough(opened: Partition) -> None:
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     for path in opened.folder.iterdir():
         if path.suffix != ".log":
             path.unlink()
@@ -475,7 +482,7 @@ def test_a_copy_taken_while_it_is_written_to_opens(opened: Partition, tmp_path: 
 
 def test_batches_with_bigger_gaps_than_a_file_can_hold_end_the_log(partition: OpenPartition) -> None:
     opened = partition(cleanup_policy="compact")
-    opened.log.close()
+    opened.stop()
     data = placed(batch(b"1"), 0) + placed(batch(b"2"), 1 << 40)
     (opened.folder / f"{0:020d}.log").write_bytes(data)
 
@@ -497,7 +504,7 @@ def test_an_open_that_fails_anywhere_leaves_nothing_open_and_nothing_lost(
 ) -> None:
     """Every call of the operating system in turn is refused once."""
     before = answers(opened.log)
-    opened.log.close()
+    opened.stop()
     known = LastKnown(is_clean, opened.log.next_offset if is_clean else 0, 0)
     names = ["open", "pread", "truncate", "dup"]
     failures = 0

@@ -73,7 +73,17 @@ def test_the_oldest_go_while_more_is_left_than_allowed(partition: OpenPartition)
         return doomed(opened)
 
     # Four times 500 bytes: a segment goes only if what remains is still as much as allowed.
-    assert [doomed_at(limit) for limit in (2001, 2000, 1501, 1500, 1499, 1000, 500, 1, 0)] == [0, 0, 0, 1, 1, 2, 3, 3, 4]
+    assert [doomed_at(limit) for limit in (2001, 2000, 1501, 1500, 1499, 1000, 500, 1, 0)] == [
+        0,
+        0,
+        0,
+        1,
+        1,
+        2,
+        3,
+        3,
+        4,
+    ]
 
 
 def test_what_lies_below_the_start_goes_whatever_the_policy(partition: OpenPartition) -> None:
@@ -103,7 +113,7 @@ def test_records_without_a_timestamp_are_as_old_as_their_file(partition: OpenPar
 def test_an_empty_segment_between_others_is_no_obstacle(partition: OpenPartition) -> None:
     opened = partition(retention_ms=1000, cleanup_policy="compact,delete")
     fill(opened.log, NOW, NOW, NOW)
-    opened.log.close()
+    opened.stop()
     os.truncate(opened.folder / f"{1:020d}.log", 0)
     os.utime(opened.folder / f"{1:020d}.log", (NOW / 1000, NOW / 1000))
     opened.reopen_clean()

@@ -27,7 +27,7 @@ def partition(tmp_path: Path) -> Iterator[Partition]:
         partition.log.roll()
         for value in contents:
             partition.log.append(batch(value))
-    partition.log.close()
+    partition.stop()
     yield partition
     partition.close()
     assert open_in(tmp_path) == []
@@ -79,9 +79,7 @@ def test_what_is_left_after_the_log_was_renamed_is_renamed_too(partition: Partit
     assert not partition.names(".swap")
 
 
-@pytest.mark.parametrize(
-    "suffixes", [{kind: ".cleaned" for kind in ALL_SWAP}, ALL_SWAP | {".timeindex": ".cleaned"}]
-)
+@pytest.mark.parametrize("suffixes", [dict.fromkeys(ALL_SWAP, ".cleaned"), ALL_SWAP | {".timeindex": ".cleaned"}])
 def test_a_compaction_of_which_anything_is_still_cleaned_never_happened(
     partition: Partition, suffixes: dict[str, str]
 ) -> None:
@@ -104,7 +102,7 @@ def test_nothing_is_lost_if_the_completion_itself_is_interrupted_anywhere(
             partition.log.roll()
             for value in contents:
                 partition.log.append(batch(value))
-        partition.log.close()
+        partition.stop()
         write_compacted(partition.folder, ALL_SWAP)
         left = steps
 

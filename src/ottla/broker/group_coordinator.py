@@ -100,7 +100,10 @@ class GroupCoordinator:
         """Carry out actions that only write; what went wrong, if anything."""
         error, unsafe = self._write(actions)
         if unsafe is not None:
-            await unsafe
+            try:
+                await unsafe
+            except ApiError as refused:
+                return error_after_failed_append(refused.code)
         return error
 
     def run(self, actions: Sequence[Action]) -> None:
@@ -110,10 +113,23 @@ class GroupCoordinator:
         if unsafe is None:
             _deliver(answers, error)
         else:
-            task = asyncio.get_running_loop().create_task(_deliver_later(answers, unsafe))
+            task = asyncio.get_running_loop().create_task(self._deliver_when_safe(actions, answers, unsafe))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         self._set_timer()
+
+    async def _deliver_when_safe(
+        self, actions: Sequence[Action], answers: Sequence[Answer], unsafe: Awaitable[None]
+    ) -> None:
+        try:
+            await unsafe
+        except ApiError as refused:
+            _deliver(answers, error_after_failed_append(refused.code))
+            for action in actions:
+                if isinstance(action, Persist | PersistOffsets):
+                    self.run(self.rules.persist_failed(action, self.now_ms()))
+        else:
+            _deliver(answers)
 
     def _write(self, actions: Sequence[Action]) -> tuple[ErrorCode, Awaitable[None] | None]:
         error = ErrorCode.NONE
@@ -185,15 +201,6 @@ def _deliver(answers: Sequence[Answer], error: ErrorCode = ErrorCode.NONE) -> No
         token = answer.token
         if isinstance(token, asyncio.Future) and not token.done():
             token.set_result(answer.response)
-
-
-async def _deliver_later(answers: Sequence[Answer], unsafe: Awaitable[None]) -> None:
-    error = ErrorCode.NONE
-    try:
-        await unsafe
-    except ApiError as refused:
-        error = error_after_failed_append(refused.code)
-    _deliver(answers, error)
 
 
 def _refused(answer: Answer, error: ErrorCode) -> Answer:

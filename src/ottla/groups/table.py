@@ -92,14 +92,11 @@ class GroupTable:
     def _apply_offsets(self, group_id: str, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
         offsets = self._offsets.setdefault(group_id, GroupOffsets())
         offsets.apply(changes)
-        if offsets:
+        if not offsets:
+            del self._offsets[group_id]
+        elif group_id not in self._groups:
             # Consumers that assign themselves have offsets, and no other sign of being a group.
-            if group_id not in self._groups:
-                self._make_from(group_id, offsets)
-            return
-        del self._offsets[group_id]
-        if (group := self._groups.get(group_id)) is not None:
-            self.settle(group)
+            self._make_from(group_id, offsets)
 
     def _erase(self, group_id: str) -> None:
         self._groups.pop(group_id, None)

@@ -1,7 +1,8 @@
 """Finishing a compaction that was interrupted, by Apache Kafka's steps.
 
-Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the segments that they replace are removed, and
-then `.swap` gives way to the final name. So what is `.swap` is complete, unless some of it is still `.cleaned`.
+Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the segments that they replace are
+removed, and then `.swap` gives way to the final name. So what is `.swap` is complete, unless some of it is still
+`.cleaned`.
 """
 
 from __future__ import annotations

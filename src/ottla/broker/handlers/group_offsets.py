@@ -8,6 +8,7 @@ import msgspec
 
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -15,7 +16,11 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponseTopic,
+)
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -39,8 +44,6 @@ _NO_OFFSET: Final = -1
 
 
 async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
-    if not request.group_id:
-        return _all_refused(request, ErrorCode.INVALID_GROUP_ID)
     known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     groups = broker.groups
     response, actions = groups.rules.offsets.commit(
@@ -72,7 +75,9 @@ def _sorted_out(
                     OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=unknown.code)
                 )
         if parts:
-            known.append(msgspec.structs.replace(topic, name=name, partitions=tuple(parts)))
+            # Kept with the offset, so that a topic re-created under the name does not inherit it.
+            topic_id = broker.topics.by_name[name].raw_id
+            known.append(msgspec.structs.replace(topic, name=name, topic_id=topic_id, partitions=tuple(parts)))
         if errors:
             refused.append(
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(errors))
@@ -156,16 +161,20 @@ def _fetched_topic(
     topic: OffsetFetchRequestTopics,
     is_by_id: bool,  # noqa: FBT001
 ) -> OffsetFetchResponseTopics:
-    name, error = topic.name, ErrorCode.NONE
-    if is_by_id:
-        state = broker.topics.by_id.get(topic.topic_id)
-        name, error = (state.name, error) if state is not None else ("", ErrorCode.UNKNOWN_TOPIC_ID)
+    state = broker.topics.by_id.get(topic.topic_id) if is_by_id else broker.topics.by_name.get(topic.name)
+    is_unknown = is_by_id and state is None
+    name = state.name if state else topic.name
+    topic_id = state.raw_id if state else NO_UUID
     offsets = broker.groups.rules.offsets
     return OffsetFetchResponseTopics(
         name=name,
         topic_id=topic.topic_id,
         partitions=tuple(
-            _fetched_partition(index, offsets.get(group_id, TopicPartition(name, index)) if name else None, error)
+            _fetched_partition(
+                index,
+                None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id),
+                ErrorCode.UNKNOWN_TOPIC_ID if is_unknown else ErrorCode.NONE,
+            )
             for index in topic.partition_indexes
         ),
     )
@@ -188,4 +197,20 @@ def _fetched_partition(index: int, value: OffsetCommitValue | None, error: Error
 async def offset_delete(broker: Broker, request: OffsetDeleteRequest, _context: Context) -> OffsetDeleteResponse:
     response, actions = broker.groups.rules.offsets.delete(request)
     error = await broker.groups.persist(actions)
-    return OffsetDeleteResponse(error_code=error, topics=()) if error else response
+    if error:
+        return OffsetDeleteResponse(error_code=error, topics=())
+    return msgspec.structs.replace(response, topics=tuple(_known_only(broker, topic) for topic in response.topics))
+
+
+def _known_only(broker: Broker, topic: OffsetDeleteResponseTopic) -> OffsetDeleteResponseTopic:
+    state = broker.topics.by_name.get(topic.name)
+    count = len(state.partitions) if state else 0
+    return msgspec.structs.replace(
+        topic,
+        partitions=tuple(
+            part
+            if part.partition_index in range(count)
+            else msgspec.structs.replace(part, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            for part in topic.partitions
+        ),
+    )
