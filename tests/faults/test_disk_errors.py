@@ -16,11 +16,12 @@ import pytest
 from ottla.core.clock import ManualClock
 from ottla.core.errors import ApiError, StorageError
 from ottla.core.ids import TopicPartition
+from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir
 
 from .failing import failing, failing_device
-from .making import NOW, batch, leave, read_all
+from .making import NOW, Producer, batch, leave, read_all
 from .mounting import CannotMount
 
 if TYPE_CHECKING:
@@ -309,3 +310,14 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
             leave(data_dir)
     except CannotMount as missing:
         pytest.skip(f"a device that fails is needed: {missing}")
+
+
+@pytest.mark.parametrize("name", ["orders-0/00000000000000000000.txnindex", "/orders-0"])
+def test_what_a_flush_covers_includes_a_new_transaction_index(data_dir: DataDir, name: str) -> None:
+    """Without it, or its name in the folder, records of an aborted transaction would be taken for committed."""
+    log = data_dir.logs[AT]
+    log.append(batch(by=Producer(1, 0, 0, is_transactional=True)))
+    log.flush()
+    log.append_end_marker(1, 0, EndMarker(is_commit=False, coordinator_epoch=0))
+    with failing("fsync", name), pytest.raises(StorageError, match="fsync failed"):
+        log.flush()

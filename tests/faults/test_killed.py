@@ -116,7 +116,7 @@ def test_a_writer_killed_hundreds_of_times_loses_nothing(tmp_path: Path) -> None
         assert status == KILLED
         history.learn(lines)
         hold_to(history, tmp_path, is_left=number % 2 == 0)
-    assert history.acknowledged > 20 * RANDOM_KILLS, "so few appends that the kills prove nothing"
+    assert history.acknowledged > 5 * RANDOM_KILLS, "so few appends that the kills prove nothing"
 
 
 @pytest.fixture

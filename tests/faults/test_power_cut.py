@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from bisect import bisect_right
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
 from ottla.core.clock import ManualClock
+from ottla.records.batch import read_header
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
 
-from .history import Batch, History, assert_same, assert_transactions
-from .making import ROUNDS, leave, read_all
+from .history import Batch, History, assert_same, assert_transactions, sent_data
+from .making import ROUNDS, batch, leave, read_all
 from .power import Recorder
 from .writer import IDEMPOTENT, PARTITIONS, PLAIN, TRANSACTIONAL, Writer, next_of
 
@@ -34,27 +36,24 @@ STATES = int(500 * ROUNDS)
 STEPS = 150
 
 
-@dataclass
-class Moment:
-    """What was true of a partition from a certain change on."""
+class Moment(NamedTuple):
+    """What was true of a partition from a certain change on, and what was about to happen to it."""
 
     time: int
     batches: list[Batch]
-    durable_until: int = 0
-    start_offset: int = 0
-    about_to: str = ""
-    sent: bytes | None = None
-    cut_from: int = 0
+    durable_until: int
+    start_offset: int
+    about: dict[str, Any]
 
 
-@dataclass
 class Past:
-    """All that has been true of a partition, and where each producer was."""
+    """All that has been true of a partition."""
 
-    moments: list[Moment] = field(default_factory=lambda: [Moment(0, [])])
+    def __init__(self) -> None:
+        self.moments = [Moment(0, [], 0, 0, {})]
 
     def at(self, time: int) -> Moment:
-        return [moment for moment in self.moments if moment.time <= time][-1]
+        return self.moments[bisect_right(self.moments, time, key=itemgetter(0)) - 1]
 
 
 class CarefulWriter(Writer):
@@ -79,14 +78,14 @@ class CarefulWriter(Writer):
     def look_at(self, at: TopicPartition) -> None:
         partition = self.history.partition(str(at))
         log = self.data_dir.logs.get(at)
-        pending = partition.pending or {}
-        about_to = pending.get("about", "")
-        moment = Moment(self.recorder.now, list(partition.batches), start_offset=partition.start_offset)
-        if log is not None and about_to != "delete":
-            moment.durable_until = log.recovery_point
-        moment.about_to = about_to
-        moment.cut_from = pending.get("offset", 0)
-        self.pasts[at].moments.append(moment)
+        about = partition.pending or {}
+        is_doomed = log is None or about.get("about") == "delete"
+        durable_until = 0 if log is None or is_doomed else log.recovery_point
+        if about.get("about") == "truncate":
+            durable_until = min(durable_until, about["offset"])
+        self.pasts[at].moments.append(
+            Moment(self.recorder.now, list(partition.batches), durable_until, partition.start_offset, about)
+        )
 
     def begin_flush(self, at: TopicPartition) -> None:
         flush = self.data_dir.logs[at].begin_flush()
@@ -111,47 +110,39 @@ class CarefulWriter(Writer):
             self.look_at(at)
 
 
-def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> list[Batch]:
+def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> None:
     """What was durable is there, with its bytes, and what else there is follows it without a gap."""
     moment = past.at(time)
+    about_to = moment.about.get("about")
     found = read_all(log)
-    if moment.about_to == "delete" and not found:
-        return []
+    if about_to == "delete" and not found:
+        return
+    assert log.start_offset <= moment.start_offset or about_to == "start"
     expected = [batch for batch in moment.batches if batch.last_offset >= log.start_offset]
-    known = expected[: len(found)]
-    assert_same(found[: len(known)], known)
-    extra = found[len(known) :]
-    # What was being appended when the power failed may be there as well.
-    assert len(extra) <= (moment.about_to == "append")
-    durable_until = moment.cut_from if moment.about_to == "truncate" else moment.durable_until
-    lost = [batch for batch in expected[len(found) :] if batch.last_offset < min(durable_until, moment.durable_until)]
+    assert_same(found[: len(expected)], expected[: len(found)])
+    for extra in found[len(expected) :]:
+        # What was being appended when the power failed may be there, too; nothing else.
+        assert about_to == "append"
+        assert Batch(sent_data(moment.about), extra.base_offset, extra.last_offset).is_at(extra)
+        assert len(found) == len(expected) + 1
+    lost = [batch for batch in expected[len(found) :] if batch.last_offset < moment.durable_until]
     assert not lost, f"{log!r} lost {len(lost)} durable batches"
-    return known
 
 
-def assert_usable(log: PartitionLog, known: list[Batch]) -> None:
+def assert_usable(log: PartitionLog) -> None:
     """Producers are where their last batches say, and appending goes on."""
-    assert_transactions(read_all(log), log)
+    found = read_all(log)
+    assert_transactions(found, log)
+    headers = [(read_header(read.data), read) for read in found]
+    last = {header.producer_id: read for header, read in headers if not header.is_control}
     for producer_id in (IDEMPOTENT, TRANSACTIONAL):
-        sent = [b for b in known if b.data and b.data[43:51] == producer_id.to_bytes(8, "big")]
-        if (
-            sent
-            and sent[-1].data
-            and log.producers.producers[producer_id].batches[-1].last_offset == sent[-1].last_offset
-        ):
-            assert log.append(bytearray(sent[-1].data)).base_offset == sent[-1].base_offset
+        if producer_id in last:
+            repeated = log.append(bytearray(last[producer_id].data))
+            assert repeated.is_duplicate
+            assert repeated.base_offset == last[producer_id].base_offset
     for producer_id in (PLAIN, IDEMPOTENT, TRANSACTIONAL):
-        made = next_of(log, producer_id)
-        appended = log.append(bytearray(_batch(made)))
-        assert not appended.is_duplicate
-    assert read_all(log)[-1].last_offset == log.next_offset - 1
-
-
-def _batch(by: object) -> bytearray:
-    from .making import Producer, batch
-
-    assert isinstance(by, Producer)
-    return batch(b"after", by=by)
+        assert not log.append(batch(b"after", by=next_of(log, producer_id))).is_duplicate
+    assert len(read_all(log)) == len(found) + 3
 
 
 @pytest.fixture
@@ -190,7 +181,7 @@ def test_what_is_durable_survives_and_nothing_is_mixed_up(in_memory: Path, flush
         data_dir = DataDir(folder, ManualClock())
         for at in PARTITIONS:
             log = data_dir.open_partition(at, writer.config)
-            known = assert_clean_prefix(writer.pasts[at], time, log)
-            assert_usable(log, known)
+            assert_clean_prefix(writer.pasts[at], time, log)
+            assert_usable(log)
         leave(data_dir)
         shutil.rmtree(folder)

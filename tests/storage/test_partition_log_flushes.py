@@ -62,6 +62,7 @@ def test_a_flush_that_was_begun_and_never_run_makes_nothing_durable(partition: O
     flush = opened.log.begin_flush()
     assert flush is not None
     flush.discard()
+    opened.log.flush()
 
     assert opened.log.acknowledged_offset == 0
 
@@ -172,7 +173,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
 ) -> None:
     opened = partition(flush="ack")
     log = opened.log
-    log.append(batch())
+    log.append(batch(by=Producing(1, 0, 0)))
     with monkeypatch.context() as broken:
         broken.setattr(os, "fsync", fail_to_sync)
         with pytest.raises(StorageError, match="orders-0 is offline: fsync failed: Input/output error"):
@@ -183,6 +184,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
     assert log.acknowledged_offset == 0
     for attempt in (
         lambda: log.append(batch()),
+        lambda: log.append(batch(by=Producing(1, 0, 0))),
         lambda: log.append_end_marker(1, 0, EndMarker(is_commit=True, coordinator_epoch=0)),
         lambda: log.read(0, 1000),
         log.flush,
@@ -191,6 +193,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
         with pytest.raises(StorageError, match="is offline"):
             attempt()
     assert not log.is_flush_due(10**6, 0)
+    assert log.delete_expired(1 << 60) == []
     assert values(read_all(opened.reopen_unclean())) == [b"v"]
 
 
@@ -311,3 +314,24 @@ def test_a_close_that_fails_lets_go_of_the_files(partition: OpenPartition, monke
     assert open_in(opened.folder) == []
     monkeypatch.undo()
     assert values(read_all(opened.reopen_unclean())) == [b"v"]
+
+
+def test_however_many_segments_a_crash_left_few_files_are_open_to_sync_them(partition: OpenPartition) -> None:
+    opened = partition(segment_bytes=1024, flush="ack")
+    for _ in range(80):
+        opened.log.append(batch(size=1000))
+    log = opened.reopen_unclean(recovery_point=0)
+    log.append(batch())
+    opened.files.close()
+
+    flush = log.begin_flush()
+    assert flush is not None
+    assert len(open_in(opened.folder)) < 110
+    flush.run()
+    log.finish_flush(flush)
+
+    assert 0 < log.acknowledged_offset < 80
+    assert log.is_flush_due(0, 0)
+    log.flush()
+    assert log.acknowledged_offset == 81
+    assert not log.is_dirty

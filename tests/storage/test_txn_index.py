@@ -78,6 +78,12 @@ def test_truncation_drops_transactions_whose_marker_went(index: TxnIndex, offset
     assert TxnIndex(index.path).overlapping(50, 100)[-1].producer_id == 7
 
 
+def test_the_marker_of_an_entry_is_known(index: TxnIndex) -> None:
+    assert [offset for offset in range(100) if index.has(offset)] == [20, 30, 40]
+    index.drop_from(0)
+    assert not index.has(20)
+
+
 def test_a_torn_entry_at_the_end_is_covered_by_the_next(index: TxnIndex) -> None:
     os.truncate(index.path, 3 * 34 - 1)
     reopened = TxnIndex(index.path)

@@ -50,5 +50,5 @@ def parse_address(text: str) -> tuple[str, int]:
     """Split host:port; an IPv6 host is in brackets."""
     host, _, port = text.rpartition(":")
     if not host or not (port.isascii() and port.isdigit()) or not 0 < int(port) <= 65535:
-        raise ValueError(f"advertised must be host:port, got {text!r}")
+        raise ValueError(f"advertised must be an address such as kafka.example:9092, got {text!r}")
     return host.strip("[]"), int(port)

@@ -50,6 +50,7 @@ _logger: Final = logging.getLogger(__name__)
 
 NO_TIMESTAMP: Final = -1
 _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+_SYNCED_AT_ONCE: Final = 32
 # There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
 _PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
@@ -132,6 +133,9 @@ class PartitionLog:
 
     def append(self, batch: bytearray | memoryview, leader_epoch: int = 0) -> Appended:
         """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over."""
+        # Before a duplicate is recognised: what it repeats may be what could not be synced.
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         header = check_produced(batch)
         if len(batch) > self.config.max_message_bytes:
             raise MessageTooLarge(f"{len(batch)} bytes; {self.config.max_message_bytes} are allowed")
@@ -164,6 +168,8 @@ class PartitionLog:
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
         """Write the control batch that ends a producer's transaction."""
+        if self._offline is not None:
+            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         self.producers.check_end(producer_id, producer_epoch, marker)
         now_ms = self._clock.now_ms()
         batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
@@ -200,8 +206,6 @@ class PartitionLog:
             raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")
 
     def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
-        if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         try:
             if self._active.size and self._must_roll(len(batch), last_offset, max_timestamp):
                 self.roll()
@@ -213,19 +217,15 @@ class PartitionLog:
             self._refuse_append(refused)
 
     def _must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
-        active = self._active
+        active, config, began = self._active, self.config, self._first_timestamp
+        # How long it has been written to is by what its records say, or else by the clock.
+        age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
         return (
-            active.size + size > self.config.segment_bytes
-            or self._age(max_timestamp) > self.config.segment_ms
+            active.size + size > config.segment_bytes
+            or age_ms > config.segment_ms
             or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
             or active.indexes.is_full
         )
-
-    def _age(self, max_timestamp: int) -> int:
-        """How long the active segment has been written to: by what its records say, or else by the clock."""
-        if self._first_timestamp >= 0:
-            return max_timestamp - self._first_timestamp
-        return self._clock.now_ms() - self._segment_began_ms
 
     def _refuse_append(self, refused: OSError) -> None:
         if refused.errno not in _PASSING_ERRORS:
@@ -340,22 +340,26 @@ class PartitionLog:
         return self.recovery_point < self.next_offset or self._has_new_files
 
     def begin_flush(self) -> Flush | None:
-        """What has to be synced to make all that is appended so far durable; None if nothing has."""
+        """What has to be synced to make more of what is appended so far durable; None if nothing has.
+
+        It is all of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
+        """
         if not self.is_dirty:
             return None
+        segments, later = self._unsynced[:_SYNCED_AT_ONCE], self._unsynced[_SYNCED_AT_ONCE:]
         try:
-            fds = self._files.with_room(lambda: all_or_none(self._fsync_targets()))
+            fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments)))
         except OSError as refused:
             # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
             raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
-        flush = Flush(self.next_offset, fds)
+        flush = Flush(later[0].base_offset if later else self.next_offset, fds)
         self._flushes.append(flush)
-        self._unsynced = [self._active]
-        self._has_new_files = False
+        self._unsynced = later or [self._active]
+        self._has_new_files = bool(later)
         return flush
 
-    def _fsync_targets(self) -> Iterator[int]:
-        for segment in self._unsynced:
+    def _fsync_targets(self, segments: list[Segment]) -> Iterator[int]:
+        for segment in segments:
             yield from segment.fsync_targets()
         if self._has_new_files:
             yield open_folder(self.folder)
@@ -378,9 +382,11 @@ class PartitionLog:
         if self._offline is not None:
             raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         flush = self.begin_flush()
-        if flush is not None:
+        while flush is not None:
             flush.run()
             self.finish_flush(flush)
+            # Whoever has begun another one and not finished it yet keeps the log dirty.
+            flush = self.begin_flush() if self._has_new_files else None
 
     def _go_offline(self, reason: str) -> None:
         if self._offline is None:
@@ -443,6 +449,8 @@ class PartitionLog:
 
     def delete_expired(self, now_ms: int) -> list[Path]:
         """Let go of segments by retention; their renamed files are the caller's to remove, at leisure."""
+        if self._offline is not None:
+            return []
         with storage_errors(f"{self.folder.name}: deleting old segments"):
             doomed = retention.expired(self._segments, self.config, now_ms, self.start_offset)
             if doomed == 0:
@@ -494,7 +502,8 @@ class PartitionLog:
                 self._active.seal()
                 # A clean start believes the indexes.
                 sync_all(self._active.fsync_targets())
-                self._snapshots.write(self.next_offset, self.producers, is_durable=True)
+                if self.next_offset > 0:
+                    self._snapshots.write(self.next_offset, self.producers, is_durable=True)
                 self._snapshots.keep_only({*self._bases, self.next_offset})
         finally:
             self.abandon()

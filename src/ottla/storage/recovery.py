@@ -344,5 +344,7 @@ def _replay(segment: Segment, position: int, header: BatchHeader, producers: Pro
     marker = read_end_marker(segment.read_at(position, header.size))
     if marker is not None:
         aborted = producers.ended(header, header.base_offset, marker)
-        if aborted is not None and aborted not in segment.txn_index.overlapping(0, 1 << 63):
+        if aborted is not None and not segment.txn_index.has(aborted.last_offset):
+            # Those behind it, if any, come again: entries are in the order of their markers.
+            segment.txn_index.drop_from(aborted.last_offset)
             segment.txn_index.append(aborted)

@@ -128,12 +128,12 @@ class Segment:
     def fsync_targets(self) -> Iterator[int]:
         """Descriptors of what is to be synced, for syncing it elsewhere. The caller closes them.
 
-        The indexes of an active segment are not among them: unless it is closed, they are rebuilt.
+        While a segment is active, its offset and time index are not among them: unless it is closed, they are rebuilt.
         """
         if self._fd is not None:
             yield os.dup(self._fd)
-            return
-        for path in self.paths():
+        paths = self.paths() if self._fd is None else [self.txn_index.path]
+        for path in paths:
             if path == self.path or path.exists():
                 yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import struct
+from bisect import bisect_left
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.storage.files import write_all
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 _ENTRY: Final = struct.Struct(">hqqqq")
 _VERSION: Final = 0
+
+
+_LAST_OFFSET: Final = attrgetter("last_offset")
 
 
 class AbortedTransaction(NamedTuple):
@@ -46,6 +51,12 @@ class TxnIndex:
             for aborted in self._load()
             if aborted.last_offset >= from_offset and aborted.first_offset < until_offset
         ]
+
+    def has(self, last_offset: int) -> bool:
+        """Whether there is an entry for the marker at this offset."""
+        entries = self._load()
+        number = bisect_left(entries, last_offset, key=_LAST_OFFSET)
+        return number < len(entries) and entries[number].last_offset == last_offset
 
     def drop_from(self, offset: int) -> None:
         """Forget the transactions that ended at `offset` or later."""
