@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ottla.storage.config import FlushPolicy
     from ottla.storage.partition_log import PartitionLog
 
-STATES = int(500 * ROUNDS)
+STATES = int(300 * ROUNDS)
 STEPS = 150
 
 

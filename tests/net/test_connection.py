@@ -157,7 +157,7 @@ def test_a_client_that_goes_away_is_forgotten(run: Run, way: str, sent: bytes) -
             await until(lambda: not listener.connections)
 
             assert len(behind.gone) == 1
-            assert behind.under_way == 0
+            await until(lambda: behind.under_way == 0)
             assert behind.cancelled == waits
             assert listener.held.unsent_bytes == 0
             other = await Client.to(listener)

@@ -99,7 +99,7 @@ async def flush(partition: Partition) -> None:
         for wait in tuple(partition.waits):
             wait.end()
         raise
-    if partition.high_watermark > before:
-        # Under "ack" consumers see a record only once it is durable. How many bytes that is, is not known here.
+    if partition.log.config.flush == "ack" and partition.high_watermark > before:
+        # Only now do consumers see what was appended. How many bytes that is, is not known here.
         for wait in tuple(partition.waits):
             wait.end()
