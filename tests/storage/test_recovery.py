@@ -397,6 +397,15 @@ def test_leader_epochs_in_any_state_are_found_in_the_batches(
     assert log.epochs.entries == before
 
 
+def test_leader_epochs_whose_last_lines_are_lost_are_found_where_they_began(opened: Partition) -> None:
+    before = opened.log.epochs.entries
+    end = opened.log.next_offset
+    opened.kill()
+    (opened.folder / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n")
+
+    assert opened.reopen_unclean(recovery_point=end).epochs.entries == before
+
+
 def test_indexes_as_a_killed_kafka_broker_leaves_them(opened: Partition) -> None:
     """The active ones at full length with zeros behind, and without the last time entry."""
     before = answers(opened.log)

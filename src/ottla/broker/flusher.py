@@ -23,6 +23,7 @@ class Flusher:
         self._open_partitions = open_partitions
         self._commits: dict[Partition, _GroupCommit] = {}
         self._last_flush_s: dict[Partition, float] = {}
+        self._complaints: dict[Partition, str] = {}
         self._running: dict[Partition, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -47,6 +48,7 @@ class Flusher:
         """It has been deleted: nobody will ask for it again."""
         self._commits.pop(partition, None)
         self._last_flush_s.pop(partition, None)
+        self._complaints.pop(partition, None)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -61,7 +63,12 @@ class Flusher:
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
         del self._running[partition]
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is None:
+            self._complaints.pop(partition, None)
+        elif self._complaints.get(partition) != str(error):
+            # Once, and not with every try, of which there may be one a second for each of a thousand partitions.
+            self._complaints[partition] = str(error)
             _logger.error("%s could not be flushed: %s", partition.at, error)
 
 

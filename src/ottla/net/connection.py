@@ -140,6 +140,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
         self._is_over = True
         self._backlog.clear()
+        self._backlog_bytes = 0
         if self._pending is not None:
             self._pending.cancel()
         self._service.closed(self)
@@ -181,21 +182,24 @@ class Connection(asyncio.BufferedProtocol):
         Small answers go out together: sending costs more than a small request does.
         """
         ready: list[AnyBytes] = []
-        turn = 0
-        while self._backlog and self._pending is None and not self._is_writing_paused and not self._is_over:
-            if turn == _TURN_FRAMES:
+        served = 0
+        for frame in self._backlog:
+            if self._pending is not None or self._is_writing_paused or self._is_over:
+                break
+            if served == _TURN_FRAMES:
                 self._ask_for_a_turn()
                 break
-            turn += 1
-            frame = self._backlog.pop(0)
-            self._backlog_bytes -= len(frame)
+            served += 1
             answer = self._answer(frame)
-            ready += answer
-            if len(ready) >= _READY_BUFFERS or len(answer) > 1 or (answer and len(answer[0]) > _READY_BYTES):
-                self._send(ready)
-                ready = []
+            if answer:
+                ready += answer
+                if len(answer) > 1 or len(ready) >= _READY_BUFFERS or len(answer[0]) > _READY_BYTES:
+                    self._send(ready)
+                    ready = []
         if ready:
             self._send(ready)
+        self._backlog_bytes -= sum(map(len, self._backlog[:served]))
+        del self._backlog[:served]
         self._control_reading()
         if self._is_finishing and not self.is_busy:
             self.close()

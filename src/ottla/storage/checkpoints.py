@@ -55,10 +55,11 @@ def read_epochs(path: Path) -> list[tuple[int, int]]:
     return entries
 
 
-def write_epochs(path: Path, entries: Iterable[tuple[int, int]]) -> None:
-    # Not synced: every batch bears its epoch, so a lost file is rebuilt, and a leader need not wait for the disk.
+def write_epochs(path: Path, entries: Iterable[tuple[int, int]], *, is_durable: bool = False) -> None:
+    # A new line need not be synced: every batch bears its epoch, so one that is lost is found again, and a leader does
+    # not wait for the disk. One that is taken back does.
     lines = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
-    replace_file(path, _checkpoint(lines), is_durable=False)
+    replace_file(path, _checkpoint(lines), is_durable=is_durable)
 
 
 def read_topic_id(folder: Path) -> TopicId | None:

@@ -422,6 +422,7 @@ class PartitionLog:
         self._active.truncate(position, offset)
         self.next_offset = self._active.open_for_append(offset)
         self._first_timestamp = self._active.first_timestamp
+        self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
         # What follows takes the place of what was cut off: a power cut must not bring that back, or a mixture.
         sync_all(self._active.fsync_targets())
         sync_folder(self.folder)
@@ -431,7 +432,7 @@ class PartitionLog:
         self.start_offset = min(self.start_offset, self.next_offset)
         self.recovery_point = min(self.recovery_point, self.next_offset)
         if self.epochs.drop_from(self.next_offset):
-            write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+            write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries, is_durable=True)
         self._reload_producers()
 
     def raise_start(self, offset: int) -> None:
@@ -489,7 +490,6 @@ class PartitionLog:
     def _reload_producers(self) -> None:
         from ottla.storage.recovery import load_producers  # noqa: PLC0415 - recovery builds this class
 
-        self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
         self.producers = load_producers(self._segments, self._snapshots, self.next_offset, self.next_offset)
 
     # The end

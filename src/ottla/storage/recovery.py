@@ -108,15 +108,16 @@ class _Opening:
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
+        start_offset = min(max(known.start_offset, segments[0].base_offset), next_offset)
         return LogParts(
             segments=segments,
             next_offset=next_offset,
-            start_offset=min(max(known.start_offset, segments[0].base_offset), next_offset),
+            start_offset=start_offset,
             recovery_point=recovery_point,
             unsynced=_reaching(segments, recovery_point) if recovery_point < next_offset else segments[-1:],
             producers=load_producers(segments, self._snapshots, next_offset, trusted),
             snapshots=self._snapshots,
-            epochs=self._load_epochs(segments, next_offset),
+            epochs=self._load_epochs(segments, start_offset, next_offset),
         )
 
     def _remove_leftovers(self) -> None:
@@ -260,7 +261,7 @@ class _Opening:
                 path.unlink(missing_ok=True)
             _logger.warning("%s: %s lies behind the damage and is set aside", self._folder.name, segment.path.name)
 
-    def _load_epochs(self, segments: list[Segment], next_offset: int) -> LeaderEpochs:
+    def _load_epochs(self, segments: list[Segment], start_offset: int, next_offset: int) -> LeaderEpochs:
         path = self._folder / LEADER_EPOCHS
         try:
             epochs = LeaderEpochs(read_epochs(path))
@@ -268,6 +269,10 @@ class _Opening:
         except BadCheckpoint as bad:
             _logger.warning("%s: leader epochs are rebuilt from the log: %s", self._folder.name, bad)
             epochs, is_current = LeaderEpochs(), False
+        found = self._epochs_found
+        if found and epochs.epoch_at(max(found[0][1], start_offset)) != found[0][0]:
+            # A power cut has lost the newest lines. This epoch may have begun before what was checked.
+            epochs = LeaderEpochs()
         if not epochs.entries and next_offset > segments[0].base_offset:
             self._epochs_found = [
                 (header.leader_epoch, header.base_offset)
@@ -275,6 +280,8 @@ class _Opening:
                 for _, header in segment.headers(segment.base_offset)
             ]
         news = [epochs.begin(epoch, base_offset) for epoch, base_offset in self._epochs_found]
+        if any(news):
+            epochs.drop_before(start_offset)
         if any(news) or not is_current:
             with suppress(OSError):  # no room: it can be rebuilt as well after the next start
                 write_epochs(path, epochs.entries)
@@ -322,13 +329,26 @@ def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) ->
         # Not far back: a clean start reads no more than the end of the data.
         entry = segment.indexes.at_or_before(taken_at - 1)
         indexed = segment.base_offset if entry is None else entry.last_offset
-        for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)):
-            if header.last_offset >= taken_at:
-                break
+        headers = [header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed))]
+        headers = [header for header in headers if header.last_offset < taken_at]
+        for header in headers:
             known = producers.producers.get(header.producer_id)
             if known is not None and known.epoch == header.producer_epoch and not _knows(known, header):
                 return False
+        return all(_is_among(headers, number, known) for number, known in producers.producers.items())
     return True
+
+
+def _is_among(headers: list[BatchHeader], producer_id: int, producer: Producer) -> bool:
+    """Whether the producer's last batch is one of these, or from before them."""
+    if not headers or not producer.batches or producer.batches[-1].last_offset < headers[0].base_offset:
+        return True
+    last = producer.batches[-1]
+    return any(
+        (header.producer_id, header.last_offset, header.last_sequence)
+        == (producer_id, last.last_offset, last.last_sequence)
+        for header in headers
+    )
 
 
 def _knows(producer: Producer, header: BatchHeader) -> bool:
