@@ -27,7 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(FIRST_FETCH_TIMEOUT_S))
 

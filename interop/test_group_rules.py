@@ -176,7 +176,9 @@ def started(kafka: KafkaArtifacts, folder: Path, initial_delay_ms: int) -> Kafka
 
 def perform(act: Callable[[Play], None], broker: KafkaBroker, initial_delay_ms: int) -> None:
     stage = KafkaStage(broker.bootstrap)
-    kafkas, ottlas = (Play(each, act.__name__) for each in (stage, RulesStage(initial_delay_ms)))
+    # Another group each time: a play that is tried again must not meet what is left of the first.
+    group_id = f"{act.__name__}-{uuid.uuid4().hex[:8]}"
+    kafkas, ottlas = (Play(each, group_id) for each in (stage, RulesStage(initial_delay_ms)))
     try:
         act(kafkas)
         act(ottlas)

@@ -19,7 +19,7 @@ from ottla.storage.data_dir import DataDir
 from ottla.storage.partition_log import PartitionLog
 
 AT = TopicPartition("written-by-ottla", 0)
-CONFIG = LogConfig(segment_bytes=60_000, index_interval_bytes=512)
+CONFIG = LogConfig(segment_bytes=30_000, index_interval_bytes=512)
 STAMPED = TopicPartition("stamped-by-ottla", 0)
 HEADERS = (("plain", b"1"), ("näme", b"\xff"), ("null", None))
 
@@ -83,9 +83,9 @@ def test_dump_log_segments_finds_nothing_wrong(kafka: KafkaArtifacts, data: Path
     folders = [data / str(AT), data / str(STAMPED)]
     dumped = dump(kafka, segment_files(*folders))
     assert dumped.problems == ()
-    assert len(dumped.batches) > 8
-    assert sum(len(entries) for entries in dumped.offset_entries.values()) > 100
-    assert sum(len(entries) for entries in dumped.time_entries.values()) > 50
+    assert len(dumped.batches) > 5
+    assert sum(len(entries) for entries in dumped.offset_entries.values()) > 50
+    assert sum(len(entries) for entries in dumped.time_entries.values()) > 30
     assert sum(len(entries) for entries in dumped.aborted.values()) == 6
     assert dumped.producers
 

@@ -11,6 +11,7 @@ import logging
 import os
 import shutil
 from contextlib import suppress
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.records.control import read_end_marker
@@ -329,8 +330,8 @@ def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) ->
         # Not far back: a clean start reads no more than the end of the data.
         entry = segment.indexes.at_or_before(taken_at - 1)
         indexed = segment.base_offset if entry is None else entry.last_offset
-        headers = [header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed))]
-        headers = [header for header in headers if header.last_offset < taken_at]
+        near = (header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)))
+        headers = list(takewhile(lambda header: header.last_offset < taken_at, near))
         for header in headers:
             known = producers.producers.get(header.producer_id)
             if known is not None and known.epoch == header.producer_epoch and not _knows(known, header):
