@@ -410,7 +410,9 @@ def test_an_offline_log_makes_the_stop_unclean(dirs: Dirs, monkeypatch: pytest.M
 
 
 def test_a_partition_that_was_not_opened_since_a_crash_is_still_checked_after_the_next_clean_stop(dirs: Dirs) -> None:
-    append(dirs.open(), b"1", b"2")
+    append(dirs.open(), b"1")
+    dirs.opened[-1].checkpoint()
+    append(dirs.opened[-1], b"2")
     dirs.kill()
     with (dirs.path / "orders-0" / "00000000000000000000.log").open("ab") as log:
         log.write(b"torn")

@@ -47,8 +47,10 @@ def test_segments_go_when_their_newest_record_is_older_than_allowed(partition: O
 
 
 def test_the_active_segment_goes_too_if_it_holds_records(partition: OpenPartition) -> None:
-    opened = partition(retention_ms=1000)
+    opened = partition(retention_ms=1000, retention_bytes=0)
+    os.utime(opened.log.segments[0].path, (0, 0))
     assert doomed(opened, NOW + 10**9) == 0
+    assert opened.log.delete_expired(NOW + 10**9) == []
     fill(opened.log, NOW, NOW)
 
     assert doomed(opened, NOW + 1001) == 2
