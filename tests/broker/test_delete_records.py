@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.cli.serving import Serve
+from tests.faults.failing import failing
 
 import ottla
 from ottla.core.errors import ErrorCode
@@ -130,3 +132,42 @@ def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         assert earliest(client, "orders") == 1
         assert values_in(client, "orders", 1) == [b"1"]
+
+
+def test_no_kill_brings_back_what_was_deleted(tmp_path: Path) -> None:
+    with Serve(tmp_path) as serve, RawClient(serve.address) as client:
+        create_topic(client, "orders")
+        produce(client, "orders", b"0", b"1")
+        assert delete(client, "orders", 1).low_watermark == 1
+        serve.process.kill()
+
+    with Serve(tmp_path) as serve, RawClient(serve.address) as client:
+        assert earliest(client, "orders") == 1
+        assert values_in(client, "orders", 1) == [b"1"]
+
+
+def test_a_start_that_cannot_be_noted_is_a_storage_error_until_it_can(client: RawClient, topic: str) -> None:
+    produce(client, topic, b"0", b"1")
+    with failing("fsync", "log-start-offset-checkpoint.tmp") as refused:
+        [answer] = client.ask(asking(topic, (0, 1), (7, 1))).topics
+    assert len(refused) == 1
+    assert [(one.error_code, one.low_watermark) for one in answer.partitions] == [
+        (ErrorCode.KAFKA_STORAGE_ERROR, -1),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
+
+    assert delete(client, topic, 1).low_watermark == 1
+
+
+def test_requests_at_once_are_all_noted(tmp_path: Path) -> None:
+    with Serve(tmp_path) as serve, RawClient(serve.address) as first, RawClient(serve.address) as second:
+        for client, name in ((first, "orders"), (second, "jobs")):
+            create_topic(client, name)
+            produce(client, name, b"0", b"1")
+        waiting = [(first, first.send(asking("orders", (0, 1)))), (second, second.send(asking("jobs", (0, 2))))]
+        answers = [client.receive(sent).topics[0].partitions[0].low_watermark for client, sent in waiting]
+        assert answers == [1, 2]
+        serve.process.kill()
+
+    with Serve(tmp_path) as serve, RawClient(serve.address) as client:
+        assert (earliest(client, "orders"), earliest(client, "jobs")) == (1, 2)

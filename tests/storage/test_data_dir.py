@@ -364,6 +364,49 @@ def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
     assert contents(dirs.open()) == [b"3"]
 
 
+def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].raise_start(2)
+    written = folder.begin_checkpoint()
+    written.run()
+    folder.place_checkpoint(written).run()
+    dirs.kill()
+
+    assert contents(dirs.open()) == [b"3"]
+    assert not list(dirs.path.glob("*.tmp"))
+
+
+def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, *[b"old"] * 50)
+    folder.logs[ORDERS].raise_start(40)
+    written = folder.begin_checkpoint()
+    written.run()
+    folder.delete_partition(ORDERS)
+    append(folder, b"new")
+    folder.place_checkpoint(written).run()
+    dirs.kill()
+
+    folder = dirs.open()
+    assert contents(folder) == [b"new"]
+    assert folder.logs[ORDERS].start_offset == 0
+
+
+def test_a_checkpoint_that_was_overtaken_by_a_truncation_does_not_vouch_for_what_was_cut_off(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, *[b"old"] * 9)
+    log = folder.logs[ORDERS]
+    log.flush()
+    folder.checkpoint()
+    written = folder.begin_checkpoint()
+    written.run()
+    log.truncate_to(4)
+    folder.place_checkpoint(written).run()
+
+    assert (dirs.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 4\n"
+
+
 def test_one_log_that_cannot_be_closed_makes_the_stop_unclean_and_the_others_are_closed(
     dirs: Dirs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

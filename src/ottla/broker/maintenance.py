@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
 from ottla.storage.data_dir import remove_deleted
+from ottla.storage.files import storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable
     from pathlib import Path
 
     from ottla.broker.broker import Broker
@@ -23,6 +24,8 @@ class Maintenance:
         self._broker = broker
         self._tasks: list[asyncio.Task[None]] = []
         self._removals: set[asyncio.Future[None]] = set()
+        self._checkpoints: set[asyncio.Task[None]] = set()
+        self._checkpointing = asyncio.Lock()
 
     def start(self) -> None:
         config, groups = self._broker.config, self._broker.groups
@@ -36,13 +39,15 @@ class Maintenance:
     async def stop(self) -> None:
         for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._checkpoints, return_exceptions=True)
 
-    async def _every(self, interval_ms: int, work: Callable[[], None]) -> None:
+    async def _every(self, interval_ms: int, work: Callable[[], Awaitable[None] | None]) -> None:
         while True:
             await asyncio.sleep(interval_ms / 1000)
             try:
-                work()
+                to_wait_for = work()
+                if to_wait_for is not None:
+                    await to_wait_for
             except ApiError as refused:
                 _logger.error("maintenance will be tried again: %s", refused)
 
@@ -55,8 +60,23 @@ class Maintenance:
             except ApiError as refused:
                 _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)
 
-    def checkpoint(self) -> None:
-        self._broker.data_dir.checkpoint()
+    async def checkpoint(self) -> None:
+        """Note where each log starts and how far it is on the disk; that is durable when this returns."""
+        self._checkpoints.add(task := asyncio.create_task(self._checkpoint()))
+        task.add_done_callback(self._checkpoints.discard)
+        # Shielded: what was begun is finished, even for a client that goes away.
+        await asyncio.shield(task)
+
+    async def _checkpoint(self) -> None:
+        """As `DataDir.checkpoint` does it, without holding up the loop."""
+        loop, data_dir = asyncio.get_running_loop(), self._broker.data_dir
+        async with self._checkpointing:
+            written = data_dir.begin_checkpoint()
+            await loop.run_in_executor(None, written.run)
+            placed = data_dir.place_checkpoint(written)
+            await loop.run_in_executor(None, placed.run)
+        with storage_errors("syncing checkpoints"):
+            placed.must_have_succeeded()
 
     def remove(self, doomed: Iterable[Path]) -> None:
         """Remove files and folders that nobody needs any more, in a worker thread."""

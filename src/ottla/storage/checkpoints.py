@@ -37,8 +37,11 @@ def read_offsets(path: Path) -> dict[TopicPartition, int]:
 
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
-    lines = [f"{at.topic} {at.partition} {offset}" for at, offset in sorted(offsets.items())]
-    replace_file(path, _checkpoint(lines))
+    replace_file(path, encode_offsets(offsets))
+
+
+def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
+    return _checkpoint([f"{at.topic} {at.partition} {offset}" for at, offset in sorted(offsets.items())])
 
 
 def read_epochs(path: Path) -> list[tuple[int, int]]:

@@ -9,13 +9,24 @@ import logging
 import re
 import shutil
 import uuid
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
 from ottla.storage import checkpoints, meta_properties
-from ottla.storage.files import CORRUPT, replace_file, storage_errors, sync_folder
+from ottla.storage.files import (
+    CORRUPT,
+    beside,
+    discard_beside,
+    open_folder,
+    replace_file,
+    storage_errors,
+    sync_folder,
+    write_beside,
+)
+from ottla.storage.flushing import Flush, all_or_none
 from ottla.storage.folder_lock import FolderLock
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
@@ -38,6 +49,7 @@ _DELETED: Final = "-delete"
 _DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
+_WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's own controllers, in a folder like a partition's and yet no topic."""
 
@@ -49,6 +61,7 @@ class DataDir:
         self.path = path
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self._outdated: set[TopicPartition] = set()
+        self._newest_checkpoint: Flush | None = None
         self._clock = clock
         self._files = OpenFiles(open_files)
         try:
@@ -130,6 +143,7 @@ class DataDir:
         return renamed
 
     def _put_away(self, at: TopicPartition, suffix: str) -> Path | None:
+        self._newest_checkpoint = None
         log = self.logs.pop(at, None)
         if log is not None:
             log.abandon()
@@ -149,18 +163,56 @@ class DataDir:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
         return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
 
+    # Checkpoints
+
     def checkpoint(self) -> None:
         """Note how far each log is on the disk and where it starts, so that a start after a crash is quick."""
+        written = self.begin_checkpoint()
+        written.run()
+        placed = self.place_checkpoint(written)
+        placed.run()
+        with storage_errors(_WRITING_CHECKPOINTS):
+            placed.must_have_succeeded()
+
+    def begin_checkpoint(self) -> Flush:
+        """The same in steps, of which the slow ones can run elsewhere: run this, and hand it to `place_checkpoint`."""
         for at, log in self.logs.items():
             self._recovery_points[at] = log.recovery_point
             self._log_starts[at] = log.start_offset
         starts = {at: start for at, start in self._log_starts.items() if start > 0}
-        self._write_checkpoint(checkpoints.RECOVERY_POINTS, self._recovery_points)
-        self._write_checkpoint(checkpoints.LOG_STARTS, starts)
-        self._outdated.clear()
+        contents = [checkpoints.encode_offsets(offsets) for offsets in (self._recovery_points, starts)]
+        with self._placing() as paths:
+            fds = self._files.with_room(lambda: all_or_none(map(write_beside, paths, contents)))
+        self._newest_checkpoint = Flush(0, fds)
+        return self._newest_checkpoint
+
+    def place_checkpoint(self, written: Flush) -> Flush:
+        """Let a checkpoint that was run take the last one's place, which is durable once what this returns was run."""
+        if written is not self._newest_checkpoint:
+            # What it says has been overtaken by something that could not wait for it.
+            written = self.begin_checkpoint()
+            written.run()
+        with self._placing() as paths:
+            written.must_have_succeeded()
+            for path in paths:
+                beside(path).replace(path)
+            self._outdated.clear()
+            return Flush(0, [self._files.with_room(lambda: open_folder(self.path))])
+
+    @contextmanager
+    def _placing(self) -> Iterator[list[Path]]:
+        paths = [self.path / checkpoints.RECOVERY_POINTS, self.path / checkpoints.LOG_STARTS]
+        with storage_errors(_WRITING_CHECKPOINTS):
+            try:
+                yield paths
+            except OSError:
+                for path in paths:
+                    discard_beside(path)
+                raise
 
     def _write_checkpoint(self, name: str, offsets: Mapping[TopicPartition, int]) -> None:
-        with storage_errors("writing checkpoints"):
+        self._newest_checkpoint = None
+        with storage_errors(_WRITING_CHECKPOINTS):
             self._files.with_room(lambda: checkpoints.write_offsets(self.path / name, offsets))
 
     def _forget(self, at: TopicPartition) -> None:

@@ -55,23 +55,42 @@ def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
 
     If it `is_durable`, a power cut does too. Without that it takes no time, and is for what can be rebuilt.
     """
-    temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = write_beside(path, data)
     try:
         try:
-            write_all(fd, data, 0)
             if is_durable:
                 os.fsync(fd)
         finally:
             os.close(fd)
-        temporary.replace(path)
+        beside(path).replace(path)
     except OSError:
-        # On a full disk, half a file must not take up what room there is.
-        with suppress(OSError):
-            temporary.unlink()
+        discard_beside(path)
         raise
     if is_durable:
         sync_folder(path.parent)
+
+
+def beside(path: Path) -> Path:
+    """Where that is written first which takes the file's place as a whole."""
+    return path.with_name(path.name + ".tmp")
+
+
+def write_beside(path: Path, data: bytes) -> int:
+    """Write what will take the file's place; its descriptor, for syncing it. The caller closes it."""
+    fd = os.open(beside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(fd, data, 0)
+    except OSError:
+        os.close(fd)
+        discard_beside(path)
+        raise
+    return fd
+
+
+def discard_beside(path: Path) -> None:
+    # On a full disk, half a file must not take up what room there is.
+    with suppress(OSError):
+        beside(path).unlink()
 
 
 def open_folder(folder: Path) -> int:

@@ -32,6 +32,10 @@ class Flush:
         finally:
             self.discard()
 
+    def must_have_succeeded(self) -> None:
+        if self.error is not None:
+            raise self.error
+
     def discard(self) -> None:
         while self._fds:
             os.close(self._fds.pop())
@@ -52,5 +56,4 @@ def sync_all(opening: Iterable[int]) -> None:
     """Sync these files and close them, before returning."""
     flush = Flush(0, all_or_none(opening))
     flush.run()
-    if flush.error is not None:
-        raise flush.error
+    flush.must_have_succeeded()

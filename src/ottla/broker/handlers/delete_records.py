@@ -1,7 +1,8 @@
 """DeleteRecords (21): a partition forgets what is below an offset.
 
-It is forgotten at once for every reader. As in Kafka, the space is reclaimed when old segments are next looked for,
-and a crash before the next checkpoint may bring records back.
+It is forgotten at once for every reader, and once it is answered no crash brings it back: the new start is on the disk
+then. (Kafka writes it with its next checkpoint.) As in Kafka, the space is reclaimed when old segments are next
+looked for.
 """
 
 from __future__ import annotations
@@ -28,17 +29,25 @@ _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1
 
 
-def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+async def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
     # Each once, as from Kafka: of a partition that is named twice the last offset counts.
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
+    results = {
+        name: [_result(broker, name, one, context) for one in partitions.values()]
+        for name, partitions in wanted.items()
+    }
+    # Also where nothing had to be deleted: who did that before may not have got it to the disk.
+    if any(one.error_code == ErrorCode.NONE for partitions in results.values() for one in partitions):
+        try:
+            await broker.maintenance.checkpoint()
+        except ApiError as failed:
+            _logger.error("records may be back after a crash: %s", failed)
+            results = {name: [_not_durable(one, failed) for one in found] for name, found in results.items()}
     return DeleteRecordsResponse(
         topics=tuple(
-            DeleteRecordsTopicResult(
-                name=name, partitions=tuple(_result(broker, name, one, context) for one in partitions.values())
-            )
-            for name, partitions in wanted.items()
+            DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
         )
     )
 
@@ -46,15 +55,21 @@ def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Conte
 def _result(
     broker: Broker, topic: str, wanted: DeleteRecordsPartition, context: Context
 ) -> DeleteRecordsPartitionResult:
-    code, low_watermark = ErrorCode.NONE, _NO_OFFSET
+    index = wanted.partition_index
     try:
         low_watermark = _delete(broker, topic, wanted)
     except ApiError as refused:
-        code = refused.code
-        _logger.info("records of %s-%d not deleted for %s: %s", topic, wanted.partition_index, context, refused)
-    return DeleteRecordsPartitionResult(
-        partition_index=wanted.partition_index, low_watermark=low_watermark, error_code=code
-    )
+        _logger.info("records of %s-%d not deleted for %s: %s", topic, index, context, refused)
+        return _refusal(index, refused.code)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=ErrorCode.NONE)
+
+
+def _not_durable(result: DeleteRecordsPartitionResult, failed: ApiError) -> DeleteRecordsPartitionResult:
+    return result if result.error_code != ErrorCode.NONE else _refusal(result.partition_index, failed.code)
+
+
+def _refusal(partition_index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=partition_index, low_watermark=_NO_OFFSET, error_code=code)
 
 
 def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition) -> int:
