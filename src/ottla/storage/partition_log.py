@@ -8,41 +8,34 @@ from __future__ import annotations
 
 import errno
 import logging
-from bisect import bisect_right
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.core.errors import (
-    ApiError,
-    InvalidTimestamp,
-    MessageTooLarge,
-    OffsetOutOfRange,
-    RecordListTooLarge,
-    StorageError,
-)
+from ottla.core.errors import ApiError, OffsetOutOfRange, StorageError
 from ottla.records.batch import check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker
 from ottla.storage import retention
+from ottla.storage.admission import check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
-from ottla.storage.files import DELETED, open_folder, storage_errors, sync_folder
-from ottla.storage.flushing import Flush, all_or_none, sync_all
+from ottla.storage.files import storage_errors, sync_folder
+from ottla.storage.flushing import sync_all
 from ottla.storage.segment import Segment
+from ottla.storage.segments import Segments
+from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
     from ottla.core.clock import Clock
-    from ottla.records.batch import BatchHeader
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
-    from ottla.storage.leader_epochs import LeaderEpochs
+    from ottla.storage.flushing import Flush
     from ottla.storage.open_files import OpenFiles
-    from ottla.storage.producer_snapshot import Snapshots
-    from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.recovery import LogParts
     from ottla.storage.segment import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
@@ -50,7 +43,6 @@ _logger: Final = logging.getLogger(__name__)
 
 NO_TIMESTAMP: Final = -1
 _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
-_SYNCED_AT_ONCE: Final = 32
 # There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
 _PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
@@ -64,42 +56,23 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     is_duplicate: bool
 
 
-class LogParts(NamedTuple):
-    """What a log consists of once its folder has been read; see recovery.py."""
-
-    segments: list[Segment]
-    next_offset: int
-    start_offset: int
-    recovery_point: int
-    unsynced: list[Segment]
-    producers: ProducerStates
-    snapshots: Snapshots
-    epochs: LeaderEpochs
-
-
 class PartitionLog:
     def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
         self.folder = folder
         self.config = config
         self.next_offset = parts.next_offset
         self.start_offset = parts.start_offset
-        self.recovery_point = parts.recovery_point
-        """Every record below this is known to be on the disk."""
         self.producers = parts.producers
         self.epochs = parts.epochs
         self._clock = clock
         self._files = files
         self._snapshots = parts.snapshots
-        self._segments = parts.segments
-        self._bases = [segment.base_offset for segment in parts.segments]
-        self._active = parts.segments[-1]
-        self._unsynced = parts.unsynced
-        self._has_new_files = bool(parts.unsynced)
-        self._flushes: list[Flush] = []
+        self._segments = Segments(parts.segments)
+        self._unsynced = Unsynced(folder, files, parts.unsynced, parts.recovery_point)
         self._offline: str | None = None
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
-        self._first_timestamp = self._active.first_timestamp
+        self._first_timestamp = self._segments.active.first_timestamp
         self._segment_began_ms = clock.now_ms()
 
     def __repr__(self) -> str:
@@ -107,11 +80,16 @@ class PartitionLog:
 
     @property
     def size(self) -> int:
-        return sum(segment.size for segment in self._segments)
+        return self._segments.size
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        return tuple(self._segments)
+        return tuple(self._segments.all)
+
+    @property
+    def recovery_point(self) -> int:
+        """Every record below this is known to be on the disk."""
+        return self._unsynced.recovery_point
 
     @property
     def is_offline(self) -> bool:
@@ -126,7 +104,7 @@ class PartitionLog:
 
     def use_config(self, config: LogConfig) -> None:
         self.config = config
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.config = config
 
     # Appending
@@ -137,16 +115,15 @@ class PartitionLog:
         if self._offline is not None:
             raise StorageError(f"{self.folder.name} is offline: {self._offline}")
         header = check_produced(batch)
-        if len(batch) > self.config.max_message_bytes:
-            raise MessageTooLarge(f"{len(batch)} bytes; {self.config.max_message_bytes} are allowed")
-        if len(batch) > self.config.segment_bytes:
-            raise RecordListTooLarge(f"{len(batch)} bytes; a segment holds {self.config.segment_bytes}")
+        config = self.config
+        check_size(len(batch), config)
         log_append_time = NO_TIMESTAMP
-        if self.config.message_timestamp_type == "LogAppendTime":
-            log_append_time = self._clock.now_ms()
+        now_ms = self._clock.now_ms()
+        if config.message_timestamp_type == "LogAppendTime":
+            log_append_time = now_ms
             header = set_log_append_time(batch, log_append_time)
         else:
-            self._check_timestamp(header)
+            check_timestamp(header, config, now_ms)
         if header.producer_id >= 0:
             known = self.producers.check(header)
             if known is not None:
@@ -185,39 +162,29 @@ class PartitionLog:
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
 
     def _note_aborted(self, aborted: AbortedTransaction) -> None:
-        self._has_new_files = True
+        self._unsynced.has_new_files = True
         try:
-            self._active.txn_index.append(aborted)
+            self._segments.active.txn_index.append(aborted)
         except OSError as refused:
             # The marker is in the log, so the entry has to follow, or readers would take its records for committed.
             self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
             raise StorageError(f"{self.folder.name} is offline: {self._offline}") from refused
 
-    def _check_timestamp(self, header: BatchHeader) -> None:
-        newest, first = header.max_timestamp, header.base_timestamp
-        if newest < 0:
-            return
-        now_ms = self._clock.now_ms()
-        if newest - now_ms > self.config.message_timestamp_after_max_ms:
-            raise InvalidTimestamp(f"timestamp {newest} is {newest - now_ms} ms in the future")
-        # The others in the batch are not known without decoding it.
-        oldest = first if 0 <= first < newest else newest
-        if now_ms - oldest > self.config.message_timestamp_before_max_ms:
-            raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")
-
     def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        active = self._segments.active
         try:
-            if self._active.size and self._must_roll(len(batch), last_offset, max_timestamp):
+            if active.size and self._must_roll(active, len(batch), last_offset, max_timestamp):
                 self.roll()
-            if not self._active.size:
+                active = self._segments.active
+            if not active.size:
                 self._first_timestamp = max_timestamp
                 self._segment_began_ms = self._clock.now_ms()
-            self._active.append(batch, last_offset, max_timestamp)
+            active.append(batch, last_offset, max_timestamp)
         except OSError as refused:
             self._refuse_append(refused)
 
-    def _must_roll(self, size: int, last_offset: int, max_timestamp: int) -> bool:
-        active, config, began = self._active, self.config, self._first_timestamp
+    def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int) -> bool:
+        config, began = self.config, self._first_timestamp
         # How long it has been written to is by what its records say, or else by the clock.
         age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
         return (
@@ -231,7 +198,7 @@ class PartitionLog:
         if refused.errno not in _PASSING_ERRORS:
             self._go_offline(f"a write failed: {refused.strerror or refused}")
         try:
-            self._active.forget_torn_tail()
+            self._segments.active.forget_torn_tail()
         except OSError as failed:
             self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
         raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
@@ -248,15 +215,12 @@ class PartitionLog:
 
     def roll(self) -> None:
         """Begin a new segment, if there is anything in the current one."""
-        if self._active.size == 0:
+        if self._segments.active.size == 0:
             return
         segment = self._files.with_room(self._create_next)
-        self._active.release()
-        self._active = segment
-        self._segments.append(segment)
-        self._bases.append(segment.base_offset)
-        self._unsynced.append(segment)
-        self._has_new_files = True
+        self._segments.active.release()
+        self._segments.add(segment)
+        self._unsynced.add(segment)
         # It only saves time after a crash.
         with suppress(OSError):
             self._snapshots.write(self.next_offset, self.producers, is_durable=False)
@@ -264,7 +228,7 @@ class PartitionLog:
     def _create_next(self) -> Segment:
         # Its file is created last: where anything fails, for want of space say, the active segment can still be
         # appended to, and there is none on disk yet that would be taken for the one behind it.
-        self._active.complete()
+        self._segments.active.complete()
         return Segment.create(self.folder, self.next_offset, self.config, self._files)
 
     # Reading
@@ -276,44 +240,26 @@ class PartitionLog:
         limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
-        number = bisect_right(self._bases, offset) - 1
-        bounds = Bounds(offset, limit, max_bytes)
         try:
-            while offset < limit and number < len(self._segments):
-                end_offset = self._bases[number + 1] if number + 1 < len(self._bases) else self.next_offset
-                found = self._segments[number].read(bounds, end_offset)
-                if found:
-                    return found
-                # Compaction may have left nothing of a segment's last offsets.
-                number += 1
+            return self._segments.read(Bounds(offset, limit, max_bytes), self.next_offset)
         except OSError as failed:
             raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
-        return memoryview(b"")
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with this timestamp or a later one."""
         with storage_errors(self.folder.name):
-            for segment, end_offset in zip(self._segments, [*self._bases[1:], self.next_offset], strict=True):
-                if segment.newest_timestamp >= timestamp:
-                    found = segment.find_timestamp(timestamp, self.start_offset, end_offset)
-                    if found is not None:
-                        return found
-        return None
+            return self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
 
     def newest_record(self) -> TimestampOffset | None:
         """The first record with the highest timestamp there is."""
         with storage_errors(self.folder.name):
-            newest = max(segment.newest_timestamp for segment in self._segments)
+            newest = self._segments.newest_timestamp()
         return self.offset_for_timestamp(newest) if newest >= 0 else None
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between these offsets, by first offset."""
-        number = max(bisect_right(self._bases, from_offset) - 1, 0)
-        found = []
         with storage_errors(self.folder.name):
-            for segment in self._segments[number:]:
-                found += segment.txn_index.overlapping(from_offset, until_offset)
-        return sorted(found, key=lambda aborted: aborted.first_offset)
+            return self._segments.aborted_transactions(from_offset, until_offset)
 
     # Flushing
 
@@ -333,36 +279,19 @@ class PartitionLog:
                 return (now_s - last_flush_s) * 1000 >= self.config.flush_interval_ms
             case "os":
                 # Only what was rolled away, so that a start after a crash need not check every segment there is.
-                return len(self._unsynced) > 1
+                return self._unsynced.has_full_segments
 
     @property
     def is_dirty(self) -> bool:
-        return self.recovery_point < self.next_offset or self._has_new_files
+        return self.recovery_point < self.next_offset or self._unsynced.has_new_files
 
     def begin_flush(self) -> Flush | None:
-        """What has to be synced to make more of what is appended so far durable; None if nothing has.
-
-        It is all of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
-        """
+        """What has to be synced to make more of what is appended so far durable; None if nothing has."""
         if not self.is_dirty:
             return None
-        segments, later = self._unsynced[:_SYNCED_AT_ONCE], self._unsynced[_SYNCED_AT_ONCE:]
-        try:
-            fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments)))
-        except OSError as refused:
-            # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
-            raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
-        flush = Flush(later[0].base_offset if later else self.next_offset, fds)
-        self._flushes.append(flush)
-        self._unsynced = later or [self._active]
-        self._has_new_files = bool(later)
-        return flush
-
-    def _fsync_targets(self, segments: list[Segment]) -> Iterator[int]:
-        for segment in segments:
-            yield from segment.fsync_targets()
-        if self._has_new_files:
-            yield open_folder(self.folder)
+        # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
+        with storage_errors(self.folder.name):
+            return self._unsynced.begin_flush(self.next_offset)
 
     def finish_flush(self, flush: Flush) -> None:
         """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
@@ -371,11 +300,7 @@ class PartitionLog:
         if self._offline is not None:
             # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
             raise StorageError(f"{self.folder.name} is offline: {self._offline}") from flush.error
-        flush.is_finished = True
-        # In the order in which they began: each covers only what those before it did not.
-        while self._flushes and self._flushes[0].is_finished:
-            until_offset = self._flushes.pop(0).until_offset
-            self.recovery_point = max(self.recovery_point, until_offset)
+        self._unsynced.finish_flush(flush)
 
     def flush(self) -> None:
         """Make everything appended so far durable before returning."""
@@ -386,7 +311,7 @@ class PartitionLog:
             flush.run()
             self.finish_flush(flush)
             # Whoever has begun another one and not finished it yet keeps the log dirty.
-            flush = self.begin_flush() if self._has_new_files else None
+            flush = self.begin_flush() if self._unsynced.has_new_files else None
 
     def _go_offline(self, reason: str) -> None:
         if self._offline is None:
@@ -401,36 +326,34 @@ class PartitionLog:
             return
         if self._offline is not None:
             raise StorageError(f"{self.folder.name} is offline: {self._offline}")
-        keep = max(bisect_right(self._bases, offset), 1)
+        number = self._segments.number_of(offset)
+        last = self._segments.all[number]
         with storage_errors(f"{self.folder.name}: truncating to {offset}"):
-            cut = next(self._segments[keep - 1].headers(offset), None)
+            cut = next(last.headers(offset), None)
         if self.before_truncation is not None:
-            self.before_truncation(cut[1].base_offset if cut else self._bases[keep - 1])
+            self.before_truncation(cut[1].base_offset if cut else last.base_offset)
         try:
-            self._truncate(offset, keep, self._segments[keep - 1].size if cut is None else cut[0])
+            self._truncate(offset, number + 1, last.size if cut is None else cut[0])
         except (OSError, ApiError) as failed:
             self._go_offline(f"it could not be truncated: {failed}")
             raise StorageError(f"{self.folder.name} is offline: {self._offline}") from failed
 
     def _truncate(self, offset: int, keep: int, position: int) -> None:
         # From the end, so that a crash leaves no gap behind.
-        for segment in reversed(self._segments[keep:]):
-            self._unlink(segment)
-        del self._segments[keep:], self._bases[keep:]
-        self._active.close()
-        self._active = self._segments[-1]
-        self._active.truncate(position, offset)
-        self.next_offset = self._active.open_for_append(offset)
-        self._first_timestamp = self._active.first_timestamp
+        for segment in reversed(self._segments.all[keep:]):
+            segment.unlink()
+        self._segments.active.close()
+        self._segments.keep_first(keep)
+        active = self._segments.active
+        active.truncate(position, offset)
+        self.next_offset = active.open_for_append(offset)
+        self._first_timestamp = active.first_timestamp
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
         # What follows takes the place of what was cut off: a power cut must not bring that back, or a mixture.
-        sync_all(self._active.fsync_targets())
+        sync_all(active.fsync_targets())
         sync_folder(self.folder)
-        self._unsynced = [segment for segment in self._unsynced if segment in self._segments[:-1]] + [self._active]
-        for flush in self._flushes:
-            flush.until_offset = min(flush.until_offset, self.next_offset)
+        self._unsynced.truncated(self._segments.all, self.next_offset)
         self.start_offset = min(self.start_offset, self.next_offset)
-        self.recovery_point = min(self.recovery_point, self.next_offset)
         if self.epochs.drop_from(self.next_offset):
             write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries, is_durable=True)
         self._reload_producers()
@@ -453,16 +376,17 @@ class PartitionLog:
         if self._offline is not None:
             return []
         with storage_errors(f"{self.folder.name}: deleting old segments"):
-            doomed = retention.expired(self._segments, self.config, now_ms, self.start_offset)
+            segments = self._segments
+            doomed = retention.expired(segments.all, self.config, now_ms, self.start_offset)
             if doomed == 0:
                 return []
-            if doomed == len(self._segments):
+            if doomed == len(segments.all):
                 doomed -= not self._can_roll()
-            removed = [path for segment in self._segments[:doomed] for path in self._rename_deleted(segment)]
-            del self._segments[:doomed], self._bases[:doomed]
-            self._unsynced = [segment for segment in self._unsynced if segment in self._segments]
-            self.raise_start(max(self.start_offset, self._bases[0]))
-            self._snapshots.keep_only({*self._bases, self.next_offset})
+            removed = [path for segment in segments.all[:doomed] for path in segment.rename_deleted()]
+            segments.drop_first(doomed)
+            self._unsynced.keep_only(segments.all)
+            self.raise_start(max(self.start_offset, segments.bases[0]))
+            self._snapshots.keep_only({*segments.bases, self.next_offset})
             sync_folder(self.folder)
         return removed
 
@@ -478,19 +402,10 @@ class PartitionLog:
     def expire_producers(self, now_ms: int) -> None:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
-    def _rename_deleted(self, segment: Segment) -> list[Path]:
-        segment.close()
-        return [path.rename(path.with_name(path.name + DELETED)) for path in segment.paths() if path.exists()]
-
-    def _unlink(self, segment: Segment) -> None:
-        segment.close()
-        for path in segment.paths():
-            path.unlink(missing_ok=True)
-
     def _reload_producers(self) -> None:
         from ottla.storage.recovery import load_producers  # noqa: PLC0415 - recovery builds this class
 
-        self.producers = load_producers(self._segments, self._snapshots, self.next_offset, self.next_offset)
+        self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
     # The end
 
@@ -499,16 +414,16 @@ class PartitionLog:
         try:
             with storage_errors(f"{self.folder.name}: closing"):
                 self.flush()
-                self._active.seal()
+                self._segments.active.seal()
                 # A clean start believes the indexes.
-                sync_all(self._active.fsync_targets())
+                sync_all(self._segments.active.fsync_targets())
                 if self.next_offset > 0:
                     self._snapshots.write(self.next_offset, self.producers, is_durable=True)
-                self._snapshots.keep_only({*self._bases, self.next_offset})
+                self._snapshots.keep_only({*self._segments.bases, self.next_offset})
         finally:
             self.abandon()
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
-        for segment in self._segments:
+        for segment in self._segments.all:
             segment.close()

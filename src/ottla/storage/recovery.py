@@ -28,7 +28,7 @@ from ottla.storage.files import (
     storage_errors,
 )
 from ottla.storage.leader_epochs import LeaderEpochs
-from ottla.storage.partition_log import LogParts, PartitionLog
+from ottla.storage.partition_log import PartitionLog
 from ottla.storage.producer_snapshot import Snapshots
 from ottla.storage.producer_state import NO_TRANSACTION
 from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage, Stretch, walk
@@ -57,6 +57,19 @@ class LastKnown(NamedTuple):
     is_clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
+
+
+class LogParts(NamedTuple):
+    """What a log consists of once its folder has been read."""
+
+    segments: list[Segment]
+    next_offset: int
+    start_offset: int
+    recovery_point: int
+    unsynced: list[Segment]
+    producers: ProducerStates
+    snapshots: Snapshots
+    epochs: LeaderEpochs
 
 
 def open_log(

@@ -16,7 +16,7 @@ from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import HEADER_BYTES, count_intact, find_batches, read_header
 from ottla.records.reader import RecordReader
 from ottla.storage.cold_read import Bounds, Unverified, find_checked
-from ottla.storage.files import LOG, TXN_INDEX, file_name, write_all
+from ottla.storage.files import DELETED, LOG, TXN_INDEX, file_name, write_all
 from ottla.storage.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 from ottla.storage.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
 from ottla.storage.txn_index import TxnIndex
@@ -188,6 +188,16 @@ class Segment:
         self.release()
         for path in self.paths():
             self._files.forget(path)
+
+    def unlink(self) -> None:
+        self.close()
+        for path in self.paths():
+            path.unlink(missing_ok=True)
+
+    def rename_deleted(self) -> list[Path]:
+        """Put the files out of the way, so that whoever has the time can remove them; what they are called now."""
+        self.close()
+        return [path.rename(path.with_name(path.name + DELETED)) for path in self.paths() if path.exists()]
 
     def paths(self) -> list[Path]:
         return [self.path, self.indexes.offset_path, self.indexes.time_path, self.txn_index.path]

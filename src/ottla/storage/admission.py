@@ -1,0 +1,30 @@
+"""Which batches a topic's config lets into its log. Rules only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import InvalidTimestamp, MessageTooLarge, RecordListTooLarge
+
+if TYPE_CHECKING:
+    from ottla.records.batch import BatchHeader
+    from ottla.storage.config import LogConfig
+
+
+def check_size(size: int, config: LogConfig) -> None:
+    if size > config.max_message_bytes:
+        raise MessageTooLarge(f"{size} bytes; {config.max_message_bytes} are allowed")
+    if size > config.segment_bytes:
+        raise RecordListTooLarge(f"{size} bytes; a segment holds {config.segment_bytes}")
+
+
+def check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    newest, first = header.max_timestamp, header.base_timestamp
+    if newest < 0:
+        return
+    if newest - now_ms > config.message_timestamp_after_max_ms:
+        raise InvalidTimestamp(f"timestamp {newest} is {newest - now_ms} ms in the future")
+    # The others in the batch are not known without decoding it.
+    oldest = first if 0 <= first < newest else newest
+    if now_ms - oldest > config.message_timestamp_before_max_ms:
+        raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")

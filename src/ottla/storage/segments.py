@@ -1,0 +1,85 @@
+"""The segments of a log, one behind the other: which one holds an offset, and reading across them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.storage.cold_read import Bounds
+    from ottla.storage.segment import Segment, TimestampOffset
+    from ottla.storage.txn_index import AbortedTransaction
+
+
+class Segments:
+    """There is always at least one. `next_offset` is the offset after the last record of the last one."""
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self.all = segments
+        self.active = segments[-1]
+        """The last one, which is appended to."""
+        self.bases = [segment.base_offset for segment in segments]
+
+    @property
+    def size(self) -> int:
+        return sum(segment.size for segment in self.all)
+
+    # Changing
+
+    def add(self, segment: Segment) -> None:
+        self.all.append(segment)
+        self.bases.append(segment.base_offset)
+        self.active = segment
+
+    def drop_first(self, count: int) -> None:
+        """Take out some; not all."""
+        del self.all[:count], self.bases[:count]
+
+    def keep_first(self, count: int) -> None:
+        """Take out those behind; one at least stays."""
+        del self.all[count:], self.bases[count:]
+        self.active = self.all[-1]
+
+    # Reading
+
+    def number_of(self, offset: int) -> int:
+        """Which one holds this offset; the first if it lies before all of them."""
+        return max(bisect_right(self.bases, offset) - 1, 0)
+
+    def read(self, bounds: Bounds, next_offset: int) -> memoryview:
+        """Whole batches from the one with `from_offset` on; nothing if there are none."""
+        offset, until_offset, _ = bounds
+        number = self.number_of(offset)
+        while offset < until_offset and number < len(self.all):
+            end_offset = self.bases[number + 1] if number + 1 < len(self.bases) else next_offset
+            found = self.all[number].read(bounds, end_offset)
+            if found:
+                return found
+            # Compaction may have left nothing of a segment's last offsets.
+            number += 1
+        return memoryview(b"")
+
+    def find_timestamp(self, timestamp: int, from_offset: int, next_offset: int) -> TimestampOffset | None:
+        """The first record from `from_offset` on with this timestamp or a later one."""
+        for segment, end_offset in self._with_ends(next_offset):
+            if segment.newest_timestamp >= timestamp:
+                found = segment.find_timestamp(timestamp, from_offset, end_offset)
+                if found is not None:
+                    return found
+        return None
+
+    def newest_timestamp(self) -> int:
+        return max(segment.newest_timestamp for segment in self.all)
+
+    def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
+        """Those with records between these offsets, by first offset."""
+        found = []
+        for segment in self.all[self.number_of(from_offset) :]:
+            found += segment.txn_index.overlapping(from_offset, until_offset)
+        return sorted(found, key=lambda aborted: aborted.first_offset)
+
+    def _with_ends(self, next_offset: int) -> Iterator[tuple[Segment, int]]:
+        """Each with the offset after its last record."""
+        return zip(self.all, [*self.bases[1:], next_offset], strict=True)

@@ -1,0 +1,78 @@
+"""What of a log is not known to be on the disk yet, and the flushes under way that will change that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.storage.files import open_folder
+from ottla.storage.flushing import Flush, all_or_none
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+    from pathlib import Path
+
+    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.segment import Segment
+
+_SYNCED_AT_ONCE: Final = 32
+
+
+class Unsynced:
+    def __init__(self, folder: Path, files: OpenFiles, segments: list[Segment], recovery_point: int) -> None:
+        self.recovery_point = recovery_point
+        """Every record below this is known to be on the disk."""
+        self.has_new_files = bool(segments)
+        """Whether the folder has to be synced, too."""
+        self._folder = folder
+        self._files = files
+        # The last one is the one that is appended to.
+        self._segments = segments
+        self._flushes: list[Flush] = []
+
+    @property
+    def has_full_segments(self) -> bool:
+        return len(self._segments) > 1
+
+    def add(self, segment: Segment) -> None:
+        """From now on this one is appended to."""
+        self._segments.append(segment)
+        self.has_new_files = True
+
+    def begin_flush(self, next_offset: int) -> Flush:
+        """What has to be synced to make more of what is appended so far durable.
+
+        It is all of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
+        """
+        segments, later = self._segments[:_SYNCED_AT_ONCE], self._segments[_SYNCED_AT_ONCE:]
+        fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments)))
+        flush = Flush(later[0].base_offset if later else next_offset, fds)
+        self._flushes.append(flush)
+        self._segments = later or segments[-1:]
+        self.has_new_files = bool(later)
+        return flush
+
+    def _fsync_targets(self, segments: list[Segment]) -> Iterator[int]:
+        for segment in segments:
+            yield from segment.fsync_targets()
+        if self.has_new_files:
+            yield open_folder(self._folder)
+
+    def finish_flush(self, flush: Flush) -> None:
+        """This one has succeeded."""
+        flush.is_finished = True
+        # In the order in which they began: each covers only what those before it did not.
+        while self._flushes and self._flushes[0].is_finished:
+            until_offset = self._flushes.pop(0).until_offset
+            self.recovery_point = max(self.recovery_point, until_offset)
+
+    def keep_only(self, segments: Collection[Segment]) -> None:
+        """The others have been deleted."""
+        self._segments = [segment for segment in self._segments if segment in segments]
+
+    def truncated(self, segments: list[Segment], next_offset: int) -> None:
+        """These segments are left, and nothing from this offset on; the last of them may not have been among us."""
+        self.keep_only(segments[:-1])
+        self._segments.append(segments[-1])
+        for flush in self._flushes:
+            flush.until_offset = min(flush.until_offset, next_offset)
+        self.recovery_point = min(self.recovery_point, next_offset)
