@@ -119,7 +119,7 @@ def test_more_partitions_than_descriptors_are_refused_one_by_one(tmp_path: Path)
             data_dir.logs[at].append(batch())
             assert len(read_all(data_dir.logs[at])) == 1
         for at in opened[:20]:
-            data_dir.delete_partition(at)
+            data_dir.delete_partitions([at])
         for number in range(10):
             data_dir.open_partition(TopicPartition("later", number), CONFIG).append(batch())
         data_dir.close()

@@ -145,7 +145,7 @@ def test_wherever_the_room_ends_nothing_is_lost_or_torn(disk: Disk, size: int) -
         for _ in range(20):
             assert client.send(log, size)
         client.check(log)
-        data_dir.delete_partition(at)
+        data_dir.delete_partitions([at])
         for folder in data_dir.deleted_folders():
             for path in folder.iterdir():
                 path.unlink()

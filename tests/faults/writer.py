@@ -90,9 +90,9 @@ class Writer:
     def delete(self, at: TopicPartition) -> None:
         self.finish_flushes()
         self.say(at, about="delete")
-        doomed = self.data_dir.delete_partition(at)
+        deleted = self.data_dir.delete_partitions([at])
         self.say(at, did="delete")
-        if doomed:
+        for doomed in deleted:
             self.remove(doomed)
         self.data_dir.open_partition(at, self.config)
 

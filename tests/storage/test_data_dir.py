@@ -7,6 +7,7 @@ import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.faults.failing import failing
 
 from ottla.core.clock import ManualClock
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
@@ -18,8 +19,10 @@ from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir, remove_deleted
 from .making import batch, open_descriptors, open_in, read_all, values
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from ottla.storage.flushing import Flush
 
 ORDERS = TopicPartition("orders", 0)
 CONFIG = LogConfig(flush="os", segment_bytes=1024)
@@ -262,9 +265,8 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_at_leisure(dirs: Dirs
     folder = dirs.open()
     append(folder, b"1")
 
-    doomed = folder.delete_partition(ORDERS)
+    [doomed] = folder.delete_partitions([ORDERS])
 
-    assert doomed is not None
     assert list(folder.partitions()) == []
     assert folder.deleted_folders() == [doomed]
     assert open_in(dirs.path) == [str(dirs.path / ".lock")]
@@ -278,12 +280,12 @@ def test_a_deleted_partition_is_gone_at_once_and_its_files_at_leisure(dirs: Dirs
 
 def test_what_a_crash_left_of_a_deletion_is_found_and_nothing_else(dirs: Dirs) -> None:
     append(dirs.open(), b"1")
-    doomed = dirs.opened[-1].delete_partition(ORDERS)
+    doomed = dirs.opened[-1].delete_partitions([ORDERS])
     dirs.kill()
     (dirs.path / "please-dont-delete").mkdir()
     (dirs.path / "orders-3.0123456789abcdef0123456789abcdef-stray").mkdir()
 
-    assert dirs.open().deleted_folders() == [doomed]
+    assert dirs.open().deleted_folders() == doomed
 
 
 def test_a_partition_that_is_not_open_can_be_deleted(dirs: Dirs) -> None:
@@ -291,10 +293,40 @@ def test_a_partition_that_is_not_open_can_be_deleted(dirs: Dirs) -> None:
         append(folder, b"1")
     folder = dirs.open()
 
-    assert folder.delete_partition(ORDERS) is not None
-    assert folder.delete_partition(ORDERS) is None
+    assert len(folder.delete_partitions([ORDERS, TopicPartition("other", 0)])) == 1
+    assert folder.delete_partitions([ORDERS]) == []
     with pytest.raises(UnknownTopicOrPartition):
         folder.set_stray_aside(ORDERS)
+
+
+def test_however_many_partitions_are_deleted_together_the_disk_is_waited_for_once(
+    dirs: Dirs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = dirs.open()
+    doomed = [TopicPartition("orders", number) for number in range(20)]
+    for at in doomed:
+        append(folder, b"1", at=at)
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.readlink(f"/proc/self/fd/{fd}")))
+
+    assert len(folder.delete_partitions(doomed)) == 20
+
+    assert synced == [str(dirs.path)]
+
+
+def test_a_folder_that_cannot_be_renamed_does_not_keep_its_partition_nor_the_others(
+    dirs: Dirs, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = dirs.open()
+    other = TopicPartition("orders", 1)
+    append(folder, b"1")
+    append(folder, b"1", at=other)
+    with failing("rename", "/orders-0"):
+        deleted = folder.delete_partitions([ORDERS, other])
+
+    assert [path.name.partition(".")[0] for path in deleted] == ["orders-1"]
+    assert folder.logs == {}
+    assert "the folder of the deleted partition orders-0 stays" in caplog.text
 
 
 def test_a_name_too_long_to_be_made_longer_is_cut(dirs: Dirs) -> None:
@@ -302,9 +334,8 @@ def test_a_name_too_long_to_be_made_longer_is_cut(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, b"1", at=at)
 
-    doomed = folder.delete_partition(at)
+    [doomed] = folder.delete_partitions([at])
 
-    assert doomed is not None
     assert len(doomed.name) == 255
     assert folder.deleted_folders() == [doomed]
 
@@ -316,7 +347,7 @@ def test_a_partition_that_is_created_again_has_no_past(dirs: Dirs, is_deleted_in
     folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(40)
     folder.checkpoint()
-    folder.delete_partition(ORDERS)
+    folder.delete_partitions([ORDERS])
     if is_deleted_in_a_crash:
         dirs.kill()
         folder = dirs.open()
@@ -383,7 +414,7 @@ def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(dirs: 
     folder.logs[ORDERS].raise_start(40)
     written = folder.begin_checkpoint()
     written.run()
-    folder.delete_partition(ORDERS)
+    folder.delete_partitions([ORDERS])
     append(folder, b"new")
     folder.place_checkpoint(written).run()
     dirs.kill()
@@ -431,6 +462,23 @@ def test_one_log_that_cannot_be_closed_makes_the_stop_unclean_and_the_others_are
     monkeypatch.undo()
     folder = dirs.open()
     assert [contents(folder, TopicPartition(topic, 0)) for topic in ("a", "b", "c")] == [[b"1"]] * 3
+
+
+def test_logs_are_closed_together_and_few_descriptors_are_needed_for_it(dirs: Dirs) -> None:
+    folder = dirs.open(open_files=64)
+    for number in range(10):
+        append(folder, b"1", at=TopicPartition("orders", number))
+    together: list[int] = []
+
+    def run_all(run: Callable[[Flush], None], flushes: Iterable[Flush]) -> Iterator[None]:
+        flushes = list(flushes)
+        together.append(len(flushes))
+        return map(run, reversed(flushes))
+
+    folder.close(run_all)
+
+    assert together == [4, 4, 2]
+    assert dirs.open().was_clean
 
 
 def test_an_offline_log_makes_the_stop_unclean(dirs: Dirs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,7 +130,65 @@ def test_a_closed_log_is_synced_with_its_indexes_and_its_snapshot(partition: Ope
     opened.stop()
 
     assert {f"{0:020d}{kind}" for kind in (".log", ".index", ".timeindex")} <= set(synced)
-    assert f"{1:020d}.snapshot.tmp" in synced
+    assert synced[-2:] == [f"{1:020d}.snapshot", "orders-0"]
+    assert len(synced) == len(set(synced))
+
+
+def test_a_log_that_nothing_was_ever_appended_to_is_closed_without_waiting_for_the_disk(
+    partition: OpenPartition, synced: list[str]
+) -> None:
+    opened = partition()
+    synced.clear()
+
+    opened.stop()
+
+    assert synced == []
+    assert not opened.log.is_dirty
+    for path in opened.folder.iterdir():  # as a power cut may
+        path.unlink()
+    assert opened.reopen_clean().append(batch()).base_offset == 0
+
+
+def test_a_log_that_was_only_read_is_closed_as_it_was_found(partition: OpenPartition, synced: list[str]) -> None:
+    opened = partition()
+    opened.log.append(batch(by=Producing(1, 0, 0)))
+    log = opened.reopen_clean()
+    assert not log.is_dirty
+    assert values(read_all(log)) == [b"v"]
+    synced.clear()
+
+    opened.stop()
+
+    assert {name for name in synced if not name.startswith(f"{0:020d}")} == set()
+    assert opened.reopen_clean().append(batch(by=Producing(1, 0, 0))).is_duplicate
+
+
+@pytest.mark.parametrize("change", ["append", "roll", "truncate", "abort"])
+def test_a_log_that_was_changed_since_a_clean_stop_gets_a_new_snapshot(
+    partition: OpenPartition, synced: list[str], change: str
+) -> None:
+    opened = partition()
+    for sequence in range(2):
+        opened.log.append(batch(by=Producing(1, 0, sequence, is_transactional=True)))
+    log = opened.reopen_clean()
+    match change:
+        case "append":
+            log.append(batch())
+        case "roll":
+            log.roll()
+        case "truncate":
+            log.truncate_to(1)
+            log.append(batch(b"instead"))
+        case "abort":
+            log.append_end_marker(1, 0, EndMarker(is_commit=False, coordinator_epoch=0))
+    synced.clear()
+
+    opened.stop()
+
+    assert synced[-2:] == [f"{log.next_offset:020d}.snapshot", "orders-0"]
+    sequences = {"truncate": 0}.get(change, 1)
+    repeated = batch(by=Producing(1, 0, sequences, is_transactional=True))
+    assert opened.reopen_clean().append(repeated).is_duplicate
 
 
 @pytest.mark.parametrize("policy", ["os", "interval", "ack"])

@@ -94,7 +94,7 @@ def test_the_newest_usable_snapshot_is_taken_and_damaged_ones_are_passed_over(tm
     snapshots = Snapshots(tmp_path)
     for offset in (10, 20, 30, 40):
         states = states_after(batch(by=Producing(offset, 0, 0)))
-        snapshots.write(offset, states, is_durable=offset == 40)
+        snapshots.write(offset, states)
     (tmp_path / f"{30:020d}.snapshot").write_bytes(b"garbage")
     (tmp_path / f"{20:020d}.snapshot").write_bytes(b"")
 
@@ -110,7 +110,7 @@ def test_the_newest_usable_snapshot_is_taken_and_damaged_ones_are_passed_over(tm
 def test_only_wanted_snapshots_are_kept_and_other_files_are_left_alone(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     for offset in (10, 20, 30):
-        snapshots.write(offset, ProducerStates(), is_durable=False)
+        snapshots.write(offset, ProducerStates())
     for name in ("20.snapshot", f"{20:020d}.log", f"{40:020d}.snapshot.deleted"):
         (tmp_path / name).touch()
 

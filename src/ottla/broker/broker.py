@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import ConfigResource
 
 _logger: Final = logging.getLogger(__name__)
+
+_CLOSING_THREADS: Final = 16
 
 
 class Settings(NamedTuple):
@@ -112,7 +115,8 @@ class Broker:
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
     def close(self) -> None:
-        self.data_dir.close()
+        with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
+            self.data_dir.close(pool.map)
         self.catalog.close()
 
     # What handlers ask

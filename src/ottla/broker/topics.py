@@ -6,7 +6,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
-from ottla.core.errors import InvalidRequest, StorageError, UnknownTopicId, UnknownTopicOrPartition
+from ottla.core.errors import InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.storage.catalog.entries import Topic
 from ottla.storage.catalog.rules import check_new_topic
@@ -142,16 +142,8 @@ class Topics:
         for partition in state.partitions:
             for wait in tuple(partition.waits):
                 wait.end()
-        folders = [self._take_away(partition) for partition in state.partitions]
-        return [folder for folder in folders if folder is not None]
-
-    def _take_away(self, partition: Partition) -> Path | None:
-        try:
-            return self._data_dir.delete_partition(partition.at)
-        except StorageError as failed:
-            # The topic is deleted all the same; the next start finds the folder and sets it aside.
-            _logger.error("the folder of the deleted partition %s stays: %s", partition.at, failed)
-            return None
+        # Where a folder stays, the topic is deleted all the same; the next start finds it and sets it aside.
+        return self._data_dir.delete_partitions(partition.at for partition in state.partitions)
 
     def reconfigure(self) -> None:
         """Let every topic go by what its configs come to now that the broker's have changed."""

@@ -32,13 +32,15 @@ from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from ottla.core.clock import Clock
     from ottla.core.ids import TopicId
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
+
+    RunAll = Callable[[Callable[[Flush], None], Iterable[Flush]], Iterable[None]]
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -49,6 +51,7 @@ _DELETED: Final = "-delete"
 _DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
+_DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
 _WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
 """The log of Kafka's own controllers, in a folder like a partition's and yet no topic."""
@@ -128,21 +131,34 @@ class DataDir:
         self.logs[at] = log
         return log
 
-    def delete_partition(self, at: TopicPartition) -> Path | None:
-        """Take the partition away at once; what is left of it is the caller's to give to `remove_deleted`.
+    def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
+        """Take these away at once; the folders that are left are the caller's to give to `remove_deleted`.
 
-        None if it never had a folder.
+        Whatever fails, they are gone for everybody; a folder that the disk keeps is one that belongs to no topic.
         """
-        return self._put_away(at, _DELETED)
+        folders = []
+        for at in partitions:
+            try:
+                folders += self._put_away(at, _DELETED)
+            except StorageError as failed:
+                _logger.error("the folder of the deleted partition %s stays: %s", at, failed)
+        try:
+            if folders:
+                sync_folder(self.path)
+        except OSError as failed:
+            _logger.error("after a power cut folders of deleted partitions may be back: %s", failed)
+        return folders
 
     def set_stray_aside(self, at: TopicPartition) -> Path:
         """Put a partition that belongs to no topic out of the way, and keep it."""
-        renamed = self._put_away(at, _STRAY)
-        if renamed is None:
-            raise UnknownTopicOrPartition(f"there is no partition {at}")
-        return renamed
+        for renamed in self._put_away(at, _STRAY):
+            with storage_errors(f"putting {at} away"):
+                sync_folder(self.path)
+            return renamed
+        raise UnknownTopicOrPartition(f"there is no partition {at}")
 
-    def _put_away(self, at: TopicPartition, suffix: str) -> Path | None:
+    def _put_away(self, at: TopicPartition, suffix: str) -> list[Path]:
+        """Forget the partition and rename its folder; none if it never had one."""
         self._newest_checkpoint = None
         log = self.logs.pop(at, None)
         if log is not None:
@@ -152,12 +168,10 @@ class DataDir:
         self._outdated.add(at)
         folder = self.path / str(at)
         if not folder.exists():
-            return None
+            return []
         unique = f".{uuid.uuid4().hex}{suffix}"
         with storage_errors(f"putting {at} away"):
-            renamed = folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))
-            sync_folder(self.path)
-        return renamed
+            return [folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))]
 
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
@@ -232,19 +246,19 @@ class DataDir:
                 noted[at] = offset
                 self._write_checkpoint(name, noted)
 
-    def close(self) -> None:
-        """Close every log. Only if all of them could be closed does the next start take the quick way."""
-        is_clean = True
-        for at, log in self.logs.items():
-            is_clean = is_clean and not log.is_offline
-            try:
-                log.close()
-            except StorageError as failed:
-                is_clean = False
-                _logger.error("%s was not closed cleanly: %s", at, failed)
+    def close(self, run_all: RunAll = map) -> None:
+        """Close every log. Only if all of them could be closed does the next start take the quick way.
+
+        What waits for the disk is given to `run_all`, which may run it in other threads.
+        """
+        logs = list(self.logs.items())
+        at_once = max(self._files.limit // _DESCRIPTORS_TO_CLOSE_A_LOG, 1)
+        failed: list[TopicPartition] = []
+        for start in range(0, len(logs), at_once):
+            failed += _close_logs(logs[start : start + at_once], run_all)
         try:
             self.checkpoint()
-            if is_clean and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
+            if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
         except (StorageError, OSError) as failed:
             _logger.error("the next start will check the logs: %s", failed)
@@ -274,8 +288,32 @@ class DataDir:
             return {}
 
 
+def _close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll) -> list[TopicPartition]:
+    """Close these; those which could not be."""
+    failed: list[TopicPartition] = []
+
+    @contextmanager
+    def closing(at: TopicPartition) -> Iterator[None]:
+        try:
+            yield
+        except StorageError as refused:
+            failed.append(at)
+            _logger.error("%s was not closed cleanly: %s", at, refused)
+
+    flushes: list[tuple[TopicPartition, PartitionLog, Flush]] = []
+    for at, log in logs:
+        with closing(at):
+            flushes.append((at, log, log.begin_close()))
+    for _ in run_all(Flush.run, [flush for _, _, flush in flushes]):
+        pass
+    for at, log, flush in flushes:
+        with closing(at):
+            log.finish_close(flush)
+    return failed
+
+
 def remove_deleted(doomed: Path) -> None:
-    """Remove what `delete_partition` or `delete_expired` left. It may take long; it can run anywhere."""
+    """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
     if doomed.is_dir():
         shutil.rmtree(doomed, ignore_errors=True)
     else:

@@ -23,14 +23,14 @@ class OpenFiles:
             raise ValueError(f"limit must be at least 1, got {limit}")
         # The process needs descriptors for other things, too.
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        self._limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
+        self.limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
 
     def get(self, path: Path) -> int:
         """A descriptor for reading this file. Valid until the next call: do not keep it."""
         fd = self._fds.pop(path, None)
         if fd is None:
-            while len(self._fds) >= self._limit:
+            while len(self._fds) >= self.limit:
                 self._close_oldest()
             fd = self.with_room(lambda: os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         self._fds[path] = fd

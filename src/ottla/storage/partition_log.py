@@ -21,7 +21,7 @@ from ottla.storage.admission import check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
-from ottla.storage.flushing import sync_all
+from ottla.storage.flushing import Flush, sync_all
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.unsynced import Unsynced
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from ottla.core.clock import Clock
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
-    from ottla.storage.flushing import Flush
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
     from ottla.storage.segment import TimestampOffset
@@ -68,7 +67,8 @@ class PartitionLog:
         self._files = files
         self._snapshots = parts.snapshots
         self._segments = Segments(parts.segments)
-        self._unsynced = Unsynced(folder, files, parts.unsynced, parts.recovery_point)
+        self._unsynced = Unsynced(folder, files, parts)
+        self._as_left_at = parts.next_offset if parts.is_as_left else None
         self._offline: str | None = None
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
@@ -113,7 +113,7 @@ class PartitionLog:
         """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over."""
         # Before a duplicate is recognised: what it repeats may be what could not be synced.
         if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+            raise self._offline_error()
         header = check_produced(batch)
         config = self.config
         check_size(len(batch), config)
@@ -146,7 +146,7 @@ class PartitionLog:
     ) -> Appended:
         """Write the control batch that ends a producer's transaction."""
         if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+            raise self._offline_error()
         self.producers.check_end(producer_id, producer_epoch, marker)
         now_ms = self._clock.now_ms()
         batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
@@ -168,7 +168,7 @@ class PartitionLog:
         except OSError as refused:
             # The marker is in the log, so the entry has to follow, or readers would take its records for committed.
             self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from refused
+            raise self._offline_error() from refused
 
     def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
         active = self._segments.active
@@ -221,9 +221,10 @@ class PartitionLog:
         self._segments.active.release()
         self._segments.add(segment)
         self._unsynced.add(segment)
+        self._as_left_at = None
         # It only saves time after a crash.
         with suppress(OSError):
-            self._snapshots.write(self.next_offset, self.producers, is_durable=False)
+            self._snapshots.write(self.next_offset, self.producers)
 
     def _create_next(self) -> Segment:
         # Its file is created last: where anything fails, for want of space say, the active segment can still be
@@ -236,7 +237,7 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
         """Whole batches from the one with `offset` on: the first whatever its size, more while they fit."""
         if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+            raise self._offline_error()
         limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
@@ -299,13 +300,13 @@ class PartitionLog:
             self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
         if self._offline is not None:
             # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from flush.error
+            raise self._offline_error() from flush.error
         self._unsynced.finish_flush(flush)
 
     def flush(self) -> None:
         """Make everything appended so far durable before returning."""
         if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+            raise self._offline_error()
         flush = self.begin_flush()
         while flush is not None:
             flush.run()
@@ -318,6 +319,9 @@ class PartitionLog:
             self._offline = reason
             _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
 
+    def _offline_error(self) -> StorageError:
+        return StorageError(f"{self.folder.name} is offline: {self._offline}")
+
     # Removing
 
     def truncate_to(self, offset: int) -> None:
@@ -325,7 +329,7 @@ class PartitionLog:
         if offset >= self.next_offset:
             return
         if self._offline is not None:
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}")
+            raise self._offline_error()
         number = self._segments.number_of(offset)
         last = self._segments.all[number]
         with storage_errors(f"{self.folder.name}: truncating to {offset}"):
@@ -336,9 +340,10 @@ class PartitionLog:
             self._truncate(offset, number + 1, last.size if cut is None else cut[0])
         except (OSError, ApiError) as failed:
             self._go_offline(f"it could not be truncated: {failed}")
-            raise StorageError(f"{self.folder.name} is offline: {self._offline}") from failed
+            raise self._offline_error() from failed
 
     def _truncate(self, offset: int, keep: int, position: int) -> None:
+        self._as_left_at = None
         # From the end, so that a crash leaves no gap behind.
         for segment in reversed(self._segments.all[keep:]):
             segment.unlink()
@@ -405,23 +410,52 @@ class PartitionLog:
     def _reload_producers(self) -> None:
         from ottla.storage.recovery import load_producers  # noqa: PLC0415 - recovery builds this class
 
-        self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
+        _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
     # The end
 
     def close(self) -> None:
         """Write out what a clean start needs, sync it, and let go of the files."""
+        flush = self.begin_close()
+        flush.run()
+        self.finish_close(flush)
+
+    def begin_close(self) -> Flush:
+        """The same in steps, of which the slow one can run elsewhere: run this, and hand it to `finish_close`."""
         try:
             with storage_errors(f"{self.folder.name}: closing"):
-                self.flush()
-                self._segments.active.seal()
-                # A clean start believes the indexes.
-                sync_all(self._segments.active.fsync_targets())
-                if self.next_offset > 0:
-                    self._snapshots.write(self.next_offset, self.producers, is_durable=True)
-                self._snapshots.keep_only({*self._segments.bases, self.next_offset})
+                return self._write_out()
+        except StorageError:
+            self.abandon()
+            raise
+
+    def finish_close(self, flush: Flush) -> None:
+        try:
+            self.finish_flush(flush)
         finally:
             self.abandon()
+
+    def _write_out(self) -> Flush:
+        if self._offline is not None:
+            raise self._offline_error()
+        if self.next_offset == 0:
+            # There is nothing to lose: files that a power cut takes are made again.
+            self._unsynced.has_new_files = False
+            return Flush(0, [])
+        if not self._unsynced.fits_one_flush:
+            self.flush()
+        new_snapshots = []
+        try:
+            self._segments.active.seal()
+            if self._as_left_at != self.next_offset:
+                new_snapshots.append(self._snapshots.write(self.next_offset, self.producers))
+                self._unsynced.has_new_files = True
+            self._snapshots.keep_only({*self._segments.bases, self.next_offset})
+        except OSError:
+            # Without room for them, what was appended is to be durable all the same.
+            self.flush()
+            raise
+        return self._unsynced.begin_flush(self.next_offset, new_snapshots)
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""

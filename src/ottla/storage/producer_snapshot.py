@@ -75,9 +75,11 @@ class Snapshots:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def write(self, offset: int, states: ProducerStates, *, is_durable: bool) -> None:
+    def write(self, offset: int, states: ProducerStates) -> Path:
+        """Write one, without waiting for the disk: before it is relied on, it and the folder have to be synced."""
         path = self._folder / file_name(offset, SNAPSHOT)
-        replace_file(path, encode_snapshot(states), is_durable=is_durable)
+        replace_file(path, encode_snapshot(states), is_durable=False)
+        return path
 
     def newest(self, until_offset: int) -> tuple[int, ProducerStates]:
         """The newest usable snapshot taken at `until_offset` or before, and where; none is an empty one at 0."""

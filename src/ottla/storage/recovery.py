@@ -70,6 +70,8 @@ class LogParts(NamedTuple):
     producers: ProducerStates
     snapshots: Snapshots
     epochs: LeaderEpochs
+    is_as_left: bool
+    """Whether all of it is on the disk as a clean stop left it."""
 
 
 def open_log(
@@ -113,6 +115,7 @@ class _Opening:
 
     def _load(self, segments: list[Segment]) -> LogParts:
         known = self._known
+        is_found = bool(segments)
         if segments:
             next_offset = self._recover(segments)
         else:
@@ -123,15 +126,17 @@ class _Opening:
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
         start_offset = min(max(known.start_offset, segments[0].base_offset), next_offset)
+        taken_at, producers = load_producers(segments, self._snapshots, next_offset, trusted)
         return LogParts(
             segments=segments,
             next_offset=next_offset,
             start_offset=start_offset,
             recovery_point=recovery_point,
             unsynced=_reaching(segments, recovery_point) if recovery_point < next_offset else segments[-1:],
-            producers=load_producers(segments, self._snapshots, next_offset, trusted),
+            producers=producers,
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, start_offset, next_offset),
+            is_as_left=is_found and known.is_clean and self._doubtful_from is None and taken_at == next_offset,
         )
 
     def _remove_leftovers(self) -> None:
@@ -319,19 +324,20 @@ def _drop_cached(fd: int) -> None:
 
 def load_producers(
     segments: list[Segment], snapshots: Snapshots, next_offset: int, trusted_until: int
-) -> ProducerStates:
-    """The newest snapshot not taken after `trusted_until`, brought up to date with the batches behind it."""
+) -> tuple[int, ProducerStates]:
+    """The newest snapshot not taken after `trusted_until`, brought up to date with the batches behind it.
+
+    The offset is that which it was taken at.
+    """
     taken_at, producers = snapshots.newest(trusted_until)
     while taken_at > 0 and not _is_of(taken_at, producers, segments):
         _logger.warning("the producer snapshot at %d is not of that offset and is not used", taken_at)
         taken_at, producers = snapshots.newest(taken_at - 1)
-    if taken_at == next_offset:
-        return producers
-    for segment in _reaching(segments, taken_at):
+    for segment in _reaching(segments, taken_at) if taken_at < next_offset else ():
         for position, header in segment.headers(taken_at):
             if header.producer_id >= 0:
                 _replay(segment, position, header, producers)
-    return producers
+    return taken_at, producers
 
 
 def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) -> bool:

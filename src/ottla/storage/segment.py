@@ -140,7 +140,8 @@ class Segment:
     def complete(self) -> None:
         """Bring the files to the state they are left in; appending would still be possible."""
         if self._fd is not None:
-            os.ftruncate(self._fd, self.size)
+            if os.fstat(self._fd).st_size > self.size:
+                os.ftruncate(self._fd, self.size)
             self.indexes.write_out(is_final=True)
 
     def seal(self) -> None:

@@ -2,58 +2,66 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Final
 
 from ottla.storage.files import open_folder
 from ottla.storage.flushing import Flush, all_or_none
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from ottla.storage.open_files import OpenFiles
+    from ottla.storage.recovery import LogParts
     from ottla.storage.segment import Segment
 
 _SYNCED_AT_ONCE: Final = 32
 
 
 class Unsynced:
-    def __init__(self, folder: Path, files: OpenFiles, segments: list[Segment], recovery_point: int) -> None:
-        self.recovery_point = recovery_point
+    def __init__(self, folder: Path, files: OpenFiles, parts: LogParts) -> None:
+        self.recovery_point = parts.recovery_point
         """Every record below this is known to be on the disk."""
-        self.has_new_files = bool(segments)
+        self.has_new_files = not parts.is_as_left
         """Whether the folder has to be synced, too."""
         self._folder = folder
         self._files = files
         # The last one is the one that is appended to.
-        self._segments = segments
+        self._segments = parts.unsynced
         self._flushes: list[Flush] = []
 
     @property
     def has_full_segments(self) -> bool:
         return len(self._segments) > 1
 
+    @property
+    def fits_one_flush(self) -> bool:
+        return len(self._segments) <= _SYNCED_AT_ONCE
+
     def add(self, segment: Segment) -> None:
         """From now on this one is appended to."""
         self._segments.append(segment)
         self.has_new_files = True
 
-    def begin_flush(self, next_offset: int) -> Flush:
-        """What has to be synced to make more of what is appended so far durable.
+    def begin_flush(self, next_offset: int, also: Iterable[Path] = ()) -> Flush:
+        """What has to be synced to make more of what is appended so far durable, and these files.
 
         It is all of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
         """
         segments, later = self._segments[:_SYNCED_AT_ONCE], self._segments[_SYNCED_AT_ONCE:]
-        fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments)))
+        fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments, also)))
         flush = Flush(later[0].base_offset if later else next_offset, fds)
         self._flushes.append(flush)
         self._segments = later or segments[-1:]
         self.has_new_files = bool(later)
         return flush
 
-    def _fsync_targets(self, segments: list[Segment]) -> Iterator[int]:
+    def _fsync_targets(self, segments: list[Segment], also: Iterable[Path]) -> Iterator[int]:
         for segment in segments:
             yield from segment.fsync_targets()
+        for path in also:
+            yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         if self.has_new_files:
             yield open_folder(self._folder)
 
