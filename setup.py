@@ -8,7 +8,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-RECORDS = ["batch", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
 WIRE = ["reader", "writer"]
 
 

@@ -32,6 +32,7 @@ _NAME: Final = "ottla_uncompiled"
 _FOLDER: Final = Path(ottla.records.__file__).parent
 _MODULES: Final = (
     "batch",
+    "batches",
     "compression",
     "control",
     "decode_columns",

@@ -164,8 +164,8 @@ def _inspect(form: Form, source: bytearray, flags: bytes) -> list[Any]:
         outcome(lambda: repr(batch.read_header(source))),
         outcome(lambda: repr(batch.check_batch(source))),
         outcome(lambda: repr(batch.check_produced(source))),
-        outcome(lambda: batch.find_batches(source, 0, until_offset, max_bytes)),
-        outcome(lambda: batch.find_batches(source, 3, until_offset, max_bytes)),
+        outcome(lambda: form.batches.find_batches(source, 0, until_offset, max_bytes)),
+        outcome(lambda: form.batches.find_batches(source, 3, until_offset, max_bytes)),
         outcome(lambda: batch.count_intact(source, 0)),
         outcome(lambda: form.control.read_end_marker(source) if batch.read_header(source).is_control else None),
     ]

@@ -1,4 +1,4 @@
-"""Headers: read, checked, placed, found."""
+"""Headers: read, checked, placed."""
 
 from __future__ import annotations
 
@@ -403,106 +403,6 @@ class TestCountIntact:
     def test_a_floor_of_more_than_64_bits_is_the_callers_mistake(self, form: Form) -> None:
         with pytest.raises(OverflowError):
             form.batch.count_intact(self.ONE, 1 << 63)
-
-
-class TestFindBatches:
-    """Three batches of two offsets each: 10-11, 12-13 and, after a gap as compaction leaves, 20-21."""
-
-    ONE = batch(TWO, 2, base_offset=10)
-    TWO_ = batch(TWO, 2, base_offset=12)
-    THREE = batch(TWO, 2, base_offset=20)
-    SIZE = len(ONE)
-    ALL = ONE + TWO_ + THREE
-    END = MAX_INT64
-    ROOM = 1 << 20
-
-    @pytest.mark.parametrize(
-        ("from_offset", "start", "end", "next_offset"),
-        [
-            (0, 0, 3, 22),
-            (10, 0, 3, 22),
-            (11, 0, 3, 22),
-            (12, 1, 3, 22),
-            (13, 1, 3, 22),
-            (14, 2, 3, 22),
-            (19, 2, 3, 22),
-            (21, 2, 3, 22),
-        ],
-    )
-    def test_the_first_batch_is_the_first_that_reaches_the_offset(
-        self, form: Form, from_offset: int, start: int, end: int, next_offset: int
-    ) -> None:
-        found = form.batch.find_batches(self.ALL, from_offset, self.END, self.ROOM)
-
-        assert found == (start * self.SIZE, end * self.SIZE, next_offset)
-
-    def test_an_offset_after_all_of_them_is_looked_for_behind_them(self, form: Form) -> None:
-        assert form.batch.find_batches(self.ALL, 22, self.END, self.ROOM) == (3 * self.SIZE, -1, 22)
-
-    def test_a_last_batch_that_is_not_whole_is_skipped_to_its_end(self, form: Form) -> None:
-        cut = self.ALL[:-5]
-
-        assert form.batch.find_batches(cut, 22, self.END, self.ROOM) == (3 * self.SIZE, -1, 22)
-
-    def test_nothing_is_found_in_nothing(self, form: Form) -> None:
-        assert form.batch.find_batches(b"", 0, self.END, self.ROOM) == (0, -1, 0)
-        assert form.batch.find_batches(self.ONE[:60], 0, self.END, self.ROOM) == (0, -1, 0)
-
-    @pytest.mark.parametrize(
-        ("until_offset", "batches", "next_offset"),
-        [(10, 0, 0), (11, 1, 12), (12, 1, 12), (13, 2, 14), (20, 2, 14), (21, 3, 22)],
-    )
-    def test_a_batch_counts_if_it_begins_below_the_limit(
-        self, form: Form, until_offset: int, batches: int, next_offset: int
-    ) -> None:
-        found = form.batch.find_batches(self.ALL, 0, until_offset, self.ROOM)
-
-        assert found == (0, batches * self.SIZE, next_offset)
-
-    @pytest.mark.parametrize(
-        ("max_bytes", "batches"), [(0, 1), (1, 1), (-5, 1), (2 * SIZE - 1, 1), (2 * SIZE, 2), (3 * SIZE, 3)]
-    )
-    def test_the_first_batch_comes_whatever_its_size_and_more_while_they_fit(
-        self, form: Form, max_bytes: int, batches: int
-    ) -> None:
-        _, end, _ = form.batch.find_batches(self.ALL, 0, self.END, max_bytes)
-
-        assert end == batches * self.SIZE
-
-    def test_only_whole_batches_count(self, form: Form) -> None:
-        for cut in range(2 * self.SIZE, 3 * self.SIZE):
-            assert form.batch.find_batches(self.ALL[:cut], 0, self.END, self.ROOM) == (0, 2 * self.SIZE, 14)
-
-    def test_a_first_batch_that_is_not_whole_has_no_end(self, form: Form) -> None:
-        cut = self.ALL[: self.SIZE + 61]
-
-        assert form.batch.find_batches(cut, 12, self.END, self.ROOM) == (self.SIZE, self.SIZE, 12)
-
-    def test_what_comes_before_damage_is_still_found(self, form: Form) -> None:
-        damaged = bytearray(self.ALL)
-        damaged[self.SIZE + 16] = 99
-
-        assert form.batch.find_batches(damaged, 0, self.END, self.ROOM) == (0, self.SIZE, 12)
-        with pytest.raises(CorruptMessage, match="unknown message format 99"):
-            form.batch.find_batches(damaged, 12, self.END, self.ROOM)
-
-    def test_damage_at_the_very_start_is_told(self, form: Form) -> None:
-        damaged = bytearray(self.ALL)
-        damaged[16] = 1
-
-        with pytest.raises(UnsupportedForMessageFormat):
-            form.batch.find_batches(damaged, 0, self.END, self.ROOM)
-        assert is_released(damaged)
-
-    @pytest.mark.parametrize("numbers", [(1 << 63, 1, 1), (0, 1 << 63, 1), (0, 1, 1 << 63), (-(1 << 63) - 1, 1, 1)])
-    def test_numbers_of_more_than_64_bits_are_the_callers_mistake(
-        self, form: Form, numbers: tuple[int, int, int]
-    ) -> None:
-        data = bytearray(self.ALL)
-
-        with pytest.raises(OverflowError):
-            form.batch.find_batches(data, *numbers)
-        assert is_released(data)
 
 
 def test_no_buffer_is_held_after_a_refusal(form: Form) -> None:

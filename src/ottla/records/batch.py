@@ -39,6 +39,7 @@ if cython.compiled:
         PyObject_GetBuffer,
     )
     from cython.cimports.cpython.memoryview import PyMemoryView_FromMemory
+    from cython.cimports.ottla.records.big_endian import get_int16, get_int32, get_int64, get_uint32, put_uint32
 else:
     from ottla.records.uncompiled import flat, int32, int64
 
@@ -131,50 +132,6 @@ class BatchHeader:
 
 
 @cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _uint32(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.uint:
-    high: cython.uint = data[at]
-    return (high << 24) | (data[at + 1] << 16) | (data[at + 2] << 8) | data[at + 3]
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int32(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.int:
-    value: cython.int = cython.cast(cython.int, _uint32(data, at))
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int16(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.short:
-    value: cython.short = cython.cast(cython.short, (data[at] << 8) | data[at + 1])
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _int64(data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.longlong:
-    high: cython.ulonglong = _uint32(data, at)
-    value: cython.longlong = cython.cast(cython.longlong, (high << 32) | _uint32(data, at + 4))
-    return value
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _put_uint32(data: cython.p_uchar, at: cython.Py_ssize_t, value: cython.uint) -> cython.bint:
-    data[at] = (value >> 24) & 0xFF
-    data[at + 1] = (value >> 16) & 0xFF
-    data[at + 2] = (value >> 8) & 0xFF
-    data[at + 3] = value & 0xFF
-    return True
-
-
-@cython.cfunc
 def _parse(data: cython.p_const_uchar, at: cython.Py_ssize_t, size: cython.Py_ssize_t) -> BatchHeader:
     """Read the header at `at`; the batch itself may reach past `size`."""
     header: BatchHeader = BatchHeader.__new__(BatchHeader)
@@ -193,19 +150,19 @@ def _fill(
             raise UnsupportedForMessageFormat(f"message format v{data[at + 16]} is not supported, only v2")
         raise CorruptMessage(f"a batch header takes {_HEADER_BYTES} bytes, only {max(size - at, 0)} are left")
     if cython.compiled:
-        header.base_offset = _int64(data, at)
-        header.batch_length = _int32(data, at + 8)
-        header.leader_epoch = _int32(data, at + 12)
+        header.base_offset = get_int64(data, at)
+        header.batch_length = get_int32(data, at + 8)
+        header.leader_epoch = get_int32(data, at + 12)
         magic = data[at + 16]
-        header.crc = _uint32(data, at + 17)
-        header.attributes = _int16(data, at + 21)
-        header.last_offset_delta = _int32(data, at + 23)
-        header.base_timestamp = _int64(data, at + 27)
-        header.max_timestamp = _int64(data, at + 35)
-        header.producer_id = _int64(data, at + 43)
-        header.producer_epoch = _int16(data, at + 51)
-        header.base_sequence = _int32(data, at + 53)
-        header.record_count = _int32(data, at + 57)
+        header.crc = get_uint32(data, at + 17)
+        header.attributes = get_int16(data, at + 21)
+        header.last_offset_delta = get_int32(data, at + 23)
+        header.base_timestamp = get_int64(data, at + 27)
+        header.max_timestamp = get_int64(data, at + 35)
+        header.producer_id = get_int64(data, at + 43)
+        header.producer_epoch = get_int16(data, at + 51)
+        header.base_sequence = get_int32(data, at + 53)
+        header.record_count = get_int32(data, at + 57)
     else:
         (
             header.base_offset,
@@ -366,7 +323,10 @@ def place(target: bytearray | memoryview, position: int, base_offset: int, leade
         try:
             if position < 0 or position > view.len - _HEADER_BYTES:
                 raise ValueError("there is no batch to place here")
-            _place(cython.cast(cython.p_uchar, view.buf), position, offset, epoch)
+            at: cython.p_uchar = cython.cast(cython.p_uchar, view.buf) + cython.cast(cython.Py_ssize_t, position)
+            put_uint32(at, 0, cython.cast(cython.uint, (offset >> 32) & 0xFFFFFFFF))
+            put_uint32(at, 4, cython.cast(cython.uint, offset & 0xFFFFFFFF))
+            put_uint32(at, 12, cython.cast(cython.uint, epoch))
         finally:
             PyBuffer_Release(cython.address(view))
     else:
@@ -375,17 +335,6 @@ def place(target: bytearray | memoryview, position: int, base_offset: int, leade
         if position < 0 or position > len(data) - _HEADER_BYTES:
             raise ValueError("there is no batch to place here")
         data[position : position + 8], data[position + 12 : position + 16] = header
-
-
-@cython.cfunc
-@cython.exceptval(check=False)
-def _place(
-    data: cython.p_uchar, at: cython.Py_ssize_t, base_offset: cython.longlong, leader_epoch: cython.int
-) -> cython.bint:
-    _put_uint32(data, at, cython.cast(cython.uint, (base_offset >> 32) & 0xFFFFFFFF))
-    _put_uint32(data, at + 4, cython.cast(cython.uint, base_offset & 0xFFFFFFFF))
-    _put_uint32(data, at + 12, cython.cast(cython.uint, leader_epoch))
-    return True
 
 
 def set_log_append_time(target: bytearray | memoryview, timestamp: int) -> BatchHeader:
@@ -399,83 +348,3 @@ def set_log_append_time(target: bytearray | memoryview, timestamp: int) -> Batch
     batch[35:43] = max_timestamp
     struct.pack_into(">I", batch, 17, crc32c(batch[_CHECKSUM_AT : header.size]))
     return read_header(target)
-
-
-@cython.cfunc
-def _find(data: cython.p_const_uchar, size: cython.Py_ssize_t, bounds: tuple[int, int, int]) -> tuple[int, int, int]:
-    from_offset: cython.longlong
-    until_offset: cython.longlong
-    max_bytes: cython.longlong
-    from_offset, until_offset, max_bytes = bounds
-    at: cython.Py_ssize_t = 0
-    start: cython.Py_ssize_t = -1
-    end: cython.longlong
-    next_offset: cython.longlong = from_offset
-    header: BatchHeader = BatchHeader.__new__(BatchHeader)
-    while size - at >= _HEADER_BYTES:
-        if not _skim(header, data, at):
-            # What comes before the damage is still good; who reads on from here is told what it is.
-            if start >= 0 and at > start:
-                break
-            _fill(header, data, at, size)
-        end = at + _LENGTH_AT + cython.cast(cython.longlong, header.batch_length)
-        if start < 0:
-            if header.base_offset + header.last_offset_delta < from_offset:
-                at = end
-                continue
-            start = at
-        elif end - start > max_bytes:
-            break
-        if end > size or header.base_offset >= until_offset:
-            break
-        at = end
-        next_offset = header.base_offset + header.last_offset_delta + 1
-    if start < 0:
-        return at, -1, from_offset
-    return start, at, next_offset
-
-
-@cython.cfunc
-@cython.inline
-@cython.exceptval(check=False)
-def _skim(header: BatchHeader, data: cython.p_const_uchar, at: cython.Py_ssize_t) -> cython.bint:
-    """Read just what it takes to step over a batch; False if `_fill` would refuse it."""
-    if cython.compiled:
-        header.base_offset = _int64(data, at)
-        header.batch_length = _int32(data, at + 8)
-        header.last_offset_delta = _int32(data, at + 23)
-        return (
-            data[at + 16] == _MAGIC
-            and header.batch_length >= _HEADER_BYTES - _LENGTH_AT
-            and 0 <= header.base_offset <= _HIGHEST_BASE_OFFSET
-            and header.last_offset_delta >= 0
-            and data[at + 57] < 0x80
-        )
-    else:
-        try:
-            _fill(header, data, at, at + _HEADER_BYTES)
-        except (CorruptMessage, UnsupportedForMessageFormat):
-            return False
-        return True
-
-
-def find_batches(
-    source: bytes | bytearray | memoryview, from_offset: int, until_offset: int, max_bytes: int
-) -> tuple[int, int, int]:
-    """Where the batches from `from_offset` to below `until_offset` begin and end here, and the offset after.
-
-    Only whole batches count: the first one whatever its size, more of them while they fit into `max_bytes`. An
-    end equal to the start means that the first batch is not whole here; an end of -1 that `from_offset` was not
-    reached, and then the start, perhaps past these bytes, is where to look on.
-    """
-    if cython.compiled:
-        view = cython.declare(Py_buffer)
-        bounds = (from_offset, until_offset, max_bytes)
-        PyObject_GetBuffer(source, cython.address(view), PyBUF_SIMPLE)
-        try:
-            return _find(cython.cast(cython.p_const_uchar, view.buf), view.len, bounds)
-        finally:
-            PyBuffer_Release(cython.address(view))
-    else:
-        data = flat(source)
-        return _find(data, len(data), (int64(from_offset), int64(until_offset), int64(max_bytes)))

@@ -13,7 +13,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import ApiError, CorruptMessage
-from ottla.records.batch import HEADER_BYTES, count_intact, find_batches, read_header
+from ottla.records.batch import HEADER_BYTES, count_intact, read_header
+from ottla.records.batches import find_batches
 from ottla.records.reader import RecordReader
 from ottla.storage.cold_read import Bounds, Unverified, find_checked
 from ottla.storage.files import DELETED, LOG, TXN_INDEX, file_name, write_all
