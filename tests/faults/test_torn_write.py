@@ -88,3 +88,29 @@ def test_the_log_ends_with_the_last_whole_batch(kept: Kept, tear: Callable[[byte
         assert [read.base_offset for read in read_all(log)] == [0, 1, 2, 3]
         log.abandon()
     files.close()
+
+
+def test_producer_snapshots_from_behind_the_cut_go_with_it(in_memory: Path) -> None:
+    """Others would get their offsets, and it would be taken for a snapshot of those."""
+    folder, files = in_memory / "orders-0", OpenFiles()
+    log = open_again(folder, files)
+    for sequence in range(4):
+        log.append(batch(b"%d" % sequence * 30, by=LAST._replace(sequence=sequence)))
+    log.close()
+    [snapshot] = folder.glob("*.snapshot")
+    assert snapshot.name == "00000000000000000004.snapshot"
+    [segment] = folder.glob("*.log")
+    segment.write_bytes(segment.read_bytes()[:-1])
+
+    log = open_again(folder, files)
+    assert log.next_offset == 3
+    assert not snapshot.exists()
+    log.append(batch(b"somebody else", by=Producer(10, 0, 0)))
+    log.abandon()
+
+    log = open_again(folder, files)
+    assert log.next_offset == 4
+    assert log.append(batch(b"somebody else", by=Producer(10, 0, 0))).is_duplicate
+    assert not log.append(batch(b"3" * 30, by=LAST)).is_duplicate
+    log.abandon()
+    files.close()

@@ -7,9 +7,11 @@ import pytest
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.storage.checkpoints import (
     BadCheckpoint,
+    read_aborted,
     read_epochs,
     read_offsets,
     read_topic_id,
+    write_aborted,
     write_epochs,
     write_offsets,
     write_topic_id,
@@ -45,7 +47,24 @@ def test_order_has_no_meaning(tmp_path: Path) -> None:
     assert read_offsets(tmp_path / "c") == {TopicPartition("z", 1): 7, TopicPartition("a", 0): (1 << 63) - 1}
 
 
-@pytest.mark.parametrize("read", [read_offsets, read_epochs])
+def test_aborted_transactions_are_counted_by_segment(tmp_path: Path) -> None:
+    counts = {TopicPartition("orders", 0): {0: 3, 120: 1}, TopicPartition("jobs", 7): {5: 2}}
+
+    write_aborted(tmp_path / "c", {**counts, TopicPartition("none", 0): {}})
+
+    assert (tmp_path / "c").read_bytes() == b"0\n3\njobs 7 5 2\norders 0 0 3\norders 0 120 1\n"
+    assert read_aborted(tmp_path / "c") == counts
+
+
+@pytest.mark.parametrize("line", [b"a 0 1", b"a 0 1 -1", b"a 0 -1 1", b"a x 1 1", b"a 0 1 1 1", b"a 0 1 1x"])
+def test_what_is_no_count_of_aborted_transactions_is_refused(tmp_path: Path, line: bytes) -> None:
+    (tmp_path / "c").write_bytes(b"0\n1\n" + line + b"\n")
+
+    with pytest.raises(BadCheckpoint, match="not a segment and a number"):
+        read_aborted(tmp_path / "c")
+
+
+@pytest.mark.parametrize("read", [read_offsets, read_epochs, read_aborted])
 def test_a_missing_and_an_empty_file_have_no_entries(tmp_path: Path, read: object) -> None:
     assert callable(read)
     assert not read(tmp_path / "missing")

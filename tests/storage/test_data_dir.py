@@ -12,11 +12,12 @@ from tests.faults.failing import failing
 from ottla.core.clock import ManualClock
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicId, TopicPartition
+from ottla.records.control import EndMarker
 from ottla.storage import flushing
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import CLEAN_SHUTDOWN, DataDir, remove_deleted
 
-from .making import batch, open_descriptors, open_in, read_all, values
+from .making import Producing, batch, open_descriptors, open_in, read_all, values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -528,6 +529,51 @@ def test_a_partition_that_was_put_here_while_stopped_is_checked(dirs: Dirs) -> N
     assert folder.was_clean
     assert contents(folder) == [b"1"]
     assert folder.logs[ORDERS].size == len(torn) - 4
+
+
+def abort(folder: DataDir, at: TopicPartition = ORDERS) -> None:
+    log = folder.open_partition(at, CONFIG)
+    log.append(batch(by=Producing(1, 0, 0, is_transactional=True)))
+    log.append_end_marker(1, 0, EndMarker(is_commit=False, coordinator_epoch=0))
+
+
+def test_a_transaction_index_that_is_gone_is_missed_even_after_stops_in_which_nobody_asked_for_it(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        abort(folder)
+    with dirs.open() as folder:
+        append(folder, b"1", at=TopicPartition("other", 0))
+    (dirs.path / "orders-0" / "00000000000000000000.txnindex").unlink()
+
+    log = dirs.open().open_partition(ORDERS, CONFIG)
+
+    assert [aborted.producer_id for aborted in log.aborted_transactions(0, 10)] == [1]
+
+
+def test_without_aborted_transactions_none_are_noted(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1")
+    assert not (dirs.path / "aborted-transactions-checkpoint").exists()
+    with dirs.open() as folder:
+        abort(folder)
+    assert (dirs.path / "aborted-transactions-checkpoint").read_text() == "0\n1\norders 0 0 1\n"
+    with dirs.open() as folder:
+        folder.delete_partitions([ORDERS])
+    assert (dirs.path / "aborted-transactions-checkpoint").read_text() == "0\n0\n"
+
+
+def test_a_partition_that_is_created_again_misses_no_aborted_transactions(
+    dirs: Dirs, caplog: pytest.LogCaptureFixture
+) -> None:
+    with dirs.open() as folder:
+        abort(folder)
+    dirs.open().delete_partitions([ORDERS])
+    dirs.kill()
+    with dirs.open() as folder:
+        append(folder, b"new")
+    log = dirs.open().open_partition(ORDERS, CONFIG)
+
+    assert log.aborted_transactions(0, 10) == []
+    assert "transaction index" not in caplog.text
 
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])

@@ -43,6 +43,12 @@ def test_entries_are_written_as_kafka_writes_them(index: TxnIndex) -> None:
     assert index.is_sane(20, 41)
 
 
+def test_entries_are_counted_whether_they_were_read_or_not(index: TxnIndex) -> None:
+    assert (len(index), len(TxnIndex(index.path)), len(TxnIndex(index.path.with_name("none")))) == (3, 3, 0)
+    index.drop_from(30)
+    assert (len(index), len(TxnIndex(index.path))) == (1, 1)
+
+
 def test_another_process_reads_the_same(index: TxnIndex) -> None:
     assert TxnIndex(index.path).overlapping(0, 1 << 62) == ENTRIES
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+ABORTED: Final = "aborted-transactions-checkpoint"
+"""Ottla's own; Kafka passes over it."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 PARTITION_METADATA: Final = "partition.metadata"
 
@@ -42,6 +44,27 @@ def write_offsets(path: Path, offsets: Mapping[TopicPartition, int]) -> None:
 
 def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
     return _checkpoint([f"{at.topic} {at.partition} {offset}" for at, offset in sorted(offsets.items())])
+
+
+def read_aborted(path: Path) -> dict[TopicPartition, dict[int, int]]:
+    """How many aborted transactions are noted in each segment of a partition that has any, by its base offset."""
+    counts: dict[TopicPartition, dict[int, int]] = {}
+    for line in _read_lines(path):
+        try:
+            topic, partition, base_offset, count = line.split(" ")
+            counts.setdefault(TopicPartition(topic, _number(partition)), {})[_number(base_offset)] = _number(count)
+        except ValueError:
+            raise BadCheckpoint(f"{path.name}: not a segment and a number: {line!r}") from None
+    return counts
+
+
+def write_aborted(path: Path, counts: Mapping[TopicPartition, Mapping[int, int]]) -> None:
+    lines = [
+        f"{at.topic} {at.partition} {base_offset} {count}"
+        for at, segments in sorted(counts.items())
+        for base_offset, count in sorted(segments.items())
+    ]
+    replace_file(path, _checkpoint(lines))
 
 
 def read_epochs(path: Path) -> list[tuple[int, int]]:

@@ -11,7 +11,7 @@ import shutil
 import uuid
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from ottla.storage.partition_log import PartitionLog
 
     RunAll = Callable[[Callable[[Flush], None], Iterable[Flush]], Iterable[None]]
+
+Noted = TypeVar("Noted")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -77,8 +79,9 @@ class DataDir:
         try:
             self.meta = meta_properties.load_or_create(path)
             self.was_clean = (path / CLEAN_SHUTDOWN).exists()
-            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS)
-            self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS)
+            self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
+            self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
+            self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
             # From here on a crash must be noticed.
             (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
             sync_folder(path)
@@ -116,7 +119,9 @@ class DataDir:
         self._check_owner(folder, topic_id)
         # A clean stop notes every partition: one that is not noted was put here since, in whatever state.
         is_clean = self.was_clean and at in self._recovery_points
-        known = LastKnown(is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0))
+        known = LastKnown(
+            is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
+        )
         log = open_log(folder, config, self._clock, self._files, known)
         try:
             with storage_errors(f"opening {at}"):
@@ -165,6 +170,7 @@ class DataDir:
             log.abandon()
         self._recovery_points.pop(at, None)
         self._log_starts.pop(at, None)
+        self._aborted.pop(at, None)
         self._outdated.add(at)
         folder = self.path / str(at)
         if not folder.exists():
@@ -231,6 +237,7 @@ class DataDir:
 
     def _forget(self, at: TopicPartition) -> None:
         """See to it that a partition which is about to be created has no past."""
+        self._aborted.pop(at, None)
         if at in self._recovery_points or at in self._log_starts or at in self._outdated:
             self._recovery_points.pop(at, None)
             self._log_starts.pop(at, None)
@@ -258,6 +265,7 @@ class DataDir:
             failed += _close_logs(logs[start : start + at_once], run_all)
         try:
             self.checkpoint()
+            self._note_aborted()
             if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
         except (StorageError, OSError) as failed:
@@ -265,6 +273,14 @@ class DataDir:
         self.logs.clear()
         self._files.close()
         self._lock.release()
+
+    def _note_aborted(self) -> None:
+        """So that the loss of a transaction index is noticed: it has no checksum, and most segments have none."""
+        for at, log in self.logs.items():
+            self._aborted[at] = log.count_aborted()
+        path = self.path / checkpoints.ABORTED
+        if any(self._aborted.values()) or path.exists():
+            checkpoints.write_aborted(path, self._aborted)
 
     def _are_all_checked(self) -> bool:
         """Whether no log is still as a crash left it, unopened because the start failed, say."""
@@ -276,9 +292,11 @@ class DataDir:
         if topic_id is not None and owner not in (None, topic_id):
             raise DataDirError(f"{folder} belongs to a topic with id {owner}, not to {topic_id}")
 
-    def _read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+    def _read_checkpoint(
+        self, name: str, read: Callable[[Path], dict[TopicPartition, Noted]]
+    ) -> dict[TopicPartition, Noted]:
         try:
-            return checkpoints.read_offsets(self.path / name)
+            return read(self.path / name)
         except checkpoints.BadCheckpoint as bad:
             _logger.warning("%s; the logs are checked instead", bad)
             self.was_clean = False

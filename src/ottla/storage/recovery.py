@@ -12,6 +12,7 @@ import os
 import shutil
 from contextlib import suppress
 from itertools import takewhile
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.records.control import read_end_marker
@@ -36,6 +37,7 @@ from ottla.storage.segment import Segment
 from ottla.storage.swap_files import CLEANED, complete_swaps
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -57,6 +59,8 @@ class LastKnown(NamedTuple):
     is_clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
+    aborted: Mapping[int, int] = MappingProxyType({})
+    """How many aborted transactions there were at least in a segment, by its base offset."""
 
 
 class LogParts(NamedTuple):
@@ -171,7 +175,7 @@ class _Opening:
                     self._end_log(segments, number, checked, reason)
             elif not segment.are_indexes_sane():
                 self._check(segment, segment.base_offset, end_offset or ended_at)
-            elif not segment.txn_index.is_sane(segment.base_offset, end_offset or NO_LIMIT):
+            elif not self._is_txn_index_sane(segment, end_offset or NO_LIMIT):
                 self._drop_txn_index(segment)
         next_offset = segments[-1].open_for_append(ended_at)
         segments[-1].txn_index.drop_from(next_offset)
@@ -206,7 +210,7 @@ class _Opening:
             self._note(segment, batch)
             next_offset = batch.header.next_offset
             end = batch.position + batch.header.size
-        if not segment.txn_index.is_sane(segment.base_offset, NO_LIMIT):
+        if not self._is_txn_index_sane(segment, NO_LIMIT):
             self._drop_txn_index(segment)
         # For want of room, indexes can stay in memory.
         with suppress(OSError):
@@ -237,6 +241,11 @@ class _Opening:
         self._set_aside(segments[number + 1 :])
         del segments[number + 1 :]
         self._cut(segments[number], checked.end, reason)
+
+    def _is_txn_index_sane(self, segment: Segment, end_offset: int) -> bool:
+        # There are fewer than were noted after a truncation, too; then they are rebuilt in vain.
+        is_all_there = len(segment.txn_index) >= self._known.aborted.get(segment.base_offset, 0)
+        return is_all_there and segment.txn_index.is_sane(segment.base_offset, end_offset)
 
     def _drop_txn_index(self, segment: Segment) -> None:
         _logger.warning("%s: the transaction index is wrong and is rebuilt", segment.txn_index.path)

@@ -35,6 +35,11 @@ class TxnIndex:
         self.path = path
         self._entries: list[AbortedTransaction] | None = None
 
+    def __len__(self) -> int:
+        if self._entries is None:
+            return self.path.stat().st_size // _ENTRY.size if self.path.exists() else 0
+        return len(self._entries)
+
     def append(self, aborted: AbortedTransaction) -> None:
         entries = self._load()
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
