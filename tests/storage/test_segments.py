@@ -77,7 +77,6 @@ def test_aborted_transactions_come_by_their_first_offset_whatever_segment_knows_
 
     assert segments.aborted_transactions(10, NEXT) == [early, late]
     assert segments.aborted_transactions(13, NEXT) == [early]
-    assert segments.count_aborted() == {10: 1, 30: 1}
 
 
 def test_segments_come_at_the_end_and_go_from_either(segments: Segments, tmp_path: Path, files: OpenFiles) -> None:

@@ -277,7 +277,8 @@ class DataDir:
     def _note_aborted(self) -> None:
         """So that the loss of a transaction index is noticed: it has no checksum, and most segments have none."""
         for at, log in self.logs.items():
-            self._aborted[at] = log.count_aborted()
+            counts = {segment.base_offset: len(segment.txn_index) for segment in log.segments}
+            self._aborted[at] = {base_offset: count for base_offset, count in counts.items() if count}
         path = self.path / checkpoints.ABORTED
         if any(self._aborted.values()) or path.exists():
             checkpoints.write_aborted(path, self._aborted)

@@ -262,11 +262,6 @@ class PartitionLog:
         with storage_errors(self.folder.name):
             return self._segments.aborted_transactions(from_offset, until_offset)
 
-    def count_aborted(self) -> dict[int, int]:
-        """How many aborted transactions are noted in each segment that has any, by its base offset."""
-        with storage_errors(self.folder.name):
-            return self._segments.count_aborted()
-
     # Flushing
 
     @property

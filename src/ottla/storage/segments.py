@@ -80,10 +80,6 @@ class Segments:
             found += segment.txn_index.overlapping(from_offset, until_offset)
         return sorted(found, key=lambda aborted: aborted.first_offset)
 
-    def count_aborted(self) -> dict[int, int]:
-        """How many aborted transactions are noted in each segment that has any, by its base offset."""
-        return {segment.base_offset: len(segment.txn_index) for segment in self.all if len(segment.txn_index)}
-
     def _with_ends(self, next_offset: int) -> Iterator[tuple[Segment, int]]:
         """Each with the offset after its last record."""
         return zip(self.all, [*self.bases[1:], next_offset], strict=True)
