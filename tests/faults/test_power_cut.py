@@ -1,7 +1,8 @@
 """The power fails: of what was not synced, anything may be left.
 
 Outcome: with `flush = "ack"` nothing that was acknowledged is lost. Under every policy what is found is a clean prefix
-of what was appended: whole batches in order, from the start to some point, and at least to the last flush.
+of what was appended: whole batches in order, from the start to some point, and at least to the last flush. The start
+does not go back.
 """
 
 from __future__ import annotations
@@ -118,6 +119,9 @@ def assert_clean_prefix(past: Past, time: int, log: PartitionLog) -> None:
     if about_to == "delete" and not found:
         return
     assert log.start_offset <= moment.start_offset or about_to == "start"
+    assert log.start_offset >= min(moment.start_offset, log.next_offset) or about_to == "truncate", (
+        "the start went back"
+    )
     expected = [batch for batch in moment.batches if batch.last_offset >= log.start_offset]
     assert_same(found[: len(expected)], expected[: len(found)])
     for extra in found[len(expected) :]:

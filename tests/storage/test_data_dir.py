@@ -409,15 +409,22 @@ def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
     assert not list(dirs.path.glob("*.tmp"))
 
 
-def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(dirs: Dirs) -> None:
+@pytest.mark.parametrize("is_created_again_first", [False, True])
+def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(
+    dirs: Dirs,
+    is_created_again_first: bool,  # noqa: FBT001
+) -> None:
     folder = dirs.open()
     append(folder, *[b"old"] * 50)
     folder.logs[ORDERS].raise_start(40)
     written = folder.begin_checkpoint()
     written.run()
     folder.delete_partitions([ORDERS])
-    append(folder, b"new")
+    if is_created_again_first:
+        append(folder, b"new")
     folder.place_checkpoint(written).run()
+    if not is_created_again_first:
+        append(folder, b"new")
     dirs.kill()
 
     folder = dirs.open()

@@ -163,6 +163,27 @@ def test_a_log_that_was_only_read_is_closed_as_it_was_found(partition: OpenParti
     assert opened.reopen_clean().append(batch(by=Producing(1, 0, 0))).is_duplicate
 
 
+@pytest.mark.parametrize("suffix", [".log", ".index", ".snapshot"])
+def test_what_was_made_again_after_a_clean_stop_is_synced_by_the_next(
+    partition: OpenPartition, synced: list[str], suffix: str
+) -> None:
+    opened = partition()
+    for sequence in range(3):
+        opened.log.append(batch(by=Producing(1, 0, sequence)))
+    opened.log.raise_start(3)
+    opened.stop()
+    for lost in opened.folder.glob(f"*{suffix}"):
+        lost.unlink()
+    log = opened.reopen_clean()
+    assert log.is_dirty
+    synced.clear()
+
+    opened.stop()
+
+    assert opened.names(suffix)
+    assert synced[-2:] == [f"{3:020d}.snapshot", "orders-0"]
+
+
 @pytest.mark.parametrize("change", ["append", "roll", "truncate", "abort"])
 def test_a_log_that_was_changed_since_a_clean_stop_gets_a_new_snapshot(
     partition: OpenPartition, synced: list[str], change: str
@@ -360,6 +381,41 @@ def test_an_offline_log_lets_go_of_its_files(partition: OpenPartition, monkeypat
         opened.stop()
 
     assert open_in(opened.folder) == []
+
+
+def test_without_room_for_indexes_a_close_fails_and_what_was_appended_is_synced(
+    partition: OpenPartition, synced: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = partition()
+    opened.log.append(batch())
+    synced.clear()
+
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full_disk:
+        full_disk.setattr("ottla.storage.segment_indexes.SegmentIndexes.write_out", no_room)
+        with pytest.raises(StorageError, match="closing: No space left on device"):
+            opened.stop()
+
+    assert f"{0:020d}.log" in synced
+    assert opened.log.recovery_point == 1
+    assert open_in(opened.folder) == []
+
+
+def test_however_many_segments_are_unsynced_a_closed_log_is_durable(
+    partition: OpenPartition, synced: list[str]
+) -> None:
+    opened = partition(segment_bytes=1024)
+    for _ in range(80):
+        opened.log.append(batch(size=1000))
+    synced.clear()
+
+    opened.stop()
+
+    assert {f"{base:020d}.log" for base in range(80)} | {f"{80:020d}.snapshot"} <= set(synced)
+    assert opened.log.recovery_point == 80
+    assert not opened.log.is_dirty
 
 
 def test_a_close_that_fails_lets_go_of_the_files(partition: OpenPartition, monkeypatch: pytest.MonkeyPatch) -> None:

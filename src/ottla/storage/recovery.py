@@ -140,7 +140,8 @@ class _Opening:
             producers=producers,
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, start_offset, next_offset),
-            is_as_left=is_found and known.is_clean and self._doubtful_from is None and taken_at == next_offset,
+            # From where anything had to be checked or rebuilt, no snapshot was trusted.
+            is_as_left=is_found and known.is_clean and taken_at == next_offset,
         )
 
     def _remove_leftovers(self) -> None:
