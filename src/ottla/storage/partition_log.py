@@ -22,6 +22,7 @@ from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
 from ottla.storage.flushing import Flush, sync_all
+from ottla.storage.producer_replay import load_producers
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.unsynced import Unsynced
@@ -361,7 +362,7 @@ class PartitionLog:
         self.start_offset = min(self.start_offset, self.next_offset)
         if self.epochs.drop_from(self.next_offset):
             write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries, is_durable=True)
-        self._reload_producers()
+        _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
     def raise_start(self, offset: int) -> None:
         """Let the log begin at `offset`: nothing below it is served any more.
@@ -406,11 +407,6 @@ class PartitionLog:
 
     def expire_producers(self, now_ms: int) -> None:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
-
-    def _reload_producers(self) -> None:
-        from ottla.storage.recovery import load_producers  # noqa: PLC0415 - recovery builds this class
-
-        _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
     # The end
 

@@ -11,11 +11,9 @@ import logging
 import os
 import shutil
 from contextlib import suppress
-from itertools import takewhile
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.records.control import read_end_marker
 from ottla.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, BadCheckpoint, read_epochs, write_epochs
 from ottla.storage.files import (
     CORRUPT,
@@ -30,10 +28,11 @@ from ottla.storage.files import (
 )
 from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import PartitionLog
+from ottla.storage.producer_replay import load_producers
 from ottla.storage.producer_snapshot import Snapshots
-from ottla.storage.producer_state import NO_TRANSACTION
 from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage, Stretch, walk
 from ottla.storage.segment import Segment
+from ottla.storage.segments import reaching
 from ottla.storage.swap_files import CLEANED, complete_swaps
 
 if TYPE_CHECKING:
@@ -41,16 +40,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.core.clock import Clock
-    from ottla.records.batch import BatchHeader
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
-    from ottla.storage.producer_state import Producer, ProducerStates
+    from ottla.storage.producer_state import ProducerStates
     from ottla.storage.scan import FoundBatch
 
 _logger: Final = logging.getLogger(__name__)
 
 _NOWHERE: Final = -1
-_LOOK_BACK: Final = 100
 
 
 class LastKnown(NamedTuple):
@@ -136,7 +133,7 @@ class _Opening:
             next_offset=next_offset,
             start_offset=start_offset,
             recovery_point=recovery_point,
-            unsynced=_reaching(segments, recovery_point) if recovery_point < next_offset else segments[-1:],
+            unsynced=reaching(segments, recovery_point) if recovery_point < next_offset else segments[-1:],
             producers=producers,
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, start_offset, next_offset),
@@ -165,7 +162,7 @@ class _Opening:
     def _recover(self, segments: list[Segment]) -> int:
         """Make the segments usable; return the offset after the last record."""
         known = self._known
-        doubtful = [] if known.is_clean else _reaching(segments, known.recovery_point)
+        doubtful = [] if known.is_clean else reaching(segments, known.recovery_point)
         ended_at = known.recovery_point if known.is_clean and known.recovery_point else NO_LIMIT
         for number, segment in enumerate(segments):
             end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else None
@@ -317,84 +314,7 @@ class _Opening:
         return epochs
 
 
-def _reaching(segments: list[Segment], offset: int) -> list[Segment]:
-    """The segments with records at `offset` or above; at least the last."""
-    return [
-        segment
-        for segment, following in zip(segments, [*segments[1:], None], strict=True)
-        if following is None or following.base_offset > offset
-    ]
-
-
 def _drop_cached(fd: int) -> None:
     """Let the file be read from the disk: after a failed fsync the kernel may hold what the disk never got."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-
-
-def load_producers(
-    segments: list[Segment], snapshots: Snapshots, next_offset: int, trusted_until: int
-) -> tuple[int, ProducerStates]:
-    """The newest snapshot not taken after `trusted_until`, brought up to date with the batches behind it.
-
-    The offset is that which it was taken at.
-    """
-    taken_at, producers = snapshots.newest(trusted_until)
-    while taken_at > 0 and not _is_of(taken_at, producers, segments):
-        _logger.warning("the producer snapshot at %d is not of that offset and is not used", taken_at)
-        taken_at, producers = snapshots.newest(taken_at - 1)
-    for segment in _reaching(segments, taken_at) if taken_at < next_offset else ():
-        for position, header in segment.headers(taken_at):
-            if header.producer_id >= 0:
-                _replay(segment, position, header, producers)
-    return taken_at, producers
-
-
-def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) -> bool:
-    """Whether these producers know the last batches before this offset, and none behind it."""
-    if any(known.batches and known.batches[-1].last_offset >= taken_at for known in producers.producers.values()):
-        return False
-    before = [segment for segment in segments if segment.base_offset < taken_at]
-    for segment in before[-1:]:
-        # Not far back: a clean start reads no more than the end of the data.
-        entry = segment.indexes.at_or_before(taken_at - 1)
-        indexed = segment.base_offset if entry is None else entry.last_offset
-        near = (header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)))
-        headers = list(takewhile(lambda header: header.last_offset < taken_at, near))
-        for header in headers:
-            known = producers.producers.get(header.producer_id)
-            if known is not None and known.epoch == header.producer_epoch and not _knows(known, header):
-                return False
-        return all(_is_among(headers, number, known) for number, known in producers.producers.items())
-    return True
-
-
-def _is_among(headers: list[BatchHeader], producer_id: int, producer: Producer) -> bool:
-    """Whether the producer's last batch is one of these, or from before them."""
-    if not headers or not producer.batches or producer.batches[-1].last_offset < headers[0].base_offset:
-        return True
-    last = producer.batches[-1]
-    return any(
-        (header.producer_id, header.last_offset, header.last_sequence)
-        == (producer_id, last.last_offset, last.last_sequence)
-        for header in headers
-    )
-
-
-def _knows(producer: Producer, header: BatchHeader) -> bool:
-    if header.is_control:
-        return producer.transaction_start == NO_TRANSACTION or producer.transaction_start > header.base_offset
-    return bool(producer.batches) and producer.batches[-1].last_offset >= header.last_offset
-
-
-def _replay(segment: Segment, position: int, header: BatchHeader, producers: ProducerStates) -> None:
-    if not header.is_control:
-        producers.appended(header, header.base_offset)
-        return
-    marker = read_end_marker(segment.read_at(position, header.size))
-    if marker is not None:
-        aborted = producers.ended(header, header.base_offset, marker)
-        if aborted is not None and not segment.txn_index.has(aborted.last_offset):
-            # Those behind it, if any, come again: entries are in the order of their markers.
-            segment.txn_index.drop_from(aborted.last_offset)
-            segment.txn_index.append(aborted)

@@ -83,3 +83,12 @@ class Segments:
     def _with_ends(self, next_offset: int) -> Iterator[tuple[Segment, int]]:
         """Each with the offset after its last record."""
         return zip(self.all, [*self.bases[1:], next_offset], strict=True)
+
+
+def reaching(segments: list[Segment], offset: int) -> list[Segment]:
+    """The segments with records at `offset` or above; at least the last."""
+    return [
+        segment
+        for segment, following in zip(segments, [*segments[1:], None], strict=True)
+        if following is None or following.base_offset > offset
+    ]
