@@ -268,8 +268,8 @@ class DataDir:
             self._note_aborted()
             if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
-        except (StorageError, OSError) as failed:
-            _logger.error("the next start will check the logs: %s", failed)
+        except (StorageError, OSError) as refused:
+            _logger.error("the next start will check the logs: %s", refused)
         self.logs.clear()
         self._files.close()
         self._lock.release()
