@@ -322,7 +322,7 @@ def test_topics_follow_the_broker_in_what_they_do_not_set_themselves(
     produce(client, topic, bytes(200))
     assert value_of(client, topic, "max.message.bytes") == ("1000", ConfigSource.DYNAMIC_BROKER_CONFIG)
     assert set(describe(client, BROKER, ALL_BROKERS)) == {"message.max.bytes"}
-    assert clean_broker.broker.topics.by_name[topic].log_config.max_message_bytes == 1000
+    assert clean_broker.broker.topics.by_name[topic].config.log.max_message_bytes == 1000
 
 
 def test_what_the_broker_was_started_with_cannot_be_altered(clean_broker: ottla.Broker, client: RawClient) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker.configs.definition import Value
+    from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
@@ -62,7 +63,7 @@ class Broker:
             self.catalog = SqliteCatalog.open(settings.broker.data_dir)
             undoing.callback(self.catalog.close)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
-            self.topics = Topics(self.data_dir, self.catalog, self._log_config_for)
+            self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog)
             undoing.pop_all()
         self.producer_ids = ProducerIds(self.catalog)
@@ -155,8 +156,8 @@ class Broker:
 
     # Configs
 
-    def _log_config_for(self, configs: Mapping[str, str]) -> LogConfig:
-        return self.configs.topic_config(configs).log
+    def _config_for(self, configs: Mapping[str, str]) -> TopicConfig:
+        return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
         static = static_settings(self.config, _static_settings(self.settings, address))

@@ -80,12 +80,13 @@ def _append(
         check_produced(records)
         # Nobody could end the transaction, and so nobody could read past it.
         raise _InvalidTxnState("transactions are not served yet")
+    batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
-    appended = log.append(records, partition.leader_epoch)
+    appended = log.append(batch, partition.leader_epoch)
     if log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
     elif partition.waits and not appended.is_duplicate:
-        partition.appended(len(records))
+        partition.appended(len(batch))
     return PartitionProduceResponse(
         index=part.index,
         error_code=0,
