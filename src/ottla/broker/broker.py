@@ -21,8 +21,9 @@ from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import problem_with_topic_name
 from ottla.groups.config import GroupConfig
+from ottla.net.addresses import Address
 from ottla.net.config import NetConfig, parse_address
-from ottla.net.listener import Address, Listener
+from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
