@@ -110,6 +110,7 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
     _warn_if_open_to_all(settings)
     http = await _start_http(broker, settings)
     _say_ready(broker, http, ready_file)
+    await broker.dispatcher.load_all()
     await stopping.wait()
     if http is not None:
         await http.stop()
