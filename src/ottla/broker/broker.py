@@ -31,7 +31,6 @@ from ottla.storage.data_dir import DataDir
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.broker.configs.definition import Value
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
@@ -162,25 +161,5 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, _static_settings(self.settings, address))
+        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)
-
-
-def _static_settings(settings: Settings, address: Address) -> dict[str, Value | None]:
-    """What the broker was started with for its network and its groups, under Kafka's names."""
-    net, groups = settings.net, settings.groups
-    return {
-        "listeners": f"PLAINTEXT://{address}",
-        "advertised.listeners": f"PLAINTEXT://{net.advertised}" if net.advertised else None,
-        "socket.request.max.bytes": net.max_frame_bytes,
-        "max.connections": net.max_connections,
-        "max.connections.per.ip": net.max_connections_per_address,
-        "connections.max.idle.ms": net.max_idle_ms,
-        "group.min.session.timeout.ms": groups.min_session_timeout_ms,
-        "group.max.session.timeout.ms": groups.max_session_timeout_ms,
-        "group.initial.rebalance.delay.ms": groups.initial_rebalance_delay_ms,
-        "group.max.size": groups.max_size,
-        "offsets.retention.minutes": groups.offsets_retention_minutes,
-        "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
-        "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
-    }
