@@ -1,7 +1,7 @@
 """DeleteTopics (20): by name, or from version 6 on by name or id.
 
 A topic is gone when the answer is sent; its files are removed afterwards, in the background. Internal topics can
-be deleted, as in Kafka.
+be deleted, as in Kafka, and with __consumer_offsets go all groups and their offsets.
 """
 
 from __future__ import annotations
