@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ottla.broker.configs.definitions import broker_definitions
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from ottla.broker.broker import Broker
+    from ottla.broker.turns import InTurns
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
     from ottla.wire.declare import AnyBytes, Request
 
     Answer = Response | None
-    Handler = Callable[[Broker, Request, Context], Answer | Coroutine[object, object, Answer]]
+    Handler = Callable[[Broker, Request, Context], Answer | InTurns[Answer] | Coroutine[object, object, Answer]]
 
 
 class Route(NamedTuple):
@@ -102,7 +104,9 @@ class Dispatcher:
             return encode_response(header, response)
         if response is None:
             return None
-        return _later(header, response)
+        if isinstance(response, GeneratorType):
+            return _begin(header, response)
+        return _later(header, cast("Coroutine[object, object, Answer]", response))
 
     def closed(self, connection: Connection) -> None:
         self._broker.connection_closed(connection)
@@ -125,6 +129,25 @@ class Dispatcher:
         handler = cast("Handler", getattr(import_module(route.module), route.function))
         self._handlers[api.key] = handler
         return handler
+
+
+def _begin(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+    try:
+        next(turns)
+    except StopIteration as done:
+        return None if done.value is None else encode_response(header, done.value)
+    return _go_on(header, turns)
+
+
+async def _go_on(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | None:
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(turns)
+        except StopIteration as done:
+            # To encode a long answer takes a turn of its own.
+            await asyncio.sleep(0)
+            return None if done.value is None else encode_response(header, done.value)
 
 
 async def _later(header: RequestHeader, response: Coroutine[object, object, Answer]) -> list[AnyBytes] | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -20,6 +21,7 @@ from ottla.wire.messages.delete_records import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.wire.messages.delete_records import DeleteRecordsPartition
 
 _logger: Final = logging.getLogger(__name__)
@@ -28,19 +30,21 @@ _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1
 
 
-def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
+def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> InTurns[DeleteRecordsResponse]:
     # Each once, as from Kafka: of a partition that is named twice the last offset counts.
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
-    return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(
-                name=name, partitions=tuple(_result(broker, name, one, context) for one in partitions.values())
-            )
-            for name, partitions in wanted.items()
-        )
-    )
+    turns = Turns()
+    topics = []
+    for name, partitions in wanted.items():
+        results = []
+        for one in partitions.values():
+            results.append(_result(broker, name, one, context))
+            if turns.are_over():
+                yield
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=tuple(results)))
+    return DeleteRecordsResponse(topics=tuple(topics))
 
 
 def _result(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.declare import NO_UUID
@@ -36,6 +37,7 @@ from ottla.wire.messages.offset_fetch import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.groups.records import OffsetCommitValue
 
 _BY_ID_SINCE: Final = 10
@@ -101,17 +103,29 @@ def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommit
     )
 
 
-def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) -> InTurns[OffsetFetchResponse]:
+    turns = Turns()
     if context.version >= _GROUPS_SINCE:
         is_by_id = context.version >= _BY_ID_SINCE
-        return OffsetFetchResponse(groups=tuple(_fetched(broker, group, is_by_id) for group in request.groups))
+        groups = []
+        for group in request.groups:
+            fetched = yield from _fetched(broker, group, turns, is_by_id=is_by_id)
+            groups.append(fetched)
+            if turns.are_over():
+                yield
+        return OffsetFetchResponse(groups=tuple(groups))
     wanted = None
     if request.topics is not None:
         wanted = tuple(
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         )
-    found = _fetched(broker, OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted), is_by_id=False)
+    only = OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted)
+    return _of_one_group((yield from _fetched(broker, only, turns, is_by_id=False)))
+
+
+def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    """As it is answered before version 8."""
     return OffsetFetchResponse(
         error_code=found.error_code,
         topics=tuple(
@@ -133,12 +147,15 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) 
     )
 
 
-def _fetched(broker: Broker, group: OffsetFetchRequestGroup, is_by_id: bool) -> OffsetFetchResponseGroup:  # noqa: FBT001
+def _fetched(
+    broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool
+) -> InTurns[OffsetFetchResponseGroup]:
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id,
-        topics=tuple(_fetched_topic(broker, group.group_id, topic, is_by_id) for topic in wanted),
-    )
+    topics = []
+    for topic in wanted:
+        fetched = yield from _fetched_topic(broker, group.group_id, topic, turns, is_by_id=is_by_id)
+        topics.append(fetched)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 
 
 def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ...]:
@@ -156,28 +173,21 @@ def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ..
 
 
 def _fetched_topic(
-    broker: Broker,
-    group_id: str,
-    topic: OffsetFetchRequestTopics,
-    is_by_id: bool,  # noqa: FBT001
-) -> OffsetFetchResponseTopics:
+    broker: Broker, group_id: str, topic: OffsetFetchRequestTopics, turns: Turns, *, is_by_id: bool
+) -> InTurns[OffsetFetchResponseTopics]:
     state = broker.topics.by_id.get(topic.topic_id) if is_by_id else broker.topics.by_name.get(topic.name)
     is_unknown = is_by_id and state is None
+    error = ErrorCode.UNKNOWN_TOPIC_ID if is_unknown else ErrorCode.NONE
     name = state.name if state else topic.name
     topic_id = state.raw_id if state else NO_UUID
     offsets = broker.groups.rules.offsets
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=topic.topic_id,
-        partitions=tuple(
-            _fetched_partition(
-                index,
-                None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id),
-                ErrorCode.UNKNOWN_TOPIC_ID if is_unknown else ErrorCode.NONE,
-            )
-            for index in topic.partition_indexes
-        ),
-    )
+    partitions = []
+    for index in topic.partition_indexes:
+        value = None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id)
+        partitions.append(_fetched_partition(index, value, error))
+        if turns.are_over():
+            yield
+    return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=tuple(partitions))
 
 
 def _fetched_partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:

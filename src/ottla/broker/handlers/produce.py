@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL, check_produced
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -38,29 +39,65 @@ Undurable = list[tuple["Partition", int]]
 def produce(
     broker: Broker, request: ProduceRequest, context: Context
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
-    undurable: Undurable = []
-    has_valid_acks = request.acks in (-1, 0, 1)
-    responses = []
+    if request.acks not in (-1, 0, 1):
+        return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+    count = 0
     for topic in request.topic_data:
-        results = []
-        for part in topic.partition_data:
-            try:
-                if not has_valid_acks:
-                    raise _InvalidRequiredAcks
-                results.append(_append(broker, topic, part, context, undurable))
-            except ApiError as refused:
-                # A bad partition never fails its neighbours.
-                results.append(_refusal(part.index, refused))
-                name = topic.name or topic.topic_id.hex()
-                _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
-        responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
-        )
+        count += len(topic.partition_data)
+    if count > FEW:
+        return _produce_many(broker, request, context)
+    undurable: Undurable = []
+    responses = [
+        _response(topic, _results(broker, topic, topic.partition_data, context, undurable))
+        for topic in request.topic_data
+    ]
     response = ProduceResponse(responses=tuple(responses))
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
     return _when_durable(broker, response, undurable) if undurable else response
+
+
+async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    """As `produce`, for so many partitions that others have to be served in between."""
+    turns = Turns()
+    undurable: Undurable = []
+    responses = []
+    for topic in request.topic_data:
+        results: list[PartitionProduceResponse] = []
+        for part in topic.partition_data:
+            results += _results(broker, topic, (part,), context, undurable)
+            if turns.are_over():
+                await asyncio.sleep(0)
+        responses.append(_response(topic, results))
+    response = ProduceResponse(responses=tuple(responses))
+    if request.acks == 0:
+        _hang_up_on_errors(response)
+        return None
+    return await _when_durable(broker, response, undurable)
+
+
+def _results(
+    broker: Broker,
+    topic: TopicProduceData,
+    parts: tuple[PartitionProduceData, ...],
+    context: Context,
+    undurable: Undurable,
+) -> list[PartitionProduceResponse]:
+    results = []
+    for part in parts:
+        try:
+            results.append(_append(broker, topic, part, context, undurable))
+        except ApiError as refused:
+            # A bad partition never fails its neighbours.
+            results.append(_refusal(part.index, refused))
+            name = topic.name or topic.topic_id.hex()
+            _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+    return results
+
+
+def _response(topic: TopicProduceData, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
+    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
 
 
 def _append(
@@ -99,6 +136,15 @@ def _append(
 def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index, error_code=refused.code, base_offset=-1, error_message=str(refused) or None
+    )
+
+
+def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
+    return ProduceResponse(
+        responses=tuple(
+            _response(topic, [_refusal(part.index, refused) for part in topic.partition_data])
+            for topic in request.topic_data
+        )
     )
 
 
