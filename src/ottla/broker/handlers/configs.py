@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.configs.alter import (
     broker_resource,
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     AlterRequest: TypeAlias = replacing.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest
     Altered: TypeAlias = replacing.AlterConfigsResource | incremental.AlterConfigsResource
     MakeEdit: TypeAlias = Callable[[Resource, Any], Edit[str]]
+
+AnswerT = TypeVar("AnswerT")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -101,50 +103,47 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
 # Altering
 
 
-class _Outcome(NamedTuple):
-    """What both kinds of answer say of a resource."""
-
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-
-
 def alter_configs(
     broker: Broker, request: replacing.AlterConfigsRequest, context: Context
 ) -> InTurns[replacing.AlterConfigsResponse]:
     """What is not named goes back to its default."""
-    outcomes = yield from _outcomes(broker, request, replacing_edit, context)
-    answers = (replacing.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
-    return replacing.AlterConfigsResponse(responses=tuple(answers))
+    answer = replacing.AlterConfigsResourceResponse
+    return replacing.AlterConfigsResponse(
+        responses=(yield from _answers(broker, request, replacing_edit, context, answer))
+    )
 
 
 def incremental_alter_configs(
     broker: Broker, request: incremental.IncrementalAlterConfigsRequest, context: Context
 ) -> InTurns[incremental.IncrementalAlterConfigsResponse]:
-    outcomes = yield from _outcomes(broker, request, incremental_edit, context)
-    answers = (incremental.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
-    return incremental.IncrementalAlterConfigsResponse(responses=tuple(answers))
+    answer = incremental.AlterConfigsResourceResponse
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=(yield from _answers(broker, request, incremental_edit, context, answer))
+    )
 
 
-def _outcomes(broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context) -> InTurns[list[_Outcome]]:
+def _answers(
+    broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context, answer: Callable[..., AnswerT]
+) -> InTurns[tuple[AnswerT, ...]]:
     turns = Turns()
-    outcomes = []
+    answers = []
     times = Counter((one.resource_type, one.resource_name) for one in request.resources)
     for one in request.resources:
         resource = one.resource_type, one.resource_name
+        code, message = ErrorCode.NONE, None
         try:
             if times[resource] > 1:
                 raise InvalidRequest("Each resource must appear at most once.")
             _alter(broker, one, make_edit, is_trial=request.validate_only)
         except ApiError as refused:
             _logger.info("configs of resource %s not altered for %s: %s", resource, context, refused)
-            outcomes.append(_Outcome(refused.code, str(refused), *resource))
-        else:
-            outcomes.append(_Outcome(ErrorCode.NONE, None, *resource))
+            code, message = refused.code, str(refused)
+        answers.append(
+            answer(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
+        )
         if turns.are_over():
             yield
-    return outcomes
+    return tuple(answers)
 
 
 def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: bool) -> None:

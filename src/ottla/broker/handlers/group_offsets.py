@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -35,6 +36,8 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.turns import InTurns
@@ -43,9 +46,37 @@ if TYPE_CHECKING:
 _BY_ID_SINCE: Final = 10
 _GROUPS_SINCE: Final = 8
 _NO_OFFSET: Final = -1
+_COMMITTED_AT_ONCE: Final = 5000
 
 
 async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
+    topics: list[OffsetCommitResponseTopic] = []
+    for number, piece in enumerate(_pieces(request.topics)):
+        if number > 0:
+            await asyncio.sleep(0)
+        topics += await _commit(broker, msgspec.structs.replace(request, topics=piece), context)
+    return OffsetCommitResponse(topics=tuple(topics))
+
+
+def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[OffsetCommitRequestTopic, ...]]:
+    """All at once, unless there are so many partitions that others have to be served in between."""
+    piece: list[OffsetCommitRequestTopic] = []
+    size = 0
+    for topic in topics:
+        for start in range(0, len(topic.partitions) or 1, _COMMITTED_AT_ONCE):
+            partitions = topic.partitions[start : start + _COMMITTED_AT_ONCE]
+            piece.append(msgspec.structs.replace(topic, partitions=partitions))
+            size += 1 + len(partitions)
+            if size >= _COMMITTED_AT_ONCE:
+                yield tuple(piece)
+                piece, size = [], 0
+    if piece or not topics:
+        yield tuple(piece)
+
+
+async def _commit(
+    broker: Broker, request: OffsetCommitRequest, context: Context
+) -> tuple[OffsetCommitResponseTopic, ...]:
     known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     groups = broker.groups
     response, actions = groups.rules.offsets.commit(
@@ -54,7 +85,7 @@ async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: C
     error = await groups.persist(actions)
     if error:
         return _all_refused(request, error)
-    return OffsetCommitResponse(topics=(*response.topics, *refused))
+    return (*response.topics, *refused)
 
 
 def _sorted_out(
@@ -87,19 +118,17 @@ def _sorted_out(
     return tuple(known), refused
 
 
-def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
-                    for part in topic.partitions
-                ),
-            )
-            for topic in request.topics
+def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> tuple[OffsetCommitResponseTopic, ...]:
+    return tuple(
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
+                for part in topic.partitions
+            ),
         )
+        for topic in request.topics
     )
 
 

@@ -47,10 +47,18 @@ def produce(
     if count > FEW:
         return _produce_many(broker, request, context)
     undurable: Undurable = []
-    responses = [
-        _response(topic, _results(broker, topic, topic.partition_data, context, undurable))
-        for topic in request.topic_data
-    ]
+    responses = []
+    for topic in request.topic_data:
+        results = []
+        for part in topic.partition_data:
+            try:
+                results.append(_append(broker, topic, part, context, undurable))
+            except ApiError as refused:
+                # A bad partition never fails its neighbours.
+                results.append(_refused(topic, part, context, refused))
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
+        )
     response = ProduceResponse(responses=tuple(responses))
     if request.acks == 0:
         _hang_up_on_errors(response)
@@ -64,40 +72,22 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
     undurable: Undurable = []
     responses = []
     for topic in request.topic_data:
-        results: list[PartitionProduceResponse] = []
+        results = []
         for part in topic.partition_data:
-            results += _results(broker, topic, (part,), context, undurable)
+            try:
+                results.append(_append(broker, topic, part, context, undurable))
+            except ApiError as refused:
+                results.append(_refused(topic, part, context, refused))
             if turns.are_over():
                 await asyncio.sleep(0)
-        responses.append(_response(topic, results))
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
+        )
     response = ProduceResponse(responses=tuple(responses))
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
     return await _when_durable(broker, response, undurable)
-
-
-def _results(
-    broker: Broker,
-    topic: TopicProduceData,
-    parts: tuple[PartitionProduceData, ...],
-    context: Context,
-    undurable: Undurable,
-) -> list[PartitionProduceResponse]:
-    results = []
-    for part in parts:
-        try:
-            results.append(_append(broker, topic, part, context, undurable))
-        except ApiError as refused:
-            # A bad partition never fails its neighbours.
-            results.append(_refusal(part.index, refused))
-            name = topic.name or topic.topic_id.hex()
-            _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
-    return results
-
-
-def _response(topic: TopicProduceData, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
-    return TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
 
 
 def _append(
@@ -139,10 +129,22 @@ def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     )
 
 
+def _refused(
+    topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
+) -> PartitionProduceResponse:
+    name = topic.name or topic.topic_id.hex()
+    _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+    return _refusal(part.index, refused)
+
+
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
     return ProduceResponse(
         responses=tuple(
-            _response(topic, [_refusal(part.index, refused) for part in topic.partition_data])
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(_refusal(part.index, refused) for part in topic.partition_data),
+            )
             for topic in request.topic_data
         )
     )
