@@ -220,10 +220,10 @@ def test_others_are_served_while_a_long_request_is_answered(
 ) -> None:
     monkeypatch.setattr(turns, "_TURN_S", 1000.0)
     at_once, served = idle(request_, version)
-    assert served < MANY / 10
+    assert served < MANY // 16
     monkeypatch.setattr(turns, "_TURN_S", 0.0)
     in_turns, served = idle(request_, version)
-    assert served >= MANY
+    assert served >= MANY // 16
     assert in_turns == at_once
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 _BY_ID_SINCE: Final = 13
 _READ_COMMITTED: Final = 1
 _MAX_WAIT_MS: Final = 300_000
+_READ_IN_A_ROW: Final = 16
 _NO_DIVERGENCE: Final = EpochEndOffset()
 
 Results = list[tuple["Key", PartitionData]]
@@ -103,16 +104,23 @@ async def _read_in_turns(
     turns = Turns()
     results: Results = []
     taken = 0
-    for one in plan.wanted:
-        with suppress(ApiError):
-            # Before it is read: what is appended to it while others have their turn must count.
-            wait.watch(_find(broker, one[0], is_by_id))
-        [(key, data)] = _read_all(broker, request, (one,), is_by_id, taken)
-        taken += len(data.records or b"")
-        results.append((key, data))
+    for start in range(0, len(plan.wanted), _READ_IN_A_ROW):
+        some = plan.wanted[start : start + _READ_IN_A_ROW]
+        # Before they are read: what is appended to them while others have their turn must count.
+        if request.max_wait_ms > 0:
+            _watch(broker, some, is_by_id, wait)
+        read = _read_all(broker, request, some, is_by_id, taken)
+        taken += sum([len(data.records or b"") for _, data in read])
+        results += read
         if turns.are_over():
             await asyncio.sleep(0)
     return results
+
+
+def _watch(broker: Broker, some: Sequence[tuple[Key, FetchPartition]], is_by_id: bool, wait: ByteWait) -> None:  # noqa: FBT001
+    for key, _ in some:
+        with suppress(ApiError):
+            wait.watch(_find(broker, key, is_by_id))
 
 
 def _until_s(request: FetchRequest) -> float:
