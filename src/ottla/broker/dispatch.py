@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib import import_module
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.wire import apis
-from ottla.wire.apis import API_VERSIONS
+from ottla.wire.apis import API_VERSIONS, APIS, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
@@ -18,16 +21,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from ottla.broker.broker import Broker
+    from ottla.broker.turns import InTurns
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
     from ottla.wire.declare import AnyBytes, Request
 
     Answer = Response | None
-    Handler = Callable[[Broker, Request, Context], Answer | Coroutine[object, object, Answer]]
+    Handler = Callable[[Broker, Request, Context], Answer | InTurns[Answer] | Coroutine[object, object, Answer]]
 
 
 class Route(NamedTuple):
-    """Where an API's handler is. It is imported with the first request for it."""
+    """Where an API's handler is. It is imported with the first request for it, or soon after the start."""
 
     module: str
     function: str
@@ -92,9 +96,7 @@ class Dispatcher:
         api = header.api
         if not api.first <= header.version <= api.last:
             return _refuse_version(header)
-        handler = self._handlers.get(api.key)
-        if handler is None:
-            handler = self._handlers[api.key] = _load(api)
+        handler = self._handlers.get(api.key) or self._load(api)
         request = decode_request(header, frame)
         context = Context(header, connection)
         response = handler(self._broker, request, context)
@@ -102,22 +104,55 @@ class Dispatcher:
             return encode_response(header, response)
         if response is None:
             return None
-        return _later(header, response)
+        if isinstance(response, GeneratorType):
+            return _begin(header, response)
+        return _later(header, cast("Coroutine[object, object, Answer]", response))
 
     def closed(self, connection: Connection) -> None:
         self._broker.connection_closed(connection)
+
+    async def load_all(self) -> None:
+        """Import what no request has asked for yet: later there may be no file descriptor left to read it with.
+
+        One by one, so that requests need not wait.
+        """
+        for key in ROUTES:
+            self._load(APIS[key])
+            request_type(APIS[key])
+            await asyncio.sleep(0)
+        broker_definitions()
+
+    def _load(self, api: Api) -> Handler:
+        route = ROUTES.get(api.key)
+        if route is None:
+            raise ProtocolError(_NO_ROUTE % api)
+        handler = cast("Handler", getattr(import_module(route.module), route.function))
+        self._handlers[api.key] = handler
+        return handler
+
+
+def _begin(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+    try:
+        next(turns)
+    except StopIteration as done:
+        return None if done.value is None else encode_response(header, done.value)
+    return _go_on(header, turns)
+
+
+async def _go_on(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | None:
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(turns)
+        except StopIteration as done:
+            # To encode a long answer takes a turn of its own.
+            await asyncio.sleep(0)
+            return None if done.value is None else encode_response(header, done.value)
 
 
 async def _later(header: RequestHeader, response: Coroutine[object, object, Answer]) -> list[AnyBytes] | None:
     answer = await response
     return None if answer is None else encode_response(header, answer)
-
-
-def _load(api: Api) -> Handler:
-    route = ROUTES.get(api.key)
-    if route is None:
-        raise ProtocolError(_NO_ROUTE % api)
-    return cast("Handler", getattr(import_module(route.module), route.function))
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:

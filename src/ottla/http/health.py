@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.net.listener import Address
+from ottla.net.addresses import Address, on_one_port
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -23,8 +23,10 @@ class HealthServer:
         self.address = Address(host, port)
 
     async def start(self) -> None:
-        self._server = await asyncio.start_server(self._serve, *self.address, limit=_HEAD_BYTES)
-        self.address = Address(*self._server.sockets[0].getsockname()[:2])
+        host, port = self.address
+        self._server, self.address = await on_one_port(
+            lambda port: asyncio.start_server(self._serve, host, port, limit=_HEAD_BYTES), port
+        )
 
     async def stop(self) -> None:
         if self._server is not None:

@@ -41,6 +41,14 @@ _FOREIGN: Final = {
 }
 
 
+class BrokenFrame(ProtocolError):
+    """What comes after `complete`, the frames of this read that are whole, is no frame."""
+
+    def __init__(self, reason: str, complete: list[memoryview]) -> None:
+        super().__init__(reason)
+        self.complete = complete
+
+
 class FrameParser:
     """One connection's frames, of which the last may be half received."""
 
@@ -93,7 +101,7 @@ class FrameParser:
             [size] = _SIZE.unpack_from(data, position)
             begin = position + _SIZE_BYTES
             if self._is_first or not 0 <= size <= self._max_bytes:
-                self._check(data[position:begin], size)
+                self._check(data[position:begin], size, frames)
             position = begin + size
             if position > count:
                 self._begin(size, data[begin:count])
@@ -133,13 +141,13 @@ class FrameParser:
         self._size = self._filled = 0
         return frame
 
-    def _check(self, head: bytearray, size: int) -> None:
+    def _check(self, head: bytearray, size: int, complete: list[memoryview]) -> None:
         if self._is_first:
             for beginnings, what in _FOREIGN.items():
                 if head.startswith(beginnings):
-                    raise ProtocolError(what)
+                    raise BrokenFrame(what, complete)
             self._is_first = False
         if size < 0:
-            raise ProtocolError(f"a frame of {size} bytes")
+            raise BrokenFrame(f"a frame of {size} bytes", complete)
         if size > self._max_bytes:
-            raise ProtocolError(f"a frame of {size} bytes, the most allowed is {self._max_bytes}")
+            raise BrokenFrame(f"a frame of {size} bytes, the most allowed is {self._max_bytes}", complete)
