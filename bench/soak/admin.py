@@ -26,7 +26,7 @@ MOST_SCRATCH_TOPICS = 10
 TOPICS = {
     NewTopic("orders", 4, 1, config={"segment.bytes": str(4 * MIB)}): 4,
     NewTopic("growing", 1, 1): 1,
-    NewTopic("expiring", 2, 1, config={"segment.bytes": str(MIB), "retention.bytes": str(2 * MIB)}): 2,
+    NewTopic("expiring", 2, 1, config={"segment.bytes": str(MIB), "retention.bytes": str(MIB)}): 2,
 }
 NAMES = tuple(topic.topic for topic in TOPICS)
 EXPIRING = "expiring"

@@ -51,7 +51,7 @@ CONFLUENT = (
     Sending("confluent-idempotent-zstd", "orders", "once", "zstd", 200, 1000),
     Sending("confluent-plain-lz4", "orders", "at least once", "lz4", 200, 500),
     Sending("confluent-idempotent-bare", "growing", "once", "none", 200, 500),
-    Sending("confluent-idempotent-large", "expiring", "once", "none", 100, 8000),
+    Sending("confluent-idempotent-large", "expiring", "once", "none", 150, 8000),
 )
 AIOKAFKA = (
     Sending("aiokafka-idempotent-gzip", "orders", "once", "gzip", 100, 1000),

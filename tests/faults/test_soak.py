@@ -39,7 +39,7 @@ def check(acks: list[Ack], found: list[Stored], *, may_expire: bool = False) -> 
 
 @pytest.mark.timeout(180)
 def test_a_short_soak_with_restarts_breaks_no_promise(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "bench.soak", "--seconds", "15", "--seed", "3", "--folder", str(tmp_path)]
+    command = [sys.executable, "-m", "bench.soak", "--seconds", "20", "--seed", "3", "--folder", str(tmp_path)]
     done = subprocess.run(
         command, cwd=Path(__file__).parents[2], capture_output=True, text=True, timeout=170, check=False
     )
