@@ -39,7 +39,7 @@ class ReadBuffers:
                 return buffer
         if len(self._buffers) == _MOST_BUFFERS:
             return None
-        # At the start of a page: batches often begin at one in the file, and copying between places that differ by a few
+        # At the start of a page: a batch may begin at one in the file, and copying between places that differ by a few
         # bytes within their pages takes a third longer.
         self._buffers.append(mmap(-1, BUFFER_BYTES))
         return self._buffers[-1]
