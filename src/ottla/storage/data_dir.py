@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import uuid
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -224,6 +223,8 @@ class DataDir:
 
 def remove_deleted(doomed: Path) -> None:
     """Remove what `delete_partition` or `delete_expired` left. It may take long; it can run anywhere."""
+    import shutil  # only now: it takes 2 ms, which no start should wait for
+
     if doomed.is_dir():
         shutil.rmtree(doomed, ignore_errors=True)
     else:
