@@ -41,12 +41,16 @@ def to_arrow(
     from_offset: int = 0,
     until_offset: int = (1 << 63) - 1,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    *,
+    check_crcs: bool = True,
 ) -> pa.RecordBatch:
     """The data records of consecutive batches, from one offset to below another.
 
     All are held at once, so `max_decompressed_bytes` is for all of them together.
     """
-    columns = decode_columns(batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer)
+    columns = decode_columns(
+        batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer, check_crcs=check_crcs
+    )
     count = columns.count
     from_buffers = pa.Array.from_buffers
     arrays = [
