@@ -1,0 +1,6 @@
+"""A client of any Kafka broker."""
+
+from ottla.client.client import Client
+from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+
+__all__ = ["Client", "ClientConfig", "ConsumerConfig", "ProducerConfig"]

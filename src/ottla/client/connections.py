@@ -1,0 +1,110 @@
+"""The open connections: one per broker and purpose, so that a long poll holds up nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+from ottla.client.backoff import Backoff
+from ottla.client.errors import BrokerUnavailable, ClientClosed, ConnectionLost
+from ottla.client.opening import open_connection
+from ottla.wire.frame import SCRATCH_BYTES
+
+if TYPE_CHECKING:
+    from ottla.client.addresses import Address
+    from ottla.client.config import ClientConfig
+    from ottla.client.connection import Connection
+
+
+class Purpose(Enum):
+    """What a connection is for. A broker answers the requests of one connection in order."""
+
+    ASK = auto()
+    PUSH = auto()
+    FETCH = auto()
+    GROUP = auto()
+
+
+class Connections:
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
+        self._open: dict[tuple[Address, Purpose], Connection] = {}
+        self._opening: dict[tuple[Address, Purpose], asyncio.Task[Connection]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}  # how many in a row, and not to be tried before
+        self._is_closed = False
+        self._small_scratch = bytearray(config.deserializer_chunk_bytes)
+        self._large_scratch = bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes))
+
+    def existing(self, address: Address, purpose: Purpose) -> Connection | None:
+        connection = self._open.get((address, purpose))
+        return connection if connection is not None and connection.is_open else None
+
+    async def get(self, address: Address, purpose: Purpose) -> Connection:
+        """The open connection, or a new one; after failures not before a pause that grows with them."""
+        if self._is_closed:
+            raise ClientClosed
+        if (connection := self.existing(address, purpose)) is not None:
+            return connection
+        key = address, purpose
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = asyncio.create_task(self._connect(address, purpose))
+            task.add_done_callback(lambda done: self._opened(key, done))
+        try:
+            # Others may wait for the same one: whoever is cancelled must not take it from them.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._is_closed and task.cancelled():
+                raise ClientClosed from None
+            raise
+
+    def drop(self, address: Address) -> None:
+        """Nothing that matters is at this address any more."""
+        for (each, purpose), connection in list(self._open.items()):
+            if each == address:
+                del self._open[each, purpose]
+                connection.close(ConnectionLost(f"the broker is no longer at {address}"))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        connections = list(self._open.values())
+        self._open.clear()
+        for connection in connections:
+            connection.close(ClientClosed())
+        await asyncio.gather(*(connection.closed for connection in connections))
+
+    async def _connect(self, address: Address, purpose: Purpose) -> Connection:
+        loop = asyncio.get_running_loop()
+        failures, not_before = self._failures.get(address, (0, 0.0))
+        if (pause_s := not_before - loop.time()) > 0:
+            await asyncio.sleep(pause_s)
+        scratch = self._large_scratch if purpose is Purpose.FETCH else self._small_scratch
+        try:
+            connection = await open_connection(address, self._config, scratch)
+        except BrokerUnavailable:
+            failures += 1
+            self._failures[address] = failures, loop.time() + self._backoff.delay_s(failures)
+            raise
+        self._failures.pop(address, None)
+        return connection
+
+    def _opened(self, key: tuple[Address, Purpose], task: asyncio.Task[Connection]) -> None:
+        self._opening.pop(key, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        connection = task.result()
+        if self._is_closed:
+            connection.close(ClientClosed())
+            return
+        self._open[key] = connection
+        connection.closed.add_done_callback(lambda _: self._forget(key, connection))
+
+    def _forget(self, key: tuple[Address, Purpose], connection: Connection) -> None:
+        if self._open.get(key) is connection:
+            del self._open[key]

@@ -1,0 +1,123 @@
+"""From a host and a port to a connection that can be asked: names, sockets, TLS, versions, SASL."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.addresses import Address
+from ottla.client.connection import Connection
+from ottla.client.errors import BrokerUnavailable, ClientError, ConnectFailed, ConnectionLost, NotKafka, raise_for
+from ottla.core.errors import ErrorCode
+from ottla.wire.apis import API_VERSIONS
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from ottla.client.config import ClientConfig
+
+_OLDEST_GREETING: Final = 0
+
+
+async def open_connection(address: Address, config: ClientConfig, scratch: bytearray | None = None) -> Connection:
+    """A connection to the first of the host's addresses that works; the time is shared among them."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + config.connect_timeout_ms / 1000
+    found = await _resolve(address, config.connect_timeout_ms)
+    failures: list[BrokerUnavailable] = []
+    for position, each in enumerate(found):
+        share_s = max(0.0, deadline - loop.time()) / (len(found) - position)
+        try:
+            return await _open_one(address, each, config, scratch, share_s)
+        except BrokerUnavailable as failed:
+            failures.append(failed)
+    if len(failures) == 1:
+        raise failures[0]
+    raise ConnectFailed(f"no address of {address} works: " + "; ".join(map(str, failures))) from failures[-1]
+
+
+async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectFailed(f"the name {address.host!r} was not resolved within {timeout_ms} ms") from None
+    except (OSError, UnicodeError) as unknown:
+        raise ConnectFailed(f"the name {address.host!r} cannot be resolved: {unknown}; look at its spelling") from None
+    return list(dict.fromkeys(Address(str(where[0]), int(where[1])) for *_, where in found))
+
+
+async def _open_one(
+    address: Address, resolved: Address, config: ClientConfig, scratch: bytearray | None, timeout_s: float
+) -> Connection:
+    connection: Connection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            connection = await _connect(address, resolved, config, scratch)
+            await _greet(connection)
+            return connection
+    except TimeoutError:
+        what = f"{_tried(address, resolved)} did not accept a connection within {timeout_s * 1000:.0f} ms"
+        if connection is not None:
+            _abandon(connection)
+            what = f"{_tried(address, resolved)} took the connection and then did not answer as a Kafka broker does"
+            raise NotKafka(f"{what} within {timeout_s * 1000:.0f} ms") from None
+        raise ConnectFailed(what) from None
+    except BaseException:
+        if connection is not None:
+            _abandon(connection)
+        raise
+
+
+async def _connect(address: Address, resolved: Address, config: ClientConfig, scratch: bytearray | None) -> Connection:
+    loop = asyncio.get_running_loop()
+    try:
+        _, connection = await loop.create_connection(
+            lambda: Connection(address, config, scratch), resolved.host, resolved.port
+        )
+    except OSError as refused:
+        raise ConnectFailed(
+            f"cannot connect to {_tried(address, resolved)}: {refused.strerror or refused}; "
+            "look at the address, and whether a broker runs there"
+        ) from None
+    return connection
+
+
+async def _greet(connection: Connection) -> None:
+    try:
+        answer = await _ask_versions(connection, API_VERSIONS.last)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            offered = {each.api_key: each.max_version for each in answer.api_keys}
+            highest = min(offered.get(API_VERSIONS.key, _OLDEST_GREETING), API_VERSIONS.last)
+            answer = await _ask_versions(connection, highest)
+    except ConnectionLost as lost:
+        raise NotKafka(
+            f"{connection.address} hung up on a Kafka greeting: {lost}; if it expects TLS or SASL, set `security`"
+        ) from None
+    raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
+    connection.greeted({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
+
+
+async def _ask_versions(connection: Connection, version: int) -> ApiVersionsResponse:
+    request = ApiVersionsRequest(client_software_name="ottla", client_software_version=_VERSION)
+    return await connection.ask(request, version=version)
+
+
+def _abandon(connection: Connection) -> None:
+    connection.close(ClientError("the connection was not completed"))
+
+
+def _tried(address: Address, resolved: Address) -> str:
+    return str(address) if address == resolved else f"{address} at {resolved}"
+
+
+def _own_version() -> str:
+    try:
+        return version("ottla")
+    except PackageNotFoundError:  # run from its sources
+        return "unknown"
+
+
+_VERSION: Final = _own_version()
