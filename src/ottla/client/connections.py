@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum, auto
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.client.backoff import Backoff
 from ottla.client.errors import BrokerUnavailable, ClientClosed, ConnectionLost
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from ottla.client.addresses import Address
     from ottla.client.config import ClientConfig
     from ottla.client.connection import Connection
+
+
+Key: TypeAlias = "tuple[Address, Purpose, object]"
 
 
 class Purpose(Enum):
@@ -30,24 +33,27 @@ class Connections:
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
         self._backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
-        self._open: dict[tuple[Address, Purpose], Connection] = {}
-        self._opening: dict[tuple[Address, Purpose], asyncio.Task[Connection]] = {}
+        self._open: dict[Key, Connection] = {}
+        self._opening: dict[Key, asyncio.Task[Connection]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}  # how many in a row, and not to be tried before
         self._is_closed = False
         self._small_scratch = bytearray(config.deserializer_chunk_bytes)
         self._large_scratch = bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes))
 
-    def existing(self, address: Address, purpose: Purpose) -> Connection | None:
-        connection = self._open.get((address, purpose))
+    def existing(self, address: Address, purpose: Purpose, owner: object = None) -> Connection | None:
+        connection = self._open.get((address, purpose, owner))
         return connection if connection is not None and connection.is_open else None
 
-    async def get(self, address: Address, purpose: Purpose) -> Connection:
-        """The open connection, or a new one; after failures not before a pause that grows with them."""
+    async def get(self, address: Address, purpose: Purpose, owner: object = None) -> Connection:
+        """The open connection, or a new one; after failures not before a pause that grows with them.
+
+        An owner has connections of its own: the long polls of one consumer hold up no other.
+        """
         if self._is_closed:
             raise ClientClosed
-        if (connection := self.existing(address, purpose)) is not None:
+        if (connection := self.existing(address, purpose, owner)) is not None:
             return connection
-        key = address, purpose
+        key = address, purpose, owner
         task = self._opening.get(key)
         if task is None:
             task = self._opening[key] = asyncio.create_task(self._connect(address, purpose))
@@ -62,9 +68,9 @@ class Connections:
 
     def drop(self, address: Address) -> None:
         """Nothing that matters is at this address any more."""
-        for (each, purpose), connection in list(self._open.items()):
-            if each == address:
-                del self._open[each, purpose]
+        for key, connection in list(self._open.items()):
+            if key[0] == address:
+                del self._open[key]
                 connection.close(ConnectionLost(f"the broker is no longer at {address}"))
 
     async def close(self) -> None:
@@ -94,7 +100,7 @@ class Connections:
         self._failures.pop(address, None)
         return connection
 
-    def _opened(self, key: tuple[Address, Purpose], task: asyncio.Task[Connection]) -> None:
+    def _opened(self, key: Key, task: asyncio.Task[Connection]) -> None:
         self._opening.pop(key, None)
         if task.cancelled() or task.exception() is not None:
             return
@@ -105,6 +111,6 @@ class Connections:
         self._open[key] = connection
         connection.closed.add_done_callback(lambda _: self._forget(key, connection))
 
-    def _forget(self, key: tuple[Address, Purpose], connection: Connection) -> None:
+    def _forget(self, key: Key, connection: Connection) -> None:
         if self._open.get(key) is connection:
             del self._open[key]

@@ -118,11 +118,12 @@ class Router:
 
     # Asking
 
-    async def connection(self, node_id: int, purpose: Purpose) -> Connection:
+    async def connection(self, node_id: int, purpose: Purpose, owner: object = None) -> Connection:
+        """Open or new; an owner has one of its own."""
         broker = self.view.brokers.get(node_id)
         if broker is None:
             raise ConnectFailed(f"broker {node_id} is not one of the cluster's: {sorted(self.view.brokers)}")
-        return await self._connections.get(broker.address, purpose)
+        return await self._connections.get(broker.address, purpose, owner)
 
     async def ask(
         self,
