@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.client.errors import (
+    AuthenticationFailed,
     BrokerUnavailable,
     ClientClosed,
     ClientError,
@@ -71,6 +73,8 @@ class Connection(asyncio.BufferedProtocol):
         self._received = 0
         self._end: ClientError | None = None
         self._drained: asyncio.Future[None] | None = None
+        self._held: list[AnyBytes] | None = None  # what waits for a login to end
+        self._has_answered = False  # anything but the greeting
 
     # What others ask
 
@@ -92,13 +96,18 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     def ask(
-        self, request: RequestFor[ResponseT], *, timeout_s: float | None = None, version: int | None = None
+        self,
+        request: RequestFor[ResponseT],
+        *,
+        timeout_s: float | None = None,
+        version: int | None = None,
+        is_login: bool = False,
     ) -> asyncio.Future[ResponseT]:
         """Send the request now; its answer comes later. Requests arrive in the order of these calls."""
         if self._end is not None:
             raise self._ended(request.API)
         wanted = self.version_of(request.API) if version is None else version
-        correlation_id = self._send(request, wanted)
+        correlation_id = self._send(request, wanted, is_login=is_login)
         waiting = _Waiting(request, wanted, self._timeout_s if timeout_s is None else timeout_s, self._received)
         waiting.timer = asyncio.get_running_loop().call_later(waiting.timeout_s, self._timed_out, correlation_id)
         self._waiting[correlation_id] = waiting
@@ -120,6 +129,15 @@ class Connection(asyncio.BufferedProtocol):
         self._finish(reason or ClientClosed("the connection was closed"))
         if not self._transport.is_closing():
             self._transport.abort()
+
+    def hold_back(self) -> None:
+        """Send nothing but what belongs to a login, until `let_go`."""
+        self._held = []
+
+    def let_go(self) -> None:
+        held, self._held = self._held, None
+        if held and self._end is None:
+            self._transport.writelines(held)
 
     def greeted(self, versions: Mapping[int, tuple[int, int]]) -> None:
         """The broker has said which versions it speaks."""
@@ -143,8 +161,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close(self._not_understood(broken))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        why = "the broker closed it" if exc is None else str(exc) or type(exc).__name__
-        self._finish(ConnectionLost(f"the connection to {self.address} is lost: {why}"))
+        self._finish(self._why_lost(exc))
         if not self.closed.done():
             self.closed.set_result(None)
 
@@ -158,10 +175,12 @@ class Connection(asyncio.BufferedProtocol):
 
     # Requests and answers
 
-    def _send(self, request: RequestFor[Response], version: int) -> int:
+    def _send(self, request: RequestFor[Response], version: int, *, is_login: bool = False) -> int:
         correlation_id = self._last_id = (self._last_id + 1) % _CORRELATION_IDS
         buffers: list[AnyBytes] = encode_request(request, version, correlation_id, self._client_id)  # type: ignore[arg-type]
-        if len(buffers) == 1:
+        if self._held is not None and not is_login:
+            self._held += buffers
+        elif len(buffers) == 1:
             self._transport.write(buffers[0])
         elif sum(map(len, buffers)) <= self._join_bytes:
             self._transport.write(b"".join(buffers))
@@ -185,6 +204,7 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as broken:
             waiting.answer.set_exception(self._not_understood(broken))
             raise
+        self._has_answered = bool(self._versions)
         waiting.answer.set_result(answer)
 
     def _timed_out(self, correlation_id: int) -> None:
@@ -215,8 +235,17 @@ class Connection(asyncio.BufferedProtocol):
         end = self._end
         if isinstance(end, ClientClosed):
             return ClientClosed(str(end))
-        kind = type(end) if isinstance(end, BrokerUnavailable) else ConnectionLost
+        kind = type(end) if isinstance(end, BrokerUnavailable | AuthenticationFailed) else ConnectionLost
         return kind(f"{end} ({api.name} was not answered)")
+
+    def _why_lost(self, error: Exception | None) -> ClientError:
+        if isinstance(error, ssl.SSLError):
+            what = f"{self.address} refused this client's certificate, or that it has none: {error}"
+            return AuthenticationFailed(f"{what}; look at cert_file")
+        why = "the broker closed it" if error is None else str(error) or type(error).__name__
+        if not self._has_answered:
+            why = f"{why} (a broker does so to a client that should use TLS or log in; see `security`)"
+        return ConnectionLost(f"the connection to {self.address} is lost: {why}")
 
     def _not_understood(self, broken: ProtocolError) -> ClientError:
         if not self._versions:

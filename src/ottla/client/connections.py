@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ottla.client.backoff import Backoff
 from ottla.client.errors import BrokerUnavailable, ClientClosed, ConnectionLost
-from ottla.client.opening import open_connection
+from ottla.client.opening import Manner, open_connection
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
@@ -31,14 +31,15 @@ class Purpose(Enum):
 
 class Connections:
     def __init__(self, config: ClientConfig) -> None:
-        self._config = config
         self._backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
         self._open: dict[Key, Connection] = {}
         self._opening: dict[Key, asyncio.Task[Connection]] = {}
         self._failures: dict[Address, tuple[int, float]] = {}  # how many in a row, and not to be tried before
         self._is_closed = False
-        self._small_scratch = bytearray(config.deserializer_chunk_bytes)
-        self._large_scratch = bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes))
+        tls = None if config.security is None else config.security.tls_context()
+        self._manner = Manner(config, tls, bytearray(config.deserializer_chunk_bytes))
+        # What is fetched is large, and a system call for every few kilobytes of it would cost more than the rest.
+        self._manner_to_fetch = Manner(config, tls, bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes)))
 
     def existing(self, address: Address, purpose: Purpose, owner: object = None) -> Connection | None:
         connection = self._open.get((address, purpose, owner))
@@ -90,9 +91,9 @@ class Connections:
         failures, not_before = self._failures.get(address, (0, 0.0))
         if (pause_s := not_before - loop.time()) > 0:
             await asyncio.sleep(pause_s)
-        scratch = self._large_scratch if purpose is Purpose.FETCH else self._small_scratch
+        manner = self._manner_to_fetch if purpose is Purpose.FETCH else self._manner
         try:
-            connection = await open_connection(address, self._config, scratch)
+            connection = await open_connection(address, manner)
         except BrokerUnavailable:
             failures += 1
             self._failures[address] = failures, loop.time() + self._backoff.delay_s(failures)

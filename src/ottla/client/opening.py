@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import ssl
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.addresses import Address
 from ottla.client.connection import Connection
-from ottla.client.errors import BrokerUnavailable, ClientError, ConnectFailed, ConnectionLost, NotKafka, raise_for
+from ottla.client.errors import (
+    AuthenticationFailed,
+    BrokerUnavailable,
+    ClientError,
+    ConnectFailed,
+    ConnectionLost,
+    NotKafka,
+    raise_for,
+)
+from ottla.client.login import log_in
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import API_VERSIONS
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -20,8 +32,19 @@ if TYPE_CHECKING:
 _OLDEST_GREETING: Final = 0
 
 
-async def open_connection(address: Address, config: ClientConfig, scratch: bytearray | None = None) -> Connection:
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How connections of a client are opened."""
+
+    config: ClientConfig
+    tls: ssl.SSLContext | None
+    scratch: bytearray
+    """Where bytes are received; empty between two reads, so connections of a loop can share it."""
+
+
+async def open_connection(address: Address, manner: Manner) -> Connection:
     """A connection to the first of the host's addresses that works; the time is shared among them."""
+    config = manner.config
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.connect_timeout_ms / 1000
     found = await _resolve(address, config.connect_timeout_ms)
@@ -29,7 +52,7 @@ async def open_connection(address: Address, config: ClientConfig, scratch: bytea
     for position, each in enumerate(found):
         share_s = max(0.0, deadline - loop.time()) / (len(found) - position)
         try:
-            return await _open_one(address, each, config, scratch, share_s)
+            return await _open_one(address, each, manner, share_s)
         except BrokerUnavailable as failed:
             failures.append(failed)
     if len(failures) == 1:
@@ -49,39 +72,50 @@ async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
     return list(dict.fromkeys(Address(str(where[0]), int(where[1])) for *_, where in found))
 
 
-async def _open_one(
-    address: Address, resolved: Address, config: ClientConfig, scratch: bytearray | None, timeout_s: float
-) -> Connection:
+async def _open_one(address: Address, resolved: Address, manner: Manner, timeout_s: float) -> Connection:
     connection: Connection | None = None
     try:
         async with asyncio.timeout(timeout_s):
-            connection = await _connect(address, resolved, config, scratch)
+            connection = await _connect(address, resolved, manner)
             await _greet(connection)
+            if manner.config.security is not None and manner.config.security.mechanism is not None:
+                await log_in(connection, manner.config.security)
             return connection
     except TimeoutError:
-        what = f"{_tried(address, resolved)} did not accept a connection within {timeout_s * 1000:.0f} ms"
-        if connection is not None:
-            _abandon(connection)
-            what = f"{_tried(address, resolved)} took the connection and then did not answer as a Kafka broker does"
-            raise NotKafka(f"{what} within {timeout_s * 1000:.0f} ms") from None
-        raise ConnectFailed(what) from None
+        within = f"within {timeout_s * 1000:.0f} ms"
+        if connection is None:
+            raise ConnectFailed(f"{_tried(address, resolved)} did not accept a connection {within}") from None
+        _abandon(connection)
+        what = f"{_tried(address, resolved)} took the connection and did not answer as a Kafka broker does {within}"
+        raise NotKafka(what) from None
     except BaseException:
         if connection is not None:
             _abandon(connection)
         raise
 
 
-async def _connect(address: Address, resolved: Address, config: ClientConfig, scratch: bytearray | None) -> Connection:
+async def _connect(address: Address, resolved: Address, manner: Manner) -> Connection:
     loop = asyncio.get_running_loop()
     try:
         _, connection = await loop.create_connection(
-            lambda: Connection(address, config, scratch), resolved.host, resolved.port
+            lambda: Connection(address, manner.config, manner.scratch),
+            resolved.host,
+            resolved.port,
+            ssl=manner.tls,
+            server_hostname=address.host if manner.tls is not None else None,
         )
-    except OSError as refused:
-        raise ConnectFailed(
-            f"cannot connect to {_tried(address, resolved)}: {refused.strerror or refused}; "
-            "look at the address, and whether a broker runs there"
+    except ssl.SSLCertVerificationError as distrusted:
+        raise AuthenticationFailed(
+            f"the certificate of {_tried(address, resolved)} is not trusted: {distrusted.verify_message}; "
+            "look at ca_file, and whether the certificate is for this name"
         ) from None
+    except ssl.SSLError as broken:
+        what = f"{_tried(address, resolved)} does not speak TLS as this client does: {broken.reason or broken}"
+        raise NotKafka(f"{what}; look at the port, and at `tls`") from None
+    except OSError as refused:
+        why = os.strerror(refused.errno) if refused.errno is not None else str(refused) or type(refused).__name__
+        what = f"cannot connect to {_tried(address, resolved)}: {why}"
+        raise ConnectFailed(f"{what}; look at the address, and whether a broker runs there") from None
     return connection
 
 
@@ -93,9 +127,7 @@ async def _greet(connection: Connection) -> None:
             highest = min(offered.get(API_VERSIONS.key, _OLDEST_GREETING), API_VERSIONS.last)
             answer = await _ask_versions(connection, highest)
     except ConnectionLost as lost:
-        raise NotKafka(
-            f"{connection.address} hung up on a Kafka greeting: {lost}; if it expects TLS or SASL, set `security`"
-        ) from None
+        raise NotKafka(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
     raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
     connection.greeted({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
 

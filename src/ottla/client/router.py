@@ -67,6 +67,7 @@ class Router:
     async def start(self) -> None:
         """Find the cluster; fails if no broker can be reached."""
         await self.refresh(())
+        self._leave_bootstrap()
         self._keeper = asyncio.create_task(self._keep_fresh())
 
     async def close(self) -> None:
@@ -169,6 +170,11 @@ class Router:
             listener()
 
     # How the view is fetched
+
+    def _leave_bootstrap(self) -> None:
+        """A broker that goes by another name from now on need not keep the connection made under the first."""
+        for address in set(self._bootstrap) - {broker.address for broker in self.view.brokers.values()}:
+            self._connections.drop(address)
 
     def _candidates(self) -> list[Address]:
         """Every address worth trying: connected ones first, those we were given last."""
