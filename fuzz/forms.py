@@ -38,6 +38,7 @@ _MODULES: Final = (
     "encode",
     "encode_columns",
     "memory",
+    "murmur2",
     "payload",
     "reader",
     "uncompiled",

@@ -37,18 +37,21 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
-def compress(codec: int, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+def compress(
+    codec: int, data: bytes | bytearray | memoryview, level: int | None = None
+) -> bytes | bytearray | memoryview:
+    """`level` is the compression's own scale; snappy has none."""
     match codec:
         case Compression.NONE:
             return data
         case Compression.GZIP:
-            return memoryview(cramjam.gzip.compress(data))
+            return memoryview(cramjam.gzip.compress(data, level))
         case Compression.SNAPPY:
             return _compress_xerial(memoryview(data))
         case Compression.LZ4:
-            return _compress_lz4(data)
+            return _compress_lz4(data, level or 0)
         case Compression.ZSTD:
-            return memoryview(cramjam.zstd.compress(data))
+            return memoryview(cramjam.zstd.compress(data, level))
     raise UnsupportedCompressionType(f"there is no compression {codec}")
 
 
@@ -72,10 +75,10 @@ def decompress(codec: int, data: memoryview, max_bytes: int = MAX_DECOMPRESSED_B
     raise UnsupportedCompressionType(f"there is no compression {codec}")
 
 
-def _compress_lz4(data: bytes | bytearray | memoryview) -> memoryview:
+def _compress_lz4(data: bytes | bytearray | memoryview, level: int) -> memoryview:
     # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
     # is lz4's fast compressor, as Kafka's own default is.
-    compressor = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=False)
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
     return memoryview(compressor.finish())
 
