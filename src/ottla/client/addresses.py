@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 DEFAULT_PORT: Final = 9092
 _LARGEST_PORT: Final = 65535
 _IN_BRACKETS: Final = re.compile(r"\[(?P<host>[^\]]*)\](?::(?P<port>.*))?")
-_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*://")
 
 
 class Address(NamedTuple):
