@@ -313,6 +313,25 @@ class TestTake:
                 reader.take(10)
 
 
+    def test_a_reader_is_done_with_its_last_record(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch() + batch(record(0) + record(1), 2, base_offset=1))
+
+        is_done_after = []
+        while reader.take(1):
+            is_done_after.append(reader.is_done)
+
+        assert is_done_after == [False, False, True]
+        assert form.reader.RecordReader(b"").is_done
+
+    def test_a_reader_is_not_done_while_an_error_is_to_come(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch(record(0) + b"more"))
+
+        assert len(reader.take(1)) == 1
+        assert not reader.is_done
+        with pytest.raises(CorruptMessage, match="after the last record"):
+            reader.take(1)
+
+
 class TestDeserializers:
     def test_keys_and_values_become_what_they_make_of_them(self, form: Form) -> None:
         data = built(form, [(0, b"a", b"1", []), (0, b"b", b"2", [])])

@@ -177,6 +177,14 @@ class RecordReader:
                 raise
         return records
 
+    @property
+    def is_done(self) -> bool:
+        """Whether all has been read. Batches of which nothing is to be delivered may remain while this is false."""
+        payload: Payload | None = self._payload
+        if payload is not None and (payload.records_left or payload.next_at != payload.end):
+            return False
+        return self._at >= len(self._source)
+
     @cython.cfunc
     @cython.exceptval(-1)
     def _next_batch(self) -> cython.int:
