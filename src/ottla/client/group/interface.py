@@ -11,13 +11,16 @@ and is committed first. Hence the consumer says when a poll begins and ends:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection, Mapping
+
     from ottla.client.errors import ClientError
     from ottla.core.ids import TopicPartition
+
+    Listener = Callable[[frozenset[TopicPartition]], Awaitable[None] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +62,6 @@ class RebalanceListener:
     `on_lost`, `on_revoked` is called for both.
     """
 
-    on_assigned: Callable[[frozenset[TopicPartition]], Awaitable[None] | None] | None = None
-    on_revoked: Callable[[frozenset[TopicPartition]], Awaitable[None] | None] | None = None
-    on_lost: Callable[[frozenset[TopicPartition]], Awaitable[None] | None] | None = None
-
-
-class Membership(Protocol):
-    """`GroupMember`, as the consumer sees it."""
-
-    async def start(self) -> None:
-        """Begin to join; partitions arrive through the Holder."""
-
-    async def close(self) -> None:
-        """Commit if that is automatic, give everything back, and leave unless this is a static member."""
-
-    def subscribe(self, topics: Collection[str], pattern: str | None = None) -> None:
-        """Other topics from now on, or those whose whole name matches the pattern, also if they are created later."""
-
-    def poll_begins(self) -> None: ...
-    def poll_ends(self, *, is_busy: bool) -> None: ...
-
-    async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Raises CommitFailed if the group has moved on without this member."""
-
-    async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """Without those that have no committed offset."""
+    on_assigned: Listener | None = None
+    on_revoked: Listener | None = None
+    on_lost: Listener | None = None

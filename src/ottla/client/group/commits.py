@@ -1,0 +1,88 @@
+"""Commits of a member: only for what is its own, and only while the group counts on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import ClientError, CommitFailed, broker_error
+from ottla.client.group.offsets import GroupOffsets, Identity
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ottla.client.config import ConsumerConfig
+    from ottla.client.group.interface import Committed
+    from ottla.client.group.state import MemberState
+    from ottla.core.ids import TopicPartition
+
+_log: Final = logging.getLogger(__name__)
+
+
+class MemberCommits:
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        state: MemberState,
+        config: ConsumerConfig,
+        positions: Callable[[], Mapping[TopicPartition, Committed]],
+    ) -> None:
+        self.is_automatic = config.auto_commit
+        self._offsets = offsets
+        self._state = state
+        self._interval_s = config.auto_commit_interval_ms / 1000
+        self._positions = positions
+        self._last: dict[TopicPartition, tuple[int | None, Committed]] = {}
+
+    async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Raises CommitFailed if a partition is not this member's, or not any more."""
+        since = {at: self._state.owned_since(at) for at in offsets}
+        sent_in = self._state.generation
+
+        def identity() -> Identity:
+            nonlocal sent_in
+            self._check_owned(since)
+            sent_in = self._state.generation
+            return Identity(sent_in, self._state.member_id, self._state.instance_id)
+
+        while True:
+            try:
+                await self._offsets.commit(offsets, identity)
+            except CommitFailed as failed:
+                # The group has begun another generation meanwhile, and this member is in it with the same partitions.
+                is_outrun = failed.code is ErrorCode.ILLEGAL_GENERATION and self._state.generation != sent_in
+                if not is_outrun:
+                    raise
+            else:
+                self._last.update({at: (since[at], committed) for at, committed in offsets.items()})
+                return
+
+    async def commit_positions(self, partitions: Collection[TopicPartition]) -> None:
+        """What the application has got to, where that is automatic; a failure means that others read it again."""
+        if not self.is_automatic:
+            return
+        reached = self._positions()
+        new = {
+            at: reached[at]
+            for at in partitions
+            if at in reached and self._last.get(at) != (self._state.owned_since(at), reached[at])
+        }
+        try:
+            await self.commit(new)
+        except ClientError as failed:
+            _log.warning("automatic commit for group %r failed: %s", self._state.group, failed)
+
+    async def keep_committing(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            if not self._state.is_lost:
+                await self.commit_positions(self._state.owned)
+
+    def _check_owned(self, since: Mapping[TopicPartition, int | None]) -> None:
+        if self._state.is_lost:
+            raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, f"commit: not a member of group {self._state.group!r} now")
+        for at, generation in since.items():
+            if generation is None or self._state.owned_since(at) != generation:
+                raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which is not this member's now")
