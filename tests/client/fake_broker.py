@@ -52,7 +52,7 @@ class FakeBroker:
         self.asked_versions: list[tuple[str, int]] = []
         self.client_ids: set[str | None] = set()
         self.connections = 0
-        self.reads: list[int] = []
+        self._news = asyncio.Event()
         self.brokers: list[FakeBroker] = [self]
         self.topics: dict[str, MetadataResponseTopic] = {}
         self.host = "127.0.0.1"
@@ -64,6 +64,11 @@ class FakeBroker:
     @property
     def address(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    async def until_asked(self, request: type[Request], times: int = 1) -> None:
+        while self.count(request) < times:
+            self._news.clear()
+            await self._news.wait()
 
     def count(self, request: type[Request]) -> int:
         return sum(isinstance(each, request) for each in self.asked)
@@ -114,6 +119,7 @@ class FakeBroker:
         header = read_request_header(frame)
         request = decode_request(header, frame)
         self.asked.append(request)
+        self._news.set()
         self.asked_versions.append((header.api.name, header.version))
         self.client_ids.add(header.client_id)
         if isinstance(request, ApiVersionsRequest) and ApiVersionsRequest not in self.handlers:

@@ -392,7 +392,7 @@ def test_somebody_who_says_nothing_is_waited_for_no_longer_than_allowed(
     async def scenario() -> float:
         async with stranger() as address:
             began = asyncio.get_running_loop().time()
-            with pytest.raises(NotKafka, match=r"took the connection and did not answer .* within 200 ms"):
+            with pytest.raises(NotKafka, match=r"took the connection and did not answer .* within \d+ ms"):
                 await connect(address, SOON)
             return asyncio.get_running_loop().time() - began
 

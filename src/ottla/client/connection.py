@@ -83,6 +83,10 @@ class Connection(asyncio.BufferedProtocol):
         return self._end is None
 
     @property
+    def is_encrypted(self) -> bool:
+        return self._transport.get_extra_info("ssl_object") is not None
+
+    @property
     def waiting_count(self) -> int:
         """How many requests are not answered yet."""
         return len(self._waiting)
@@ -244,7 +248,7 @@ class Connection(asyncio.BufferedProtocol):
             return AuthenticationFailed(f"{what}; look at cert_file")
         why = "the broker closed it" if error is None else str(error) or type(error).__name__
         if not self._has_answered:
-            why = f"{why} (a broker does so to a client that should use TLS or log in; see `security`)"
+            why = f"{why} (a broker does so to a client that should use TLS, show a certificate or log in; see `security`)"
         return ConnectionLost(f"the connection to {self.address} is lost: {why}")
 
     def _not_understood(self, broken: ProtocolError) -> ClientError:
