@@ -36,9 +36,12 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from contextlib import AbstractContextManager
+    from typing import SupportsIndex
 
     from ottla.client.producer.delivery import RecordMetadata
     from ottla.records.encode import Headers
+
+    AnyBytes = bytes | bytearray | memoryview
 
 IS_COMPILED = cython.compiled
 NO_PARTITION = cython.declare(cython.int, -1)
@@ -152,6 +155,7 @@ class Accumulator:
 
     _lock = cython.declare(object)
     _wake = cython.declare(object)
+    _clock = cython.declare(object)
     _compression = cython.declare(cython.int)
     _compression_level = cython.declare(object)
 
@@ -161,9 +165,11 @@ class Accumulator:
         wake: Callable[[Filling], None],
         compression: int = 0,
         compression_level: int | None = None,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self._lock = lock
         self._wake = wake
+        self._clock = clock
         self._compression = compression
         self._compression_level = compression_level
 
@@ -171,9 +177,9 @@ class Accumulator:
         self,
         topic: TopicBuffers,
         partition: int | None,
-        timestamp: int | None,
-        key: bytes | None,
-        value: bytes | None,
+        timestamp: SupportsIndex | None,
+        key: AnyBytes | None,
+        value: AnyBytes | None,
         headers: Headers = (),
     ) -> Delivery | None:
         """Add a record to the partition, or to one of the partitioner's choice; None if there is no room for it."""
@@ -234,7 +240,7 @@ class Accumulator:
                 f"{filling.max_bytes} (send less at once, or raise producer_max_bytes)",
             )
         urge = partial(self._wake, filling)
-        filling.batch = Batch(filling.topic.name, filling.partition, builder, monotonic(), urge)
+        filling.batch = Batch(filling.topic.name, filling.partition, builder, self._clock(), urge)
         filling.builder = builder
         filling.room -= 1
         self._wake(filling)

@@ -37,6 +37,7 @@ class Producer(Generic[K, V]):
         self._router = router
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
+        self._takes_bytes = key_serializer is None and value_serializer is None
         self._sender = Sender(router, config)
         self._append = self._sender.accumulator.append
         self._topics = self._sender.topics
@@ -69,24 +70,33 @@ class Producer(Generic[K, V]):
         Await what is returned to know where the record is, or why it is nowhere. Who does not is told of failures
         by flush() and close().
         """
-        key_bytes: Any = key
-        value_bytes: Any = value
-        if self._key_serializer is not None and key is not None:
-            key_bytes = _serialize(self._key_serializer, key, "key", topic)
-        if self._value_serializer is not None and value is not None:
-            value_bytes = _serialize(self._value_serializer, value, "value", topic)
+        delivery = self.offer(topic, value, key, partition, timestamp_ms, headers)
+        if delivery is None:
+            key_bytes, value_bytes = self._serialized(topic, key, value)
+            return await self._send_when_possible(topic, partition, timestamp_ms, key_bytes, value_bytes, headers)
+        if self._sender.has_full_batch:
+            self._sender.has_full_batch = False
+            await asyncio.sleep(0)
+        return delivery
+
+    def offer(  # noqa: PLR0913
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery | None:
+        """Send if that needs no waiting; None, and nothing is sent, if it does. Any thread may call this."""
         buffers = self._topics.get(topic)
-        if buffers is not None:
-            try:
-                delivery = self._append(buffers, partition, timestamp_ms, key_bytes, value_bytes, headers)
-            except UnknownTopic:
-                delivery = None  # it may be a new partition
-            if delivery is not None:
-                if self._sender.has_full_batch:
-                    self._sender.has_full_batch = False
-                    await asyncio.sleep(0)
-                return delivery
-        return await self._send_when_possible(topic, partition, timestamp_ms, key_bytes, value_bytes, headers)
+        if buffers is None:
+            return None
+        data: tuple[Any, Any] = (key, value) if self._takes_bytes else self._serialized(topic, key, value)
+        try:
+            return self._append(buffers, partition, timestamp_ms, *data, headers)
+        except UnknownTopic:
+            return None  # it may be a new partition
 
     async def _send_when_possible(  # noqa: PLR0913
         self,
@@ -112,6 +122,15 @@ class Producer(Generic[K, V]):
         elif partition is not None and partition >= buffers.count:
             await self._router.refresh([topic])
         return buffers
+
+    def _serialized(self, topic: str, key: K | None, value: V | None) -> tuple[Any, Any]:
+        key_bytes: Any = key
+        value_bytes: Any = value
+        if self._key_serializer is not None and key is not None:
+            key_bytes = _serialize(self._key_serializer, key, "key", topic)
+        if self._value_serializer is not None and value is not None:
+            value_bytes = _serialize(self._value_serializer, value, "value", topic)
+        return key_bytes, value_bytes
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
