@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ottla.core.errors import ErrorCode
-
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
@@ -36,7 +34,7 @@ class Selection:
         return frozenset(
             topic.name
             for topic in view.topics.values()
-            if topic.error is ErrorCode.NONE and not topic.is_internal and self.wants(topic.name)
+            if topic.partitions and not topic.is_internal and self.wants(topic.name)
         )
 
 
@@ -50,7 +48,7 @@ def layout(view: ClusterView, topics: Iterable[str]) -> Layout:
     return {
         name: [racks(partition) for _, partition in sorted(topic.partitions.items())]
         for name in sorted(topics)
-        if (topic := view.topics.get(name)) is not None and topic.error is ErrorCode.NONE and topic.partitions
+        if (topic := view.topics.get(name)) is not None and topic.partitions
     }
 
 
