@@ -67,7 +67,6 @@ class Sender:
         self._look_ids = count()
         self._look_timer: asyncio.TimerHandle | None = None
         self._expiry_timer: asyncio.TimerHandle | None = None
-        self._leaderless: set[PartitionQueue] = set()
         self._identity: Identity | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._room_waiters: dict[str, list[asyncio.Future[None]]] = {}
@@ -163,8 +162,9 @@ class Sender:
             return
         leader = self.router.leader(queue.topic, queue.partition)
         if leader == NO_LEADER:
-            self._leaderless.add(queue)
             self.router.mark_stale()
+            self.rest(queue)
+            self._look_at(queue, queue.not_before)
             return
         pusher = self._pushers.get(leader)
         if pusher is None:
@@ -205,9 +205,7 @@ class Sender:
             view = self.router.view.topics.get(name)
             if view is not None and len(view.partitions) > buffers.count:
                 self.learn_topic(view)
-        waiting = {queue for _, _, queue in self._looks} | self._leaderless
-        self._leaderless = set()
-        for queue in waiting:
+        for _, _, queue in self._looks:
             queue.not_before = 0.0  # whoever leads it now may not have failed
             self._look_soon(queue)
 
