@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import RecordTooLarge, UnknownTopic
 from ottla.client.producer.batch import Batch
-from ottla.client.producer.delivery import delivered
+from ottla.client.producer.delivery import delivered, wait_until_delivered
 from ottla.core.errors import ErrorCode
 
 try:
@@ -68,10 +68,20 @@ class Delivery:
         return is_done
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
+        self._observe()
+        return delivered(self.batch, self.index, self.timestamp).__await__()
+
+    def result(self, timeout_s: float | None = None) -> RecordMetadata:
+        """For a thread without an event loop: block until it is known."""
+        self._observe()
+        return wait_until_delivered(self.batch, self.index, self.timestamp, timeout_s)
+
+    @cython.cfunc
+    def _observe(self) -> object:
         if not self._is_observed:
             self._is_observed = True
             self.batch.observe(self.index)
-        return delivered(self.batch, self.index, self.timestamp).__await__()
+        return None
 
 
 @cython.final

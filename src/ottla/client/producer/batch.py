@@ -9,7 +9,7 @@ from ottla.records.encode import BatchBuilder, restamped
 from ottla.records.reader import RecordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ottla.client.errors import ClientError
 
@@ -119,7 +119,7 @@ class Batch:
         return self.data
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once it is done, which it must not be yet."""
+        """Call back once it is done. Whoever is not in the event loop must look afterwards whether it is already."""
         self._when_done.append(callback)
 
     @property
@@ -162,6 +162,20 @@ class Batch:
         self.awaited += 1
         self.hurry()
 
+    def observe_all(self) -> None:
+        """The same, for all of its records."""
+        for part in self.parts():
+            part.awaited = part.count
+            part.hurry()
+
+    def parts(self) -> Iterator[Batch]:
+        """What it was split into, or itself."""
+        if isinstance(self.outcome, Split):
+            for part in self.outcome.parts:
+                yield from part.parts()
+        else:
+            yield self
+
     def hurry(self) -> None:
         """Nobody gains by its waiting for more records."""
         if not self.is_urgent:
@@ -175,8 +189,9 @@ class Batch:
         records = RecordReader(self.data).take(self.count)
         middle = self.count // 2
         halves = self._part(records[:middle], 0), self._part(records[middle:], middle)
-        # Whoever waits for a record of the whole waits on; that they do is known of the first half.
-        halves[0].awaited = self.awaited
+        # Only how many are awaited is known, and not which.
+        halves[0].awaited = min(self.awaited, middle)
+        halves[1].awaited = self.awaited - halves[0].awaited
         self.outcome = Split(halves)
         self.data = None
         return halves

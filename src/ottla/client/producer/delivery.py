@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.client.producer.batch import NO_OFFSET, NO_TIMESTAMP, Refused
 
 if TYPE_CHECKING:
@@ -25,6 +27,23 @@ class RecordMetadata:
 async def delivered(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
     """Wait until a record is acknowledged; raise what it was refused with."""
     await finished(batch)
+    return _place_of(batch, index, timestamp)
+
+
+def wait_until_delivered(batch: Batch, index: int, timestamp: int, timeout_s: float | None) -> RecordMetadata:
+    """The same for a thread that may block."""
+    if asyncio._get_running_loop() is not None:  # noqa: SLF001 - the only way to ask without an exception
+        raise ClientError("an event loop runs in this thread; await the delivery instead of blocking the loop")
+    done = threading.Event()
+    batch.when_done(done.set)
+    if batch.is_done:  # perhaps since before it could be told whom to call
+        done.set()
+    if not done.wait(timeout_s):
+        raise RequestTimedOut(f"{batch.topic}-{batch.partition} has acknowledged nothing in {timeout_s} s")
+    return _place_of(batch, index, timestamp)
+
+
+def _place_of(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
     outcome, place = batch.outcome_of(index)
     if isinstance(outcome, Refused):
         error = outcome.error_of(place)

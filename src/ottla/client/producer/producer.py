@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.errors import ClientClosed, ClientError, SerializationFailed, UnknownTopic
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.sender import Sender
+from ottla.client.typing import K, V
 
 if TYPE_CHECKING:
     from typing import Self
 
+    import pyarrow as pa
+
     from ottla.client.config import ProducerConfig
     from ottla.client.producer.accumulator import Delivery, TopicBuffers
+    from ottla.client.producer.columns import TableDelivery
     from ottla.client.router import Router
     from ottla.client.serializers import Serializer
     from ottla.records.encode import Headers
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 class Producer(Generic[K, V]):
@@ -41,7 +42,6 @@ class Producer(Generic[K, V]):
         self._sender = Sender(router, config)
         self._append = self._sender.accumulator.append
         self._topics = self._sender.topics
-        self._is_closed = False
 
     async def start(self) -> None:
         """Get a producer id, if idempotence needs one."""
@@ -98,6 +98,16 @@ class Producer(Generic[K, V]):
         except UnknownTopic:
             return None  # it may be a new partition
 
+    async def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableDelivery:
+        """Send a table's rows as records, without an object for each. Needs pyarrow.
+
+        Columns: `value`; and if they are there `key`, `timestamp`, `headers` and `partition`, which is chosen by the
+        key where it is null or missing. Serializers are not used. Await what is returned for each batch's place.
+        """
+        from ottla.client.producer.columns import send_table
+
+        return await send_table(self._sender, await self._known(topic, None), table)
+
     async def _send_when_possible(  # noqa: PLR0913
         self,
         topic: str,
@@ -110,15 +120,15 @@ class Producer(Generic[K, V]):
         buffers = await self._known(topic, partition)
         while (delivery := self._append(buffers, partition, timestamp_ms, key, value, headers)) is None:
             await self._sender.room(topic)
-            self._refuse_if_closed()
+            self._sender.refuse_if_closed()
         return delivery
 
     async def _known(self, topic: str, partition: int | None) -> TopicBuffers:
-        self._refuse_if_closed()
+        self._sender.refuse_if_closed()
         buffers = self._topics.get(topic)
         if buffers is None:
             buffers = self._sender.learn_topic(await self._router.topic(topic, allow_auto_create=True))
-            self._refuse_if_closed()
+            self._sender.refuse_if_closed()
         elif partition is not None and partition >= buffers.count:
             await self._router.refresh([topic])
         return buffers
@@ -131,10 +141,6 @@ class Producer(Generic[K, V]):
         if self._value_serializer is not None and value is not None:
             value_bytes = _serialize(self._value_serializer, value, "value", topic)
         return key_bytes, value_bytes
-
-    def _refuse_if_closed(self) -> None:
-        if self._is_closed:
-            raise ClientClosed("the producer is closed; make a new one")
 
     async def flush(self) -> None:
         """Send everything now and wait until it is acknowledged.
@@ -151,9 +157,9 @@ class Producer(Generic[K, V]):
 
     async def close(self) -> None:
         """Send what is left, as flush() does, and take no more. May be called again."""
-        if self._is_closed:
+        if self._sender.is_closed:
             return
-        self._is_closed = True
+        self._sender.is_closed = True
         self._topics = {}
         try:
             await self.flush()

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.bundling import BundleRule
-from ottla.client.errors import ClientError, broker_error
+from ottla.client.errors import ClientClosed, ClientError, broker_error
 from ottla.client.producer.accumulator import Accumulator, Filling, TopicBuffers
 from ottla.client.producer.batch import Identity, Refused
 from ottla.client.producer.failures import UnseenFailures
@@ -60,7 +60,7 @@ class Sender:
         self._bundle_rule = BundleRule(
             router.config.pusher_bundle_min_requests, router.config.pusher_bundle_max_wait_ms / 1000
         )
-        self._sticky_choice = StickyChoice(self._led_partitions)
+        self.sticky_choice = StickyChoice(self._led_partitions)
         self._pushers: dict[int, Pusher] = {}
         self._woken: dict[PartitionQueue, None] = {}
         self._looks: list[tuple[float, int, PartitionQueue]] = []
@@ -70,7 +70,12 @@ class Sender:
         self._identity: Identity | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._room_waiters: dict[str, list[asyncio.Future[None]]] = {}
+        self.is_closed = False
         self._unsubscribe = router.subscribe_to_changes(self._view_changed)
+
+    def refuse_if_closed(self) -> None:
+        if self.is_closed:
+            raise ClientClosed("the producer is closed; make a new one")
 
     async def close(self) -> None:
         self._unsubscribe()
@@ -93,7 +98,7 @@ class Sender:
         """Have a queue for each of the topic's partitions, of which there may be more than before."""
         buffers = self.topics.get(view.name)
         if buffers is None:
-            buffers = TopicBuffers(view.name, self._sticky_choice, self.config.partitioner)
+            buffers = TopicBuffers(view.name, self.sticky_choice, self.config.partitioner)
             self.topics[view.name] = buffers
         for partition in range(len(buffers.fillings), len(view.partitions)):
             filling = Filling(buffers, partition, self.config.producer_max_bytes, self.config.producer_queue_buffers)
@@ -134,11 +139,12 @@ class Sender:
         queue: PartitionQueue = filling.queue
         if threading.get_ident() == self._thread:
             self.has_full_batch |= bool(filling.sealed)
-            self._look_soon(queue)
+            self.look_soon(queue)
         else:
-            self._loop.call_soon_threadsafe(self._look_soon, queue)
+            self._loop.call_soon_threadsafe(self.look_soon, queue)
 
-    def _look_soon(self, queue: PartitionQueue) -> None:
+    def look_soon(self, queue: PartitionQueue) -> None:
+        """Look at it in the loop's next turn."""
         if not self._woken:
             self._loop.call_soon(self._look_at_woken)
         self._woken[queue] = None
@@ -207,19 +213,19 @@ class Sender:
                 self.learn_topic(view)
         for _, _, queue in self._looks:
             queue.not_before = 0.0  # whoever leads it now may not have failed
-            self._look_soon(queue)
+            self.look_soon(queue)
 
     # What pushers ask
 
     def may_send(self, queue: PartitionQueue, node_id: int, now: float) -> bool:
         """Whether this broker still leads the partition and something of it is due."""
         if self.router.leader(queue.topic, queue.partition) != node_id:
-            self._look_soon(queue)
+            self.look_soon(queue)
             return False
         queue.expire(now)
         due = queue.due_at()
         if due is None or due > now:
-            self._look_soon(queue)
+            self.look_soon(queue)
             return False
         return not queue.needs_identity or self._identify(queue)
 
@@ -274,4 +280,4 @@ class Sender:
         finally:
             self._identifying = None
             for queue in self.queues():
-                self._look_soon(queue)
+                self.look_soon(queue)
