@@ -1,10 +1,10 @@
-"""Commits of a member: only for what is its own, and only while the group counts on it."""
+"""Commits for a group: by a member only for what is its own, and only while the group counts on it."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.client.errors import ClientError, CommitFailed, broker_error
 from ottla.client.group.offsets import GroupOffsets, Identity
@@ -15,44 +15,66 @@ if TYPE_CHECKING:
 
     from ottla.client.config import ConsumerConfig
     from ottla.client.group.interface import Committed
-    from ottla.client.group.state import MemberState
     from ottla.core.ids import TopicPartition
 
 _log: Final = logging.getLogger(__name__)
 
 
-class MemberCommits:
+class Standing(Protocol):
+    """What whoever commits is to the group; `MemberState`, or one who reads alone."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str | None: ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what is owned is somebody else's by now."""
+
+    @property
+    def owned(self) -> Collection[TopicPartition]: ...
+
+    def owned_since(self, at: TopicPartition) -> int | None:
+        """The generation that brought this partition, if it is owned."""
+
+
+class Commits:
     def __init__(
         self,
         offsets: GroupOffsets,
-        state: MemberState,
+        standing: Standing,
         config: ConsumerConfig,
         positions: Callable[[], Mapping[TopicPartition, Committed]],
     ) -> None:
         self.is_automatic = config.auto_commit
         self._offsets = offsets
-        self._state = state
+        self._standing = standing
         self._interval_s = config.auto_commit_interval_ms / 1000
         self._positions = positions
         self._last: dict[TopicPartition, tuple[int | None, Committed]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Raises CommitFailed if a partition is not this member's, or not any more."""
-        since = {at: self._state.owned_since(at) for at in offsets}
-        sent_in = self._state.generation
+        since = {at: self._standing.owned_since(at) for at in offsets}
+        sent_in = self._standing.generation
 
         def identity() -> Identity:
             nonlocal sent_in
             self._check_owned(since)
-            sent_in = self._state.generation
-            return Identity(sent_in, self._state.member_id, self._state.instance_id)
+            sent_in = self._standing.generation
+            return Identity(sent_in, self._standing.member_id, self._standing.instance_id)
 
         while True:
             try:
                 await self._offsets.commit(offsets, identity)
             except CommitFailed as failed:
                 # The group has begun another generation meanwhile, and this member is in it with the same partitions.
-                is_outrun = failed.code is ErrorCode.ILLEGAL_GENERATION and self._state.generation != sent_in
+                is_outrun = failed.code is ErrorCode.ILLEGAL_GENERATION and self._standing.generation != sent_in
                 if not is_outrun:
                     raise
             else:
@@ -67,22 +89,23 @@ class MemberCommits:
         new = {
             at: reached[at]
             for at in partitions
-            if at in reached and self._last.get(at) != (self._state.owned_since(at), reached[at])
+            if at in reached and self._last.get(at) != (self._standing.owned_since(at), reached[at])
         }
         try:
             await self.commit(new)
         except ClientError as failed:
-            _log.warning("automatic commit for group %r failed: %s", self._state.group, failed)
+            _log.warning("automatic commit for group %r failed: %s", self._standing.group, failed)
 
     async def keep_committing(self) -> None:
         while True:
             await asyncio.sleep(self._interval_s)
-            if not self._state.is_lost:
-                await self.commit_positions(self._state.owned)
+            if not self._standing.is_lost:
+                await self.commit_positions(self._standing.owned)
 
     def _check_owned(self, since: Mapping[TopicPartition, int | None]) -> None:
-        if self._state.is_lost:
-            raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, f"commit: not a member of group {self._state.group!r} now")
+        if self._standing.is_lost:
+            why = f"commit: not a member of group {self._standing.group!r} now"
+            raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, why)
         for at, generation in since.items():
-            if generation is None or self._state.owned_since(at) != generation:
+            if generation is None or self._standing.owned_since(at) != generation:
                 raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which is not this member's now")

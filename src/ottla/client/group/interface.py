@@ -4,7 +4,7 @@ The membership lives in a task of its own, so that heartbeats go out while the a
 away only while the application waits for messages, or has got none: what was handed to it before counts as done then,
 and is committed first. Hence the consumer says when a poll begins and ends:
 
-    member.poll_begins()                    the application is done with all that it was given
+    await member.poll_begins()              the application is done with all that it was given
     …                                       wait, with `deliver`ed partitions only
     member.poll_ends(is_busy=bool(records)) it has work; partitions stay until it comes back
 """

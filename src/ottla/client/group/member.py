@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.client.errors import BrokerUnavailable, ClientError
 from ottla.client.group.assignors.known import assignors_named
-from ottla.client.group.commits import MemberCommits
+from ottla.client.group.commits import Commits
 from ottla.client.group.heartbeats import Heartbeats
 from ottla.client.group.interface import Committed, Holder, RebalanceListener
 from ottla.client.group.leading import Leadership
@@ -51,7 +51,7 @@ class GroupMember:
         self._state = MemberState(config, assignors_named(config.assignors))
         self._link = CoordinatorLink(router, self._state.group)
         self._offsets = GroupOffsets(router, self._state.group)
-        self._commits = MemberCommits(self._offsets, self._state, config, holder.positions)
+        self._commits = Commits(self._offsets, self._state, config, holder.positions)
         self._beats = Heartbeats(self._link, self._state, config, self._rejoin)
         self._join_timeout_s = config.max_poll_interval_ms / 1000 + _LONGER_THAN_A_REBALANCE_S
         self._topics: frozenset[str] = frozenset()
@@ -60,6 +60,9 @@ class GroupMember:
         self._leadership: Leadership | None = None
         self._reason: str | None = "the consumer has started"
         """Why to join again; None if there is no reason."""
+        self._gone = asyncio.Event()
+        """Cleared while partitions have to go that the application may be working on."""
+        self._gone.set()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None
@@ -90,7 +93,7 @@ class GroupMember:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
-        self.poll_begins()
+        self._beats.poll_begins()
         try:
             await self._give_up(self._state.owned)
         finally:
@@ -104,10 +107,11 @@ class GroupMember:
         self._router.watch(selection.named)
         self._rejoin("the subscription has changed")
 
-    def poll_begins(self) -> None:
-        """The application is done with all that it was given."""
+    async def poll_begins(self) -> None:
+        """The application is done with all that it was given; what waited for that happens now."""
         self._beats.poll_begins()
         self._changed.set()
+        await self._gone.wait()
 
     def poll_ends(self, *, is_busy: bool) -> None:
         self._beats.poll_ends(is_busy=is_busy)
@@ -214,8 +218,12 @@ class GroupMember:
     async def _give_up(self, partitions: frozenset[TopicPartition]) -> None:
         if not partitions:
             return
-        await self._until(lambda: not self._beats.pulse.is_busy or self._state.is_lost)
-        self._holder.hold_back(partitions)
+        self._gone.clear()
+        try:
+            await self._until(lambda: not self._beats.pulse.is_busy or self._state.is_lost)
+            self._holder.hold_back(partitions)
+        finally:
+            self._gone.set()
         if self._state.is_lost:
             await _tell(self._listener.on_lost or self._listener.on_revoked, partitions)
         else:
