@@ -68,6 +68,24 @@ def test_a_broker_with_a_trusted_certificate(
 
 
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_many_answers_that_arrive_together_are_all_read(
+    certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: HeartbeatResponse(error_code=0)})
+        async with serving(broker, tls=certificates.server_context()):
+            security = Security(tls=True, ca_file=str(certificates.authority))
+            router = Router(parse_addresses(broker.address), ClientConfig(security=security))
+            await router.start()
+            connection = await router.connection(0, Purpose.ASK)
+            for _ in range(20):
+                await asyncio.gather(*(connection.ask(BEAT, timeout_s=5) for _ in range(50)))
+            await router.close()
+
+    run(scenario(), loop)
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 def test_a_broker_whose_certificate_is_not_trusted(
     certificates: Certificates, loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ottla.client.addresses import parse_addresses
 from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig
 from ottla.client.errors import ClientClosed, ClientError
 from ottla.client.router import Router
-from ottla.client.serializers import deserializer_for, serializer_for
 from ottla.core.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Self, Unpack
 
+    from ottla.client.admin.admin import Admin
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.options import ClientOptions, ConsumerOptions, ProducerOptions
     from ottla.client.producer.producer import Producer
-    from ottla.client.serializers import Deserializer, Json, Name, Raw, Serializer, Text
-
-K = TypeVar("K")
-V = TypeVar("V")
+    from ottla.client.serializers import Deserializer, Serializer
+    from ottla.client.typing import K, V
 
 
 class _Closable(Protocol):
@@ -82,6 +80,13 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    @property
+    def admin(self) -> Admin:
+        """Topics, settings, groups and offsets."""
+        from ottla.client.admin.admin import Admin
+
+        return Admin(self.router)
+
     async def topics(self) -> list[str]:
         """The names of all topics but Kafka's own."""
         await self.router.refresh()
@@ -94,208 +99,28 @@ class Client:
 
     # Making producers and consumers; the types of their keys and values follow from how those are (de)serialized
 
-    @overload
-    def producer(
-        self, *, key_serializer: Raw = "bytes", value_serializer: Raw = "bytes", **options: Unpack[ProducerOptions]
-    ) -> Producer[bytes, bytes]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Raw = "bytes", value_serializer: Text, **options: Unpack[ProducerOptions]
-    ) -> Producer[bytes, str]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Raw = "bytes", value_serializer: Json, **options: Unpack[ProducerOptions]
-    ) -> Producer[bytes, Any]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Raw = "bytes", value_serializer: Serializer[V], **options: Unpack[ProducerOptions]
-    ) -> Producer[bytes, V]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Text, value_serializer: Raw = "bytes", **options: Unpack[ProducerOptions]
-    ) -> Producer[str, bytes]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Text, value_serializer: Text, **options: Unpack[ProducerOptions]
-    ) -> Producer[str, str]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Text, value_serializer: Json, **options: Unpack[ProducerOptions]
-    ) -> Producer[str, Any]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Text, value_serializer: Serializer[V], **options: Unpack[ProducerOptions]
-    ) -> Producer[str, V]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Json, value_serializer: Raw = "bytes", **options: Unpack[ProducerOptions]
-    ) -> Producer[Any, bytes]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Json, value_serializer: Text, **options: Unpack[ProducerOptions]
-    ) -> Producer[Any, str]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Json, value_serializer: Json, **options: Unpack[ProducerOptions]
-    ) -> Producer[Any, Any]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Json, value_serializer: Serializer[V], **options: Unpack[ProducerOptions]
-    ) -> Producer[Any, V]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Serializer[K], value_serializer: Raw = "bytes", **options: Unpack[ProducerOptions]
-    ) -> Producer[K, bytes]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Serializer[K], value_serializer: Text, **options: Unpack[ProducerOptions]
-    ) -> Producer[K, str]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Serializer[K], value_serializer: Json, **options: Unpack[ProducerOptions]
-    ) -> Producer[K, Any]: ...
-    @overload
-    def producer(
-        self, *, key_serializer: Serializer[K], value_serializer: Serializer[V], **options: Unpack[ProducerOptions]
-    ) -> Producer[K, V]: ...
     def producer(
         self,
         *,
-        key_serializer: Name | Serializer[Any] = "bytes",
-        value_serializer: Name | Serializer[Any] = "bytes",
+        key_serializer: Serializer[K] | None = None,
+        value_serializer: Serializer[V] | None = None,
         **options: Unpack[ProducerOptions],
-    ) -> Producer[Any, Any]:
-        """A producer, to be used in an `async with` block."""
+    ) -> Producer[K, V]:
+        """A producer, to be used in an `async with` block; of bytes, unless serializers are given."""
         from ottla.client.producer.producer import Producer
 
+        config = ProducerConfig(**options)
         return self._keep(
-            Producer(
-                self.router,
-                ProducerConfig(**options),
-                key_serializer=serializer_for("key_serializer", key_serializer),
-                value_serializer=serializer_for("value_serializer", value_serializer),
-            )
+            Producer(self.router, config, key_serializer=key_serializer, value_serializer=value_serializer)
         )
 
-    @overload
     def consumer(
         self,
         *topics: str,
-        key_deserializer: Raw = "bytes",
-        value_deserializer: Raw = "bytes",
+        key_deserializer: Deserializer[K] | None = None,
+        value_deserializer: Deserializer[V] | None = None,
         **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, bytes]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Raw = "bytes",
-        value_deserializer: Text,
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, str]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Raw = "bytes",
-        value_deserializer: Json,
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, Any]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Raw = "bytes",
-        value_deserializer: Deserializer[V],
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[bytes, V]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Text,
-        value_deserializer: Raw = "bytes",
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[str, bytes]: ...
-    @overload
-    def consumer(
-        self, *topics: str, key_deserializer: Text, value_deserializer: Text, **options: Unpack[ConsumerOptions]
-    ) -> Consumer[str, str]: ...
-    @overload
-    def consumer(
-        self, *topics: str, key_deserializer: Text, value_deserializer: Json, **options: Unpack[ConsumerOptions]
-    ) -> Consumer[str, Any]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Text,
-        value_deserializer: Deserializer[V],
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[str, V]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Json,
-        value_deserializer: Raw = "bytes",
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[Any, bytes]: ...
-    @overload
-    def consumer(
-        self, *topics: str, key_deserializer: Json, value_deserializer: Text, **options: Unpack[ConsumerOptions]
-    ) -> Consumer[Any, str]: ...
-    @overload
-    def consumer(
-        self, *topics: str, key_deserializer: Json, value_deserializer: Json, **options: Unpack[ConsumerOptions]
-    ) -> Consumer[Any, Any]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Json,
-        value_deserializer: Deserializer[V],
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[Any, V]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Deserializer[K],
-        value_deserializer: Raw = "bytes",
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, bytes]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Deserializer[K],
-        value_deserializer: Text,
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, str]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Deserializer[K],
-        value_deserializer: Json,
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, Any]: ...
-    @overload
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Deserializer[K],
-        value_deserializer: Deserializer[V],
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[K, V]: ...
-    def consumer(
-        self,
-        *topics: str,
-        key_deserializer: Name | Deserializer[Any] = "bytes",
-        value_deserializer: Name | Deserializer[Any] = "bytes",
-        **options: Unpack[ConsumerOptions],
-    ) -> Consumer[Any, Any]:
+    ) -> Consumer[K, V]:
         """A consumer of these topics, to be used in an `async with` block; of none, if it is to be assigned later."""
         from ottla.client.consumer.consumer import Consumer
 
@@ -304,8 +129,8 @@ class Client:
                 self.router,
                 ConsumerConfig(**options),
                 topics,
-                key_deserializer=deserializer_for("key_deserializer", key_deserializer),
-                value_deserializer=deserializer_for("value_deserializer", value_deserializer),
+                key_deserializer=key_deserializer,
+                value_deserializer=value_deserializer,
             )
         )
 

@@ -153,8 +153,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
 
-    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
-        return self._frames.get_buffer(sizehint)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # A view, because asyncio's TLS reads into slices of what it gets, and a slice of a bytearray is a copy.
+        return memoryview(self._frames.get_buffer(sizehint))
 
     def buffer_updated(self, nbytes: int) -> None:
         self._received += nbytes
@@ -248,7 +249,8 @@ class Connection(asyncio.BufferedProtocol):
             return AuthenticationFailed(f"{what}; look at cert_file")
         why = "the broker closed it" if error is None else str(error) or type(error).__name__
         if not self._has_answered:
-            why = f"{why} (a broker does so to a client that should use TLS, show a certificate or log in; see `security`)"
+            wanted = "should use TLS, show a certificate or log in; see `security`"
+            why = f"{why} (a broker does so to a client that {wanted})"
         return ConnectionLost(f"the connection to {self.address} is lost: {why}")
 
     def _not_understood(self, broken: ProtocolError) -> ClientError:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.errors import AuthenticationFailed, BrokerUnavailable, ClientError, raise_for
+from ottla.client.errors import AuthenticationFailed, BrokerUnavailable, ClientClosed, ClientError, raise_for
 from ottla.client.sasl import exchange_for
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
@@ -70,8 +70,8 @@ async def _log_in_again(connection: Connection, security: Security) -> None:
     connection.hold_back()
     try:
         await log_in(connection, security)
-    except BrokerUnavailable:
-        return
+    except (BrokerUnavailable, ClientClosed):
+        return  # the connection is gone, and there is nobody to log in
     except ClientError as refused:
         _log.warning("cannot log in again: %s", refused)
         connection.close(refused)
