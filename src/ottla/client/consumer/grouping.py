@@ -44,9 +44,8 @@ class Alone:
 class Grouping:
     """The Holder of a membership (see `ottla.client.group.interface`)."""
 
-    def __init__(
-        self, router: Router, config: ConsumerConfig, group: str, assignment: Assignment, handout: Handout
-    ) -> None:
+    def __init__(self, router: Router, config: ConsumerConfig, assignment: Assignment, handout: Handout) -> None:
+        group = config.group or ""
         self._router = router
         self._config = config
         self._assignment = assignment
@@ -63,7 +62,6 @@ class Grouping:
     async def subscribe(self, selection: Selection, listener: RebalanceListener | None) -> None:
         for topic in selection.named or ():
             await self._router.topic(topic)
-        await self._stop_alone()
         if self._member is not None and listener is None and self._error is None:
             self._member.subscribe(selection)
             return
@@ -74,19 +72,17 @@ class Grouping:
 
     async def go_alone(self) -> None:
         """Partitions are chosen by hand from now on."""
-        await self.leave()
+        if self._member is not None:
+            await self.leave()
         if self._config.auto_commit and self._committing is None:
             self._committing = asyncio.create_task(self._alone.keep_committing())
 
     async def leave(self) -> None:
-        """Give up what the group gave; commits first, where that is automatic."""
+        """Give up what the group gave, and the rest; commits first, where that is automatic."""
         member, self._member = self._member, None
         self._error = None
         if member is not None:
             await member.close()
-
-    async def close(self) -> None:
-        await self.leave()
         if self._committing is not None:
             await self._stop_alone()
             await self._alone.commit_positions(list(self._assignment.queues))
@@ -102,9 +98,9 @@ class Grouping:
         if self._member is not None:
             self._member.poll_ends(is_busy=self._handout.has_any)
 
-    async def commit(self, offsets: Mapping[TopicPartition, Committed] | None) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         commits = self._alone if self._member is None else self._member
-        await commits.commit(self.handed_out() if offsets is None else offsets)
+        await commits.commit(offsets)
 
     async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
         return await self._offsets.fetch(partitions)
