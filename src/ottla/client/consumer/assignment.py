@@ -37,6 +37,7 @@ class Assignment:
 
     async def close(self) -> None:
         self.queues.clear()
+        self._news.set()
         self._locating.cancel()
         await asyncio.gather(self._locating, return_exceptions=True)
         await self._fetcher.close()
@@ -111,8 +112,7 @@ class Assignment:
 
     def take(self, count: int) -> list[Record]:
         """What there is, at most `count`; an error that was found meanwhile is raised instead, once."""
-        if self._errors:
-            raise self._errors.popleft()
+        self.raise_errors()
         if self._merge is None:
             return self.ready.take(count)
         records = self._merge.take(self.queues.values(), count)

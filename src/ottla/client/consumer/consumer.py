@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from ottla.client.consumer.assignment import Assignment
 from ottla.client.consumer.following import Following
-from ottla.client.consumer.handout import Handout
+from ottla.client.consumer.grouping import Grouping
 from ottla.client.consumer.partition_queue import Reading, Start
-from ottla.client.consumer.positions import EARLIEST, LATEST, offsets_at
+from ottla.client.consumer.seeking import CLOSED, Seeking
 from ottla.client.errors import ClientClosed, ClientError, broker_error
+from ottla.client.group.interface import Committed
+from ottla.client.group.selection import Selection
+from ottla.client.typing import K, V
 from ottla.core.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+    from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
     from typing import Self
 
     import pyarrow as pa
 
     from ottla.client.config import ConsumerConfig
     from ottla.client.consumer.record import ConsumerRecord
+    from ottla.client.group.interface import RebalanceListener
     from ottla.client.router import Router
     from ottla.core.ids import TopicPartition
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 _AT_A_TIME: Final = 500
 _MOST_COLUMN_BYTES: Final = 64 << 20
@@ -33,7 +34,7 @@ _TURN_S: Final = 0.01
 """The event loop gets a turn at least this often, so that whatever else runs in it is not starved."""
 
 
-class Consumer(Generic[K, V]):
+class Consumer(Seeking, Generic[K, V]):
     """`async with client.consumer("orders") as consumer:`, and then `async for record in consumer:`.
 
     It belongs to its event loop. One task may take records at a time.
@@ -48,21 +49,22 @@ class Consumer(Generic[K, V]):
         key_deserializer: Callable[[bytes], Any] | None = None,
         value_deserializer: Callable[[bytes], Any] | None = None,
     ) -> None:
-        self.config = config
-        self._router = router
-        self._topics = tuple(dict.fromkeys(topics))
-        self._reading = Reading(
-            max_buffers=config.consumer_queue_buffers,
-            max_bytes=config.consumer_max_bytes,
-            check_crcs=config.check_crcs,
-            is_committed_only=config.isolation_level == "read_committed",
-            key_deserializer=key_deserializer,
-            value_deserializer=value_deserializer,
+        super().__init__(
+            router,
+            config,
+            Reading(
+                max_buffers=config.consumer_queue_buffers,
+                max_bytes=config.consumer_max_bytes,
+                check_crcs=config.check_crcs,
+                is_committed_only=config.isolation_level == "read_committed",
+                key_deserializer=key_deserializer,
+                value_deserializer=value_deserializer,
+            ),
         )
-        self._assignment: Assignment | None = None
+        self._topics = tuple(dict.fromkeys(topics))
         self._following: Following | None = None
-        self._handout = Handout()
-        self._is_closed = False
+        self._grouping: Grouping | None = None
+        self._commits: set[asyncio.Task[None]] = set()
         self._turn_at = 0.0
 
     # Beginning and end
@@ -70,42 +72,62 @@ class Consumer(Generic[K, V]):
     async def start(self) -> None:
         """Begin to read; fails if a topic does not exist. `async with` and the first call for records do this."""
         if self._is_closed:
-            raise ClientClosed("the consumer is closed; make a new one")
+            raise ClientClosed(CLOSED)
         if self._assignment is not None:
             return
         self._assignment = Assignment(self._router, self.config, self._reading)
+        if self.config.group is not None:
+            self._grouping = Grouping(self._router, self.config, self._assignment, self._handout)
         try:
-            await self._follow(self._topics)
+            if self._topics:
+                await self.subscribe(*self._topics)
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        """Give up the partitions. May be called again."""
+        """Commit what was handed out, if that is automatic, and give up the partitions. May be called again."""
+        self._handout.come_back()
+        await self._close()
+
+    async def _close(self) -> None:
         if self._is_closed:
             return
-        self._is_closed = True
         self._stop_following()
-        if self._assignment is not None:
-            await self._assignment.close()
+        try:
+            if self._grouping is not None:
+                await asyncio.gather(*self._commits, return_exceptions=True)
+                await self._grouping.leave()
+        finally:
+            self._is_closed = True
+            if self._assignment is not None:
+                await self._assignment.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._handout.come_back()
+        # After an error, what the application had in hand is not done.
+        await self._close()
 
     # Which partitions
 
-    @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        return frozenset(self._assigned.queues)
+    async def subscribe(
+        self, *topics: str, pattern: str | None = None, listener: RebalanceListener | None = None
+    ) -> None:
+        """Read these topics from now on, or those whose whole name matches the pattern, and no others.
 
-    async def subscribe(self, *topics: str) -> None:
-        """Read these topics from now on, and no others."""
+        The group shares their partitions out among its members; without a group this consumer reads all of them.
+        """
+        selection = Selection(topics, pattern)
         await self.start()
-        await self._follow(topics)
+        if self._grouping is None:
+            await self._follow(selection)
+        else:
+            await self._grouping.subscribe(selection, listener)
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions from now on, and no others; those it has already go on where they are."""
@@ -117,29 +139,38 @@ class Consumer(Generic[K, V]):
                 if at.topic == topic and at.partition not in known:
                     raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{at}, of {len(known)} partitions")
         self._stop_following()
+        if self._grouping is not None:
+            await self._grouping.go_alone()
         self._give_up(self.assignment - wanted)
         self._assigned.add(wanted)
 
-    async def _follow(self, topics: tuple[str, ...]) -> None:
-        following = Following(self._router, self._assigned, topics)
+    async def unsubscribe(self) -> None:
+        """Leave the group, and read nothing."""
+        self._stop_following()
+        if self._grouping is not None:
+            await self._grouping.leave()
+        self._give_up(self.assignment)
+
+    def _give_up(self, partitions: Collection[TopicPartition]) -> None:
+        self._handout.drop(partitions)
+        self._assigned.remove(partitions)
+
+    async def _follow(self, selection: Selection) -> None:
+        following = Following(self._router, self._assigned, selection)
         try:
-            await following.start()
+            partitions = await following.start()
         except BaseException:
             following.close()
             raise
         self._stop_following()
         self._following = following
-        self._give_up(at for at in self.assignment if at.topic not in topics)
+        self._give_up(self.assignment.difference(partitions))
+        self._assigned.add(partitions, Start.RESET)
 
     def _stop_following(self) -> None:
         if self._following is not None:
             self._following.close()
             self._following = None
-
-    def _give_up(self, partitions: Iterable[TopicPartition]) -> None:
-        unwanted = list(partitions)
-        self._handout.drop(unwanted)
-        self._assigned.remove(unwanted)
 
     # Records
 
@@ -150,16 +181,25 @@ class Consumer(Generic[K, V]):
         """
         if max_records < 1:
             raise ValueError(f"max_records must be at least 1, got {max_records}")
-        await self._collect(max_records, self._deadline(timeout_ms))
-        records: list[Any] = self._handout.all_left(max_records)
-        return records
+        try:
+            await self._collect(max_records, _deadline(timeout_ms))
+            return self._handout.all_left(max_records)
+        finally:
+            self._end_call()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
         """All records, one after the other, for ever."""
         while True:
-            await self._collect(_AT_A_TIME, None)
-            for record in self._handout.iterate():
+            for record in await self.take():
                 yield record
+
+    async def take(self) -> Iterator[ConsumerRecord[K, V]]:
+        """The records that are here, to be worked on one by one; waits for the first."""
+        try:
+            await self._collect(_AT_A_TIME, None)
+        finally:
+            self._end_call()
+        return self._handout.iterate()
 
     async def fetch_arrow(self, *, max_bytes: int = _MOST_COLUMN_BYTES, timeout_ms: float | None = None) -> pa.Table:
         """What has been fetched, as columns, keys and values as bytes; a table without rows after the timeout.
@@ -170,18 +210,20 @@ class Consumer(Generic[K, V]):
 
         if self.config.ordered:
             raise ClientError("fetch_arrow does not merge partitions; sort its tables, or use ordered=False")
-        deadline = self._deadline(timeout_ms)
-        assigned = await self._begin_call()
-        for at, offset in self._handout.positions_left().items():
-            self.seek(at, offset)
-        while True:
-            assigned.raise_errors()
-            table, starts = take_columns(assigned.ready, max_bytes, check_crcs=self.config.check_crcs)
-            if table.num_rows:
+        table = SCHEMA.empty_table()
+        try:
+            assigned = await self._begin_call()
+            self._unread(assigned.queues)
+            deadline = _deadline(timeout_ms)
+            while not table.num_rows:
+                assigned.raise_errors()
+                table, starts = take_columns(assigned.ready, max_bytes, check_crcs=self.config.check_crcs)
                 self._handout.columns(starts)
-                return table
-            if not await assigned.wait(deadline):
-                return SCHEMA.empty_table()
+                if not table.num_rows and not await self._wait(deadline):
+                    break
+        finally:
+            self._end_call()
+        return table
 
     async def _collect(self, max_records: int, deadline: float | None) -> None:
         """Have something to hand out, unless the deadline passes before. Nothing is lost if this is cancelled."""
@@ -191,16 +233,26 @@ class Consumer(Generic[K, V]):
             if records:
                 self._handout.keep(records)
                 await self._give_turn()
-            elif not await assigned.wait(deadline):
+            elif not await self._wait(deadline):
                 return
-            elif self._is_closed:
-                raise ClientClosed("the consumer was closed")
 
     async def _begin_call(self) -> Assignment:
         if self._assignment is None or self._is_closed:
             await self.start()
         self._handout.come_back()
+        if self._grouping is not None:
+            await self._grouping.poll_begins()
         return self._assigned
+
+    def _end_call(self) -> None:
+        if self._grouping is not None:
+            self._grouping.poll_ends()
+
+    async def _wait(self, deadline: float | None) -> bool:
+        is_in_time = await self._assigned.wait(deadline)
+        if self._is_closed:
+            raise ClientClosed("the consumer was closed while it waited for records")
+        return is_in_time
 
     async def _give_turn(self) -> None:
         """Let fetch requests go out for the buffers that were emptied, before the caller begins its work."""
@@ -209,92 +261,41 @@ class Consumer(Generic[K, V]):
             self._turn_at = now
             await asyncio.sleep(0)
 
-    # Positions
+    # Commits
 
-    def seek(self, at: TopicPartition, offset: int) -> None:
-        """The next record of this partition is the one at this offset."""
-        if offset < 0:
-            raise ValueError(f"an offset cannot be negative, got {offset}; see seek_to_beginning and seek_to_end")
-        self._assigned.queue(at)
-        self._handout.drop([at])
-        self._assigned.seek(at, offset)
+    async def commit(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> None:
+        """Tell the group how far it is: up to and with all that was handed out, unless offsets are given.
 
-    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the first record there is, of these partitions or all."""
-        self._seek_to(partitions, Start.EARLIEST)
+        Raises CommitFailed if the group has given a partition to another member.
+        """
+        await self._group.commit(self._to_commit(offsets))
 
-    def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Past the last record there is, of these partitions or all."""
-        self._seek_to(partitions, Start.LATEST)
+    def commit_soon(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> None:
+        """The same without waiting; what goes wrong is raised at the next call for records."""
+        task = asyncio.create_task(self._group.commit(self._to_commit(offsets)))
+        self._commits.add(task)
+        task.add_done_callback(self._committed_soon)
 
-    def _seek_to(self, partitions: tuple[TopicPartition, ...], start: Start) -> None:
-        wanted = partitions or tuple(self._assigned.queues)
-        for at in wanted:
-            self._assigned.queue(at)
-        self._handout.drop(wanted)
-        for at in wanted:
-            self._assigned.seek_to(at, start)
+    async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Committed]:
+        """How far the group is, of these partitions or all; without those where it has not been."""
+        return await self._group.committed(partitions or tuple(self.assignment))
 
-    async def position(self, at: TopicPartition) -> int:
-        """The offset of the next record to be handed out; waits until it is known."""
-        while True:
-            left = self._handout.positions_left().get(at)
-            position = self._assigned.position(at) if left is None else left
-            if position is not None:
-                return position
-            self._assigned.raise_errors()
-            await self._assigned.wait(None)
+    def _to_commit(self, offsets: Mapping[TopicPartition, int | Committed] | None) -> dict[TopicPartition, Committed]:
+        if offsets is None:
+            return self._group.handed_out()
+        return {at: Committed(given) if isinstance(given, int) else given for at, given in offsets.items()}
 
-    async def lag(self, at: TopicPartition) -> int:
-        """How many records of this partition are still to be handed out, as far as its broker last said."""
-        position = await self.position(at)
-        end = self._assigned.queue(at).end_offset
-        if end < 0:
-            end = (await self.end_offsets(at))[at]
-        return max(0, end - position)
-
-    def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these partitions, or of any."""
-        for at in partitions or self.assignment:
-            self._unread(at)
-            self._assigned.pause(at)
-
-    def resume(self, *partitions: TopicPartition) -> None:
-        for at in partitions or self.assignment:
-            self._assigned.resume(at)
+    def _committed_soon(self, task: asyncio.Task[None]) -> None:
+        self._commits.discard(task)
+        if not task.cancelled() and isinstance(error := task.exception(), Exception) and self._assignment is not None:
+            self._assignment.report(error)
 
     @property
-    def paused(self) -> frozenset[TopicPartition]:
-        return frozenset(at for at, queue in self._assigned.queues.items() if queue.is_paused)
+    def _group(self) -> Grouping:
+        if self._grouping is None:
+            raise ClientError("commits need a group, client.consumer(…, group=…), and a consumer that was started")
+        return self._grouping
 
-    def _unread(self, at: TopicPartition) -> None:
-        """What was taken and not handed out will be fetched again."""
-        left = self._handout.positions_left().get(at)
-        if left is not None:
-            self.seek(at, left)
 
-    async def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        return await self._offsets(dict.fromkeys(partitions, EARLIEST))
-
-    async def end_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
-        return await self._offsets(dict.fromkeys(partitions, LATEST))
-
-    async def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after each time; None where there is none so late."""
-        found = await self._offsets(times_ms)
-        return {at: None if offset < 0 else offset for at, offset in found.items()}
-
-    async def _offsets(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        return await offsets_at(self._router, times, int(self._reading.is_committed_only))
-
-    @property
-    def _assigned(self) -> Assignment:
-        if self._is_closed:
-            raise ClientClosed("the consumer is closed; make a new one")
-        if self._assignment is None:
-            raise ClientError("the consumer has not been started; use it in an `async with` block, or call start()")
-        return self._assignment
-
-    @staticmethod
-    def _deadline(timeout_ms: float | None) -> float | None:
-        return None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000
+def _deadline(timeout_ms: float | None) -> float | None:
+    return None if timeout_ms is None else asyncio.get_running_loop().time() + timeout_ms / 1000

@@ -9,6 +9,7 @@ buffers are full, is a short one at first, and twice as long each time in which 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
     from ottla.client.consumer.partition_queue import PartitionQueue
 
 _SHORT_WAIT_MS: Final = 1
+_buffer_count: Final = attrgetter("buffer_count")
 
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
     ready: list[PartitionQueue]
-    """With room for more, and no request under way."""
+    """With room for more, and no request under way; the emptiest first, which the broker serves first."""
     attached: int
     """How many there are that could be ready."""
     retry_at: float | None
@@ -37,7 +39,7 @@ class FetchPlan:
         """When to send; None if there is nothing to send. Nobody who has run out waits for company."""
         if not self.ready:
             return None
-        if any(queue.is_empty for queue in self.ready):
+        if self.ready[0].buffer_count == 0:
             return first_at
         return rule.send_at(len(self.ready), self.attached, first_at)
 
@@ -55,6 +57,7 @@ def plan_fetch(queues: Iterable[PartitionQueue], now: float, *, with_caught_up: 
         attached += 1
         if queue.has_room and not queue.is_pending and (with_caught_up or not queue.is_caught_up):
             ready.append(queue)
+    ready.sort(key=_buffer_count)
     return FetchPlan(ready, attached, retry_at)
 
 

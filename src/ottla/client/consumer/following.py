@@ -9,32 +9,37 @@ from ottla.core.ids import TopicPartition
 
 if TYPE_CHECKING:
     from ottla.client.consumer.assignment import Assignment
+    from ottla.client.group.selection import Selection
     from ottla.client.router import Router
 
 
 class Following:
-    def __init__(self, router: Router, assignment: Assignment, topics: tuple[str, ...]) -> None:
+    def __init__(self, router: Router, assignment: Assignment, selection: Selection) -> None:
         self._router = router
         self._assignment = assignment
-        self._topics = topics
+        self._selection = selection
+        self._has_begun = False
         self._stop_listening = router.subscribe_to_changes(self._view_changed)
 
-    async def start(self) -> None:
-        """Fails if a topic does not exist."""
-        for topic in self._topics:
+    async def start(self) -> list[TopicPartition]:
+        """The partitions to begin with; fails if a topic does not exist."""
+        if self._selection.named is None:
+            self._router.watch(None)
+            await self._router.refresh(None)
+        for topic in self._selection.named or ():
             await self._router.topic(topic)
-        self._assignment.add(self._partitions(), Start.RESET)
+        self._has_begun = True
+        return self._partitions()
 
     def close(self) -> None:
         self._stop_listening()
 
     def _view_changed(self) -> None:
         # From its beginning: nobody has read anything of a partition that was not there before.
-        if self._assignment.queues:
+        if self._has_begun:
             self._assignment.add(self._partitions(), Start.EARLIEST)
 
     def _partitions(self) -> list[TopicPartition]:
-        known = self._router.view.topics
-        return [
-            TopicPartition(name, index) for name in self._topics if name in known for index in known[name].partitions
-        ]
+        view = self._router.view
+        known = [view.topics[name] for name in sorted(self._selection.topics(view)) if name in view.topics]
+        return [TopicPartition(topic.name, index) for topic in known for index in topic.partitions]

@@ -9,6 +9,7 @@ from ottla.core.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
 
     from ottla.records.reader import Record
 
@@ -26,22 +27,28 @@ class Handout:
     def has_left(self) -> bool:
         return length_hint(self._left) > 0
 
+    @property
+    def has_any(self) -> bool:
+        """Whether the caller has work."""
+        return self.has_left or bool(self._in_hand)
+
     def keep(self, records: list[Record]) -> None:
         """These are to be handed out next."""
         self._records, self._left = records, iter(records)
         self._is_iterated = False
 
-    def iterate(self) -> Iterator[Record]:
+    def iterate(self) -> Iterator[Any]:
         """One at a time: only the last one is in the caller's hand."""
         self._is_iterated = True
         return self._left
 
-    def all_left(self, limit: int) -> list[Record]:
+    def all_left(self, limit: int) -> list[Any]:
         """All at once, in the caller's hand until the next call."""
         left = self._records if length_hint(self._left) == len(self._records) else list(self._left)
-        self.keep(left[limit:] if len(left) > limit else [])
-        self._in_hand = left if len(left) <= limit else left[:limit]
-        return self._in_hand
+        handed_out = left if len(left) <= limit else left[:limit]
+        self.keep(left[limit:])
+        self._in_hand = handed_out
+        return handed_out
 
     def columns(self, starts: Mapping[TopicPartition, int]) -> None:
         """Records from these offsets on were handed out in another form."""
@@ -50,6 +57,7 @@ class Handout:
     def come_back(self) -> None:
         """The caller asks for more, and so is done with what it had."""
         self._in_hand = []
+        self._is_iterated = False
 
     def drop(self, unwanted: Iterable[TopicPartition]) -> None:
         """Forget the records of these partitions; whoever iterates goes on with the others."""

@@ -161,8 +161,8 @@ class PartitionQueue:
         return len(self._buffers) < self._reading.max_buffers
 
     @property
-    def is_empty(self) -> bool:
-        return not self._buffers
+    def buffer_count(self) -> int:
+        return len(self._buffers)
 
     @property
     def is_wanted(self) -> bool:
@@ -193,11 +193,12 @@ class PartitionQueue:
         if era != self.era or self.fetch_offset is None:
             return False
         self.is_pending = False
-        self.is_caught_up = not data.records
         self.failures = 0
         self.high_watermark = data.high_watermark
         self.last_stable_offset = data.last_stable_offset
         self.log_start_offset = data.log_start_offset
+        # An answer has a limit of its own, and may be full before it is this partition's turn.
+        self.is_caught_up = not data.records and self.fetch_offset >= self.end_offset
         if not data.records:
             return False
         batches = memoryview(data.records)
