@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from ottla.client.addresses import parse_addresses
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 
 class _Closable(Protocol):
+    @property
+    def is_closed(self) -> bool: ...
     async def close(self) -> None: ...
 
 
@@ -61,17 +64,21 @@ class Client:
             raise
 
     async def close(self) -> None:
-        """Close what this client made, the newest first, then its connections. May be called again."""
+        """Close what this client made, the newest first, then its connections. May be called again.
+
+        What goes wrong with one keeps no other from being closed; the first error is raised at the end.
+        """
         if self._is_closed:
             return
-        made, self._made = self._made, []
-        try:
-            for each in reversed(made):
-                await each.close()
-        finally:
-            self._is_closed = True
-            if self._router is not None:
-                await self._router.close()
+        async with AsyncExitStack() as closing:
+            closing.push_async_callback(self._close_router)
+            while self._made:
+                closing.push_async_callback(self._made.pop(0).close)
+
+    async def _close_router(self) -> None:
+        self._is_closed = True
+        if self._router is not None:
+            await self._router.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -135,5 +142,6 @@ class Client:
         )
 
     def _keep(self, made: _ClosableT) -> _ClosableT:
+        self._made = [each for each in self._made if not each.is_closed]
         self._made.append(made)
         return made

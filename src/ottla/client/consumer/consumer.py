@@ -85,6 +85,10 @@ class Consumer(Seeking, Generic[K, V]):
             await self.close()
             raise
 
+    @property
+    def is_closed(self) -> bool:
+        return self._is_closed
+
     async def close(self) -> None:
         """Commit what was handed out, if that is automatic, and give up the partitions. May be called again."""
         self._handout.come_back()

@@ -155,6 +155,10 @@ class Producer(Generic[K, V]):
         if failed := self._sender.failures.take():
             raise failed
 
+    @property
+    def is_closed(self) -> bool:
+        return self._sender.is_closed
+
     async def close(self) -> None:
         """Send what is left, as flush() does, and take no more. May be called again."""
         if self._sender.is_closed:
