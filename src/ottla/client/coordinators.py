@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import broker_error
+from ottla.client.patience import Patience
 from ottla.client.view import BrokerAddress
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -40,19 +40,14 @@ class Coordinators:
 
     async def _find_with_patience(self, key: str, kind: int) -> Coordinator:
         """A broker that has just started may take a while to know, so a refusal is not final before the timeout."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._router.config.request_timeout_ms / 1000
-        attempts = 0
+        patience = Patience(self._router)
         while True:
             found = _only(key, await self._router.ask(_request(key, kind), purpose=Purpose.ASK))
             if found.error_code == ErrorCode.NONE:
                 return found
             failed = broker_error(found.error_code, f"the coordinator of {_KINDS[kind]} {key!r}", found.error_message)
-            attempts += 1
-            pause_s = self._router.backoff.delay_s(attempts)
-            if not failed.is_retriable or loop.time() + pause_s > deadline:
+            if not failed.is_retriable or await patience.is_over():
                 raise failed
-            await asyncio.sleep(pause_s)
 
 
 def _request(key: str, kind: int) -> FindCoordinatorRequest:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerError, BrokerUnavailable, broker_error
+from ottla.client.patience import Patience
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
 
@@ -158,24 +159,6 @@ class LeaderQuestion(Generic[ItemT, FoundT]):
             return {
                 where: broker_error(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {where}", str(gone)) for where in part
             }
-
-
-class Patience:
-    """How often, and for how long, it is worth asking again."""
-
-    def __init__(self, router: Router) -> None:
-        self._backoff = router.backoff
-        self._deadline = asyncio.get_running_loop().time() + router.config.request_timeout_ms / 1000
-        self._attempts = 0
-
-    async def is_over(self) -> bool:
-        """Whether to give up; if not, the time to wait before the next attempt has passed."""
-        self._attempts += 1
-        pause_s = self._backoff.delay_s(self._attempts)
-        if asyncio.get_running_loop().time() + pause_s > self._deadline:
-            return True
-        await asyncio.sleep(pause_s)
-        return False
 
 
 async def _unknown_topics(router: Router, names: set[str]) -> dict[str, BrokerError]:

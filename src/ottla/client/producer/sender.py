@@ -13,10 +13,11 @@ import logging
 import threading
 from itertools import count
 from time import monotonic
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.bundling import BundleRule
 from ottla.client.errors import ClientClosed, ClientError, broker_error
+from ottla.client.patience import Patience
 from ottla.client.producer.accumulator import Accumulator, Filling, TopicBuffers
 from ottla.client.producer.batch import Identity, Refused
 from ottla.client.producer.failures import UnseenFailures
@@ -261,10 +262,15 @@ class Sender:
         return False
 
     async def identify(self) -> None:
-        """Get a producer id."""
-        response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
-        if response.error_code:
-            raise broker_error(response.error_code, "a producer id, which idempotence needs")
+        """Get a producer id. A broker that has just started may take a while to have one."""
+        patience = Patience(self.router)
+        while True:
+            response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
+            if not response.error_code:
+                break
+            failed = broker_error(response.error_code, "a producer id, which idempotence needs")
+            if not failed.is_retriable or await patience.is_over():
+                raise failed
         self._identity = Identity(response.producer_id, response.producer_epoch)
 
     async def _get_identity(self) -> None:
