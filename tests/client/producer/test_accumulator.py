@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.errors import RecordTooLarge, UnknownTopic
+from ottla.client.errors import RecordTooLarge, SerializationFailed, UnknownTopic
 from ottla.client.producer.batch import Acknowledged, Refused
 from ottla.client.producer.delivery import RecordMetadata
 from ottla.records.murmur2 import partition_of
@@ -274,3 +274,60 @@ def test_a_failure_is_raised_to_whoever_awaits_it(form: ModuleType) -> None:
 
 async def _outcome(delivery: Any) -> Any:
     return await delivery
+
+
+class Offers(Topic):
+    """A topic that the accumulator knows by its name."""
+
+    def __init__(self, form: ModuleType, *serializers: Any) -> None:
+        super().__init__(form, 2)
+        self.accumulator = form.Accumulator(
+            threading.Lock(), lambda _filling: None, serializers=serializers or (None, None)
+        )
+        self.accumulator.topics["t"] = self.buffers
+
+
+def test_an_offer_is_taken_if_that_needs_no_waiting(form: ModuleType) -> None:
+    accumulator = Offers(form).accumulator
+
+    taken = accumulator.offer("t", b"v", b"k", 1, 77, [("a", b"1")])
+
+    assert (taken.batch.partition, taken.index, taken.timestamp) == (1, 0, 77)
+    [record] = RecordReader(taken.batch.encode(ME))
+    assert (record.key, record.value, record.headers) == (b"k", b"v", (("a", b"1"),))
+
+
+@pytest.mark.parametrize(("topic", "partition"), [("unknown", None), ("t", 2), ("t", -1)])
+def test_an_offer_that_has_to_wait_for_metadata_is_not_taken(
+    form: ModuleType, topic: str, partition: int | None
+) -> None:
+    assert Offers(form).accumulator.offer(topic, b"v", None, partition) is None
+
+
+def test_an_offer_to_one_who_is_closed_is_not_taken(form: ModuleType) -> None:
+    accumulator = Offers(form).accumulator
+    accumulator.is_closed = True
+
+    assert accumulator.offer("t", b"v") is None
+
+
+def test_offers_are_serialized_and_null_stays_null(form: ModuleType) -> None:
+    accumulator = Offers(form, str.encode, lambda value: b"<%d>" % value).accumulator
+
+    batch = accumulator.offer("t", 7, "kéy", 0).batch
+    accumulator.offer("t", None, None, 0)
+
+    records = [(record.key, record.value) for record in RecordReader(batch.encode(ME))]
+    assert records == [("kéy".encode(), b"<7>"), (None, None)]
+
+
+@pytest.mark.parametrize(("key", "value", "what"), [(1, "v", "key"), ("k", 2, "value")])
+def test_what_cannot_be_serialized_is_refused_with_the_reason(
+    form: ModuleType, key: Any, value: Any, what: str
+) -> None:
+    accumulator = Offers(form, str.encode, str.encode).accumulator
+
+    with pytest.raises(SerializationFailed, match=f"a {what} for t cannot be serialized") as refused:
+        accumulator.offer("t", value, key)
+
+    assert isinstance(refused.value.__cause__, TypeError)

@@ -13,7 +13,7 @@ from functools import partial
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.errors import RecordTooLarge, UnknownTopic
+from ottla.client.errors import ClientError, RecordTooLarge, SerializationFailed, UnknownTopic
 from ottla.client.producer.batch import Batch
 from ottla.client.producer.delivery import delivered, wait_until_delivered
 from ottla.core.errors import ErrorCode
@@ -34,11 +34,12 @@ else:
     from ottla.records.uncompiled import int64
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Generator
-    from contextlib import AbstractContextManager
     from typing import SupportsIndex
 
     from ottla.client.producer.delivery import RecordMetadata
+    from ottla.client.serializers import Serializer
     from ottla.records.encode import Headers
 
     AnyBytes = bytes | bytearray | memoryview
@@ -163,51 +164,101 @@ class Accumulator:
     may schedule something and must do nothing else.
     """
 
+    topics = cython.declare(dict, visibility="readonly")
+    is_closed = cython.declare(cython.bint, visibility="public")
     _lock = cython.declare(object)
+    _acquire = cython.declare(object)
+    _release = cython.declare(object)
     _wake = cython.declare(object)
     _clock = cython.declare(object)
     _compression = cython.declare(cython.int)
     _compression_level = cython.declare(object)
+    _key_serializer = cython.declare(object)
+    _value_serializer = cython.declare(object)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
-        lock: AbstractContextManager[object],
+        lock: threading.Lock,
         wake: Callable[[Filling], None],
         compression: int = 0,
         compression_level: int | None = None,
+        serializers: tuple[Serializer[Any] | None, Serializer[Any] | None] = (None, None),
         clock: Callable[[], float] = monotonic,
     ) -> None:
+        self.topics = {}
+        self.is_closed = False
+        self._key_serializer, self._value_serializer = serializers
         self._lock = lock
+        self._acquire = lock.acquire
+        self._release = lock.release
         self._wake = wake
         self._clock = clock
         self._compression = compression
         self._compression_level = compression_level
 
+    def offer(  # noqa: PLR0913
+        self,
+        topic: str,
+        value: object,
+        key: object = None,
+        partition: int | None = None,
+        timestamp_ms: SupportsIndex | None = None,
+        headers: Headers = (),
+    ) -> Delivery | None:
+        """Send if that needs no waiting; None, and nothing is sent, if it does. Any thread may call this."""
+        buffers: TopicBuffers | None = self.topics.get(topic)
+        if buffers is None or self.is_closed or (partition is not None and not 0 <= partition < buffers.count):
+            return None
+        if self._key_serializer is not None or self._value_serializer is not None:
+            key, value = self.serialized(topic, key, value)
+        return self._add(buffers, partition, timestamp_ms, key, value, headers)
+
     def append(  # noqa: PLR0913
         self,
         topic: TopicBuffers,
         partition: int | None,
-        timestamp: SupportsIndex | None,
+        timestamp_ms: SupportsIndex | None,
         key: AnyBytes | None,
         value: AnyBytes | None,
         headers: Headers = (),
     ) -> Delivery | None:
         """Add a record to the partition, or to one of the partitioner's choice; None if there is no room for it."""
+        if partition is not None and not 0 <= partition < topic.count:
+            what = f"{topic.name} has {topic.count} partitions, and {partition} is none of them"
+            raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
+        return self._add(topic, partition, timestamp_ms, key, value, headers)
+
+    def serialized(self, topic: str, key: Any, value: Any) -> tuple[Any, Any]:  # noqa: ANN401
+        """The key and the value as bytes; null stays null."""
+        if self._key_serializer is not None and key is not None:
+            key = _serialized(self._key_serializer, key, "key", topic)
+        if self._value_serializer is not None and value is not None:
+            value = _serialized(self._value_serializer, value, "value", topic)
+        return key, value
+
+    @cython.cfunc
+    def _add(  # noqa: PLR0913
+        self,
+        topic: TopicBuffers,
+        partition: int | None,
+        timestamp: Any,  # noqa: ANN401
+        key: object,
+        value: object,
+        headers: Headers,
+    ) -> Delivery | None:
         at: cython.longlong
-        chosen: cython.int = NO_PARTITION
-        if partition is not None:
-            chosen = partition
-            if not 0 <= chosen < topic.count:
-                what = f"{topic.name} has {topic.count} partitions, and {chosen} is none of them"
-                raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
+        chosen: cython.int = NO_PARTITION if partition is None else partition
         if timestamp is None:
             at = _now_ms()
         elif cython.compiled and type(timestamp) is int:
             at = timestamp
         else:
             at = int64(timestamp)  # C would cut the fraction off a float without a word
-        with self._lock:
+        self._acquire()  # half the time of a with statement
+        try:
             return self._append(topic, chosen, at, key, value, headers)
+        finally:
+            self._release()
 
     @cython.cfunc
     def _append(  # noqa: PLR0913
@@ -284,6 +335,15 @@ class Accumulator:
         """So many batches of this partition are done, and others may begin in their place."""
         with self._lock:
             filling.room += buffers
+
+
+def _serialized(serializer: Serializer[Any], thing: object, what: str, topic: str) -> bytes:
+    try:
+        return serializer(thing)
+    except ClientError:
+        raise
+    except Exception as failed:
+        raise SerializationFailed(f"a {what} for {topic} cannot be serialized: {failed}") from failed
 
 
 @cython.cfunc

@@ -32,22 +32,29 @@ if TYPE_CHECKING:
     from ottla.client.config import ProducerConfig
     from ottla.client.producer.batch import Batch
     from ottla.client.router import Router
+    from ottla.client.serializers import Serializer
     from ottla.client.view import TopicView
+
+    Serializers = tuple[Serializer[Any] | None, Serializer[Any] | None]
 
 _log: Final = logging.getLogger(__name__)
 _SOON_S: Final = 0.001
 
 
 class Sender:
-    def __init__(self, router: Router, config: ProducerConfig) -> None:
+    def __init__(self, router: Router, config: ProducerConfig, serializers: Serializers = (None, None)) -> None:
         self.router = router
         self.config = config
         self.request_timeout_s = router.config.request_timeout_ms / 1000
         self.accumulator = Accumulator(
-            threading.Lock(), self._wake, Compression[config.compression.upper()], config.compression_level
+            threading.Lock(),
+            self._wake,
+            Compression[config.compression.upper()],
+            config.compression_level,
+            serializers,
         )
+        self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
-        self.topics: dict[str, TopicBuffers] = {}
         self.has_full_batch = False
         """A batch has become full and waits to be sent: the event loop should have a turn."""
         self._loop = asyncio.get_running_loop()
@@ -71,11 +78,10 @@ class Sender:
         self._identity: Identity | None = None
         self._identifying: asyncio.Task[None] | None = None
         self._room_waiters: dict[str, list[asyncio.Future[None]]] = {}
-        self.is_closed = False
         self._unsubscribe = router.subscribe_to_changes(self._view_changed)
 
     def refuse_if_closed(self) -> None:
-        if self.is_closed:
+        if self.accumulator.is_closed:
             raise ClientClosed("the producer is closed; make a new one")
 
     async def close(self) -> None:
