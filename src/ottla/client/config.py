@@ -83,6 +83,7 @@ class ProducerConfig:
     idempotence: bool = True
     """Number the batches, so that one that is sent again is not stored twice. Needs acks="all"."""
     compression: CompressionName = "none"
+    """What batches are compressed with."""
     compression_level: int | None = None
     """How hard gzip, lz4 or zstd try; None for each one's own default."""
     producer_batch_timeout_ms: int = 100
@@ -152,9 +153,11 @@ class ConsumerConfig:
     auto_commit: bool = True
     """Commit what was delivered every auto_commit_interval_ms and when a partition is given up."""
     auto_commit_interval_ms: int = 5000
+    """How often that is."""
     session_timeout_ms: int = 45_000
     """A member that its group has not heard of for this long is dropped from it."""
     heartbeat_interval_ms: int = 3000
+    """How often a member tells its group that it is there."""
     max_poll_interval_ms: int = 300_000
     """A member that does not ask for messages for this long leaves its group."""
     assignors: tuple[AssignorName, ...] = ("range", "cooperative-sticky")

@@ -26,12 +26,15 @@ class Security:
     key_file: str | None = None
     """The key of cert_file, if it is not in the same file."""
     key_password: str | None = field(default=None, repr=False)
+    """What key_file is encrypted with."""
     check_hostname: bool = True
     """Whether the broker's certificate must be for the host that was asked for."""
     mechanism: Mechanism | None = None
     """How to log in with SASL; None for not at all."""
     username: str | None = None
+    """For PLAIN and SCRAM."""
     password: str | None = field(default=None, repr=False)
+    """For PLAIN and SCRAM."""
     token: Callable[[], str] | None = None
     """Called for each connection to get its OAUTHBEARER token; in a thread, so it may take its time."""
 
