@@ -21,6 +21,7 @@ from ottla.client.errors import (
 )
 from ottla.client.serializers import decode_json, decode_text, encode_json, encode_text
 from ottla.core.errors import ConfigError, ErrorCode, OttlaError
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 from .fake_broker import FakeBroker, serving
 from .running import LOOPS, run
@@ -148,6 +149,22 @@ def test_what_was_closed_already_is_not_kept() -> None:
             assert len(client._made) == 1
 
     run(scenario())
+
+
+def test_a_producer_waits_for_a_broker_that_has_no_ids_to_give_yet() -> None:
+    async def scenario() -> int:
+        codes = [ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NONE]
+        broker = FakeBroker(
+            {
+                InitProducerIdRequest: lambda _: InitProducerIdResponse(
+                    error_code=codes.pop(0), producer_id=7, producer_epoch=0
+                )
+            }
+        )
+        async with serving(broker), Client(broker.address, backoff_first_ms=1) as client, client.producer():
+            return broker.count(InitProducerIdRequest)
+
+    assert run(scenario()) == 3
 
 
 # Errors

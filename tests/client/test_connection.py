@@ -10,6 +10,7 @@ import pytest
 
 from ottla.client.addresses import Address, parse_address
 from ottla.client.config import ClientConfig
+from ottla.client.connection import Connection
 from ottla.client.errors import (
     ClientClosed,
     ConnectFailed,
@@ -25,14 +26,13 @@ from ottla.wire.header import RequestHeader
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 from .fake_broker import ALL_VERSIONS, FakeBroker, HangUp, serving, stranger
 from .running import LOOPS, run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla.client.connection import Connection
+    from collections.abc import Callable, Iterable
 
 LOCALHOST = "127.0.0.1"
 SOON = ClientConfig(connect_timeout_ms=200, request_timeout_ms=200)
@@ -192,6 +192,43 @@ def test_an_answer_nobody_waits_for_any_more_is_dropped() -> None:
             connection.ask(METADATA).cancel()
             assert (await connection.ask(METADATA)).cluster_id == "fake"
             await close(connection)
+
+    run(scenario())
+
+
+class Written(asyncio.Transport):
+    """Keeps what is written to it, and how."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, int]] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.calls.append(("one", len(data)))
+
+    def writelines(self, buffers: Iterable[bytes | bytearray | memoryview]) -> None:
+        self.calls.append(("parts", sum(map(len, buffers))))
+
+
+@pytest.mark.parametrize(("size", "how"), [(50_000, "one"), (150_000, "parts")])
+def test_the_parts_of_a_request_are_put_together_up_to_the_size_that_is_set(size: int, how: str) -> None:
+    async def scenario() -> None:
+        connection = Connection(Address("h", 1), ClientConfig(serializer_chunk_bytes=100_000))
+        written = Written()
+        connection.connection_made(written)
+        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=bytes(size)),))
+        request = ProduceRequest(transactional_id=None, acks=0, timeout_ms=1, topic_data=(data,))
+        connection.post(request, version=8)
+        [(call, length)] = written.calls
+        assert call == how
+        assert length > size
+
+    run(scenario())
+
+
+def test_no_more_is_read_at_once_than_is_set() -> None:
+    async def scenario() -> None:
+        connection = Connection(Address("h", 1), ClientConfig(deserializer_chunk_bytes=300))
+        assert len(connection.get_buffer(-1)) == 300
 
     run(scenario())
 
@@ -420,7 +457,7 @@ def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> N
         async with serving(broker), stranger() as silent, stranger(answers=b"HTTP/1.1 400 no\r\n") as http:
             free = Address(LOCALHOST, 1)
             resolve_to(monkeypatch, free, parse_address(silent), parse_address(http), Address(LOCALHOST, broker.port))
-            connection = await connect("kafka.example:9092", ClientConfig(connect_timeout_ms=400))
+            connection = await connect("kafka.example:9092", ClientConfig(connect_timeout_ms=1200))
             assert str(connection.address) == "kafka.example:9092"
             await close(connection)
 

@@ -6,6 +6,7 @@ import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from ottla.client.addresses import Address, parse_addresses
@@ -464,6 +465,37 @@ def test_when_all_known_brokers_are_gone_those_given_are_asked_again() -> None:
                 given.brokers = [given]
                 await router.refresh([])
                 assert list(router.view.brokers) == [0]
+
+    run(scenario())
+
+
+def test_a_broker_that_is_stuck_does_not_keep_the_view_from_being_refreshed() -> None:
+    async def scenario() -> None:
+        stuck, well = FakeBroker(node_id=0), FakeBroker(node_id=1)
+        async with serving(stuck, well), routing(stuck, connect_timeout_ms=50) as router:
+            await router.connection(0, Purpose.ASK)
+            stuck.handlers[MetadataRequest] = lambda _: None
+            well.topics = {"a": topic("a")}
+            for _ in range(3):
+                await router.refresh(["a"])
+            assert list(router.view.topics) == ["a"]
+            # Once it has not answered, others come first.
+            assert stuck.count(MetadataRequest) <= 2
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("change", [{"brokers": ()}, {"error_code": ErrorCode.REBOOTSTRAP_REQUIRED}])
+def test_a_broker_that_does_not_know_its_cluster_is_not_believed(change: dict[str, Any]) -> None:
+    async def scenario() -> None:
+        lost, well = FakeBroker(node_id=0), FakeBroker(node_id=1)
+        lost.handlers[MetadataRequest] = lambda request: msgspec.structs.replace(lost.metadata(request), **change)
+        async with serving(lost, well):
+            async with routing(lost, well) as router:
+                assert sorted(router.view.brokers) == [0, 1]
+            with pytest.raises(ConnectFailed, match="knows nothing of its cluster yet, or no longer"):
+                async with routing(lost):
+                    pass
 
     run(scenario())
 

@@ -8,6 +8,7 @@ import socket
 import ssl
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.addresses import Address
@@ -61,6 +62,8 @@ async def open_connection(address: Address, manner: Manner) -> Connection:
 
 
 async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
+    if _is_ip(address.host):
+        return [address]
     loop = asyncio.get_running_loop()
     try:
         async with asyncio.timeout(timeout_ms / 1000):
@@ -70,6 +73,14 @@ async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
     except (OSError, UnicodeError) as unknown:
         raise ConnectFailed(f"the name {address.host!r} cannot be resolved: {unknown}; look at its spelling") from None
     return list(dict.fromkeys(Address(str(where[0]), int(where[1])) for *_, where in found))
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 async def _open_one(address: Address, resolved: Address, manner: Manner, timeout_s: float) -> Connection:

@@ -139,7 +139,7 @@ class Router:
             connection = await self.connection(node_id, purpose)
             return await connection.ask(request, timeout_s=timeout_s)
         failures: list[BrokerUnavailable] = []
-        for address in self._candidates():
+        for address in self._candidates(purpose):
             try:
                 connection = await self._connections.get(address, purpose)
                 return await connection.ask(request, timeout_s=timeout_s)
@@ -176,12 +176,17 @@ class Router:
         for address in set(self._bootstrap) - {broker.address for broker in self.view.brokers.values()}:
             self._connections.drop(address)
 
-    def _candidates(self) -> list[Address]:
-        """Every address worth trying: connected ones first, those we were given last."""
+    def _candidates(self, purpose: Purpose) -> list[Address]:
+        """Every address worth trying: connected and idle ones first, those we were given last."""
         known = [broker.address for broker in self.view.brokers.values()]
         random.shuffle(known)
-        known.sort(key=lambda address: self._connections.existing(address, Purpose.ASK) is None)
+        known.sort(key=lambda address: not self._is_idle(address, purpose))
         return list(dict.fromkeys([*known, *self._bootstrap]))
+
+    def _is_idle(self, address: Address, purpose: Purpose) -> bool:
+        """Whether there is a connection that owes no answer: one that does may be stuck."""
+        connection = self._connections.existing(address, purpose)
+        return connection is not None and connection.waiting_count == 0
 
     async def _fetch_with_patience(self, topics: set[str] | None) -> None:
         rounds = 0
@@ -207,7 +212,18 @@ class Router:
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=allow_auto_create)
         # Any broker can answer this, so one that is stuck is not waited for longer than one that is gone.
         timeout_s = min(self.config.connect_timeout_ms, self.config.request_timeout_ms) / 1000
-        return await self.ask(request, timeout_s=timeout_s)
+        failures: list[BrokerUnavailable] = []
+        for address in self._candidates(Purpose.ASK):
+            try:
+                connection = await self._connections.get(address, Purpose.ASK)
+                response = await connection.ask(request, timeout_s=timeout_s)
+            except BrokerUnavailable as failed:
+                failures.append(failed)
+            else:
+                if response.brokers and response.error_code == ErrorCode.NONE:
+                    return response
+                failures.append(ConnectFailed(f"{address} knows nothing of its cluster yet, or no longer"))
+        raise _all_failed(failures)
 
     async def _wait_for_topic(self, name: str, *, allow_auto_create: bool) -> TopicView:
         loop = asyncio.get_running_loop()
