@@ -1,6 +1,7 @@
 """Ottla's client administers Apache Kafka."""
 
 import asyncio
+import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -25,6 +26,12 @@ def broker(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> I
         yield broker
 
 
+@pytest.fixture
+def name() -> str:
+    """Of a topic and a group, new each time: a test that is tried again must not find what it left."""
+    return f"of-{uuid.uuid4()}"
+
+
 @asynccontextmanager
 async def administering(broker: KafkaBroker) -> AsyncIterator[tuple[Client, Admin]]:
     async with Client(broker.bootstrap) as client:
@@ -37,34 +44,36 @@ async def write(client: Client, topic: str, *timestamps: int) -> None:
             await producer.send(topic, value=b"v", partition=0, timestamp_ms=timestamp)
 
 
-def test_topics(broker: KafkaBroker) -> None:
+def test_topics(broker: KafkaBroker, name: str) -> None:
     async def scenario() -> None:
         async with administering(broker) as (client, admin):
-            await admin.create_topic("orders", partitions=2, configs={"retention.ms": "1000"})
-            assert await client.partitions("orders") == [0, 1]  # waits until the brokers know of it
-            assert "orders" in await admin.list_topics()
-            outcomes = await admin.create_topics([NewTopic(name="orders"), NewTopic(name="b/c"), NewTopic(name="e")])
-            assert {name: error and error.code for name, error in outcomes.items()} == {
-                "orders": ErrorCode.TOPIC_ALREADY_EXISTS,
+            await admin.create_topic(name, partitions=2, configs={"retention.ms": "1000"})
+            assert await client.partitions(name) == [0, 1]  # waits until the brokers know of it
+            assert name in await admin.list_topics()
+            outcomes = await admin.create_topics(
+                [NewTopic(name=name), NewTopic(name="b/c"), NewTopic(name=f"{name}.e")]
+            )
+            assert {each: error and error.code for each, error in outcomes.items()} == {
+                name: ErrorCode.TOPIC_ALREADY_EXISTS,
                 "b/c": ErrorCode.INVALID_TOPIC_EXCEPTION,
-                "e": None,
+                f"{name}.e": None,
             }
-            await admin.create_partitions("orders", 3)
+            await admin.create_partitions(name, 3)
             with pytest.raises(BrokerError, match="INVALID_PARTITIONS"):
-                await admin.create_partitions("orders", 1)
-            gone = await admin.delete_topics(["e", "x"])
-            assert gone["e"] is None
+                await admin.create_partitions(name, 1)
+            gone = await admin.delete_topics([f"{name}.e", "x"])
+            assert gone[f"{name}.e"] is None
             assert isinstance(gone["x"], UnknownTopic)
 
     asyncio.run(scenario())
 
 
-def test_settings(broker: KafkaBroker) -> None:
+def test_settings(broker: KafkaBroker, name: str) -> None:
     async def scenario() -> None:
         async with administering(broker) as (client, admin):
-            topic = ConfigResource.topic("settings")
-            await admin.create_topic("settings", configs={"retention.ms": "1000"})
-            await client.partitions("settings")
+            topic = ConfigResource.topic(name)
+            await admin.create_topic(name, configs={"retention.ms": "1000"})
+            await client.partitions(name)
             before = await admin.describe_configs(topic)
             assert before["retention.ms"].source is ConfigSource.TOPIC_CONFIG
             await admin.alter_configs(
@@ -84,12 +93,12 @@ def test_settings(broker: KafkaBroker) -> None:
     asyncio.run(scenario())
 
 
-def test_offsets_and_records(broker: KafkaBroker) -> None:
+def test_offsets_and_records(broker: KafkaBroker, name: str) -> None:
     async def scenario() -> None:
         async with administering(broker) as (client, admin):
-            await admin.create_topic("places", partitions=2)
-            where, empty, absent = (TopicPartition(*each) for each in (("places", 0), ("places", 1), ("nowhere", 0)))
-            await write(client, "places", 100, 200, 300)
+            await admin.create_topic(name, partitions=2)
+            where, empty, absent = (TopicPartition(*each) for each in ((name, 0), (name, 1), ("nowhere", 0)))
+            await write(client, name, 100, 200, 300)
             latest = await admin.latest_offsets([where, empty, absent])
             assert raise_if_error(latest[where]).offset == 3
             assert raise_if_error(latest[empty]).offset == 0
@@ -101,28 +110,28 @@ def test_offsets_and_records(broker: KafkaBroker) -> None:
     asyncio.run(scenario())
 
 
-def test_groups(broker: KafkaBroker) -> None:
+def test_groups(broker: KafkaBroker, name: str) -> None:
     async def scenario() -> None:
         async with administering(broker) as (client, admin):
-            await admin.create_topic("read", partitions=2)
-            await write(client, "read", 100)
-            first, second = TopicPartition("read", 0), TopicPartition("read", 1)
-            outcome = await admin.alter_group_offsets("g", {first: 0, second: CommittedOffset(5, metadata="by hand")})
+            await admin.create_topic(name, partitions=2)
+            await write(client, name, 100)
+            first, second = TopicPartition(name, 0), TopicPartition(name, 1)
+            outcome = await admin.alter_group_offsets(name, {first: 0, second: CommittedOffset(5, metadata="by hand")})
             assert outcome == {first: None, second: None}
-            assert (await admin.group_offsets("g"))[second].metadata == "by hand"
-            assert await admin.delete_group_offsets("g", [second]) == {second: None}
-            assert list(await admin.group_offsets("g")) == [first]
-            async with client.consumer("read", group="g", auto_commit=False) as consumer:
+            assert (await admin.group_offsets(name))[second].metadata == "by hand"
+            assert await admin.delete_group_offsets(name, [second]) == {second: None}
+            assert list(await admin.group_offsets(name)) == [first]
+            async with client.consumer(name, group=name, auto_commit=False) as consumer:
                 assert len(await consumer.poll(timeout_ms=20_000)) == 1
-                described = await admin.describe_group("g")
+                described = await admin.describe_group(name)
                 assert described.state == "Stable"
                 assert described.members[0].partitions == {first, second}
                 with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
-                    await admin.delete_group("g")
-            assert [each.group for each in await admin.list_groups()] == ["g"]
-            await admin.delete_group("g")
+                    await admin.delete_group(name)
+            assert name in [each.group for each in await admin.list_groups()]
+            await admin.delete_group(name)
             with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
-                await admin.describe_group("g")
+                await admin.describe_group(name)
 
     asyncio.run(scenario())
 
