@@ -309,6 +309,8 @@ def ottla_blocking_consume(job: Job) -> Figures:
 
 
 async def ottla_consume_arrow(job: Job) -> Figures:
+    import pyarrow  # noqa: F401, ICN001 - loaded by the first fetch_arrow, which is timed
+
     from ottla.client import Client
 
     async with (

@@ -312,7 +312,6 @@ class TestTake:
             with pytest.raises(CorruptMessage, match="checksum"):
                 reader.take(10)
 
-
     def test_a_reader_is_done_with_its_last_record(self, form: Form) -> None:
         reader = form.reader.RecordReader(batch() + batch(record(0) + record(1), 2, base_offset=1))
 

@@ -217,6 +217,7 @@ class Consumer(Seeking, Generic[K, V]):
         table = SCHEMA.empty_table()
         try:
             assigned = await self._begin_call()
+            await self._give_turn()
             self._unread(assigned.queues)
             deadline = _deadline(timeout_ms)
             while not table.num_rows:
@@ -259,7 +260,7 @@ class Consumer(Seeking, Generic[K, V]):
         return is_in_time
 
     async def _give_turn(self) -> None:
-        """Let fetch requests go out for the buffers that were emptied, before the caller begins its work."""
+        """Let fetch requests go out for the buffers that were emptied, before the work on others begins."""
         now = asyncio.get_running_loop().time()
         if now - self._turn_at > _TURN_S or self._assigned.has_room_since_turn():
             self._turn_at = now
