@@ -126,7 +126,8 @@ class BrokerFetch:
     def _request(self, plan: FetchPlan) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
         for queue in plan.ready:
-            topics.setdefault(queue.at.topic, []).append(self._partition(queue))
+            if queue.fetch_offset is not None:  # or it was given up while the connection was made
+                topics.setdefault(queue.at.topic, []).append(self._partition(queue, queue.fetch_offset))
         return FetchRequest(
             max_wait_ms=self._wait.next_wait_ms(has_all=plan.has_all) if self._long_polls is None else 0,
             min_bytes=self._config.consumer_min_bytes,
@@ -136,12 +137,11 @@ class BrokerFetch:
             rack_id=self._config.rack,
         )
 
-    def _partition(self, queue: PartitionQueue) -> FetchPartition:
-        assert queue.fetch_offset is not None  # noqa: S101 - or it would not be ready
+    def _partition(self, queue: PartitionQueue, fetch_offset: int) -> FetchPartition:
         return FetchPartition(
             partition=queue.at.partition,
             current_leader_epoch=self._fetcher.leader_epoch(queue),
-            fetch_offset=queue.fetch_offset,
+            fetch_offset=fetch_offset,
             partition_max_bytes=queue.max_bytes,
         )
 
