@@ -79,10 +79,11 @@ class Grouping:
 
     async def leave(self) -> None:
         """Give up what the group gave, and the rest; commits first, where that is automatic."""
-        member, self._member = self._member, None
-        self._error = None
-        if member is not None:
-            await member.close()
+        try:
+            if self._member is not None:
+                await self._member.close()
+        finally:
+            self._member = self._error = None
         if self._committing is not None:
             await self._stop_alone()
             await self._alone.commit_positions(list(self._assignment.queues))
