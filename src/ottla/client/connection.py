@@ -83,10 +83,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._end is None
 
     @property
-    def is_encrypted(self) -> bool:
-        return self._transport.get_extra_info("ssl_object") is not None
-
-    @property
     def waiting_count(self) -> int:
         """How many requests are not answered yet."""
         return len(self._waiting)
@@ -190,7 +186,8 @@ class Connection(asyncio.BufferedProtocol):
         elif sum(map(len, buffers)) <= self._join_bytes:
             self._transport.write(b"".join(buffers))
         else:
-            self._transport.writelines(buffers)
+            for buffer in buffers:  # asyncio's writelines would copy them together first
+                self._transport.write(buffer)
         return correlation_id
 
     def _take(self, frame: memoryview) -> None:

@@ -28,6 +28,7 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.cpython.bytearray import (
         PyByteArray_AS_STRING,
+        PyByteArray_FromStringAndSize,
         PyByteArray_Resize,
     )
     from cython.cimports.cpython.number import PyNumber_Index as int64
@@ -135,6 +136,14 @@ def _varint(value: cython.longlong) -> bytes:
     return bytes(target[:end])
 
 
+@cython.cfunc
+def _new_buffer(size: cython.Py_ssize_t) -> bytearray:
+    if cython.compiled:
+        return PyByteArray_FromStringAndSize(cython.NULL, size)  # what is never read need not be zero
+    else:
+        return bytearray(size)
+
+
 class BatchBuilder:
     """Collects records into one batch.
 
@@ -142,7 +151,14 @@ class BatchBuilder:
     added, except the first: a batch is never empty because its limit is small. Not for two threads at a time.
     """
 
-    def __init__(self, compression: int = 0, max_bytes: int = 0x7FFFFFFF, compression_level: int | None = None) -> None:
+    def __init__(
+        self,
+        compression: int = 0,
+        max_bytes: int = 0x7FFFFFFF,
+        compression_level: int | None = None,
+        expected_bytes: int = _FIRST_ROOM,
+    ) -> None:
+        """`expected_bytes` is what it has room for from the start; it grows as it must."""
         if not 0 <= compression <= 4:
             raise ValueError(f"there is no compression {compression}")
         self.compression = compression
@@ -152,7 +168,7 @@ class BatchBuilder:
         self.count = 0
         self.base_timestamp = -1
         self.max_timestamp = -1
-        self._buffer: bytearray | None = bytearray(_FIRST_ROOM)
+        self._buffer: bytearray | None = _new_buffer(max(_FIRST_ROOM, min(expected_bytes, self.max_bytes)))
 
     def append(
         self,

@@ -94,6 +94,7 @@ class Filling:
     partition = cython.declare(cython.int, visibility="readonly")
     max_bytes = cython.declare(cython.longlong, visibility="public")
     room = cython.declare(cython.int, visibility="public")
+    last_bytes = cython.declare(cython.longlong)  # the size of the last batch, which the next will have too
     batch = cython.declare(object, visibility="readonly")
     sealed = cython.declare(object, visibility="readonly")
     queue = cython.declare(object, visibility="public")
@@ -104,6 +105,7 @@ class Filling:
         self.partition = partition
         self.max_bytes = max_bytes
         self.room = buffers
+        self.last_bytes = 0
         self.batch = None
         self.sealed = deque()
         self.queue = None
@@ -292,7 +294,9 @@ class Accumulator:
     def _begin(
         self, filling: Filling, timestamp: cython.longlong, key: object, value: object, headers: Headers
     ) -> cython.void:
-        builder: BatchBuilder = BatchBuilder(self._compression, filling.max_bytes, self._compression_level)
+        builder: BatchBuilder = BatchBuilder(
+            self._compression, filling.max_bytes, self._compression_level, filling.last_bytes
+        )
         builder.put(timestamp, key, value, headers)
         if builder.size > builder.max_bytes:
             raise RecordTooLarge(
@@ -311,6 +315,7 @@ class Accumulator:
     def _close(self, filling: Filling) -> cython.void:
         topic: TopicBuffers = filling.topic
         filling.sealed.append(filling.batch)
+        filling.last_bytes = filling.builder.size
         filling.batch = None
         filling.builder = None
         if topic.sticky == filling.partition:
