@@ -164,7 +164,7 @@ def test_plaintext_to_a_port_with_tls(certificates: Certificates) -> None:
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker, tls=certificates.server_context()):
-            with pytest.raises(NotKafka, match="TLS"):
+            with pytest.raises((NotKafka, ConnectFailed), match="TLS"):
                 await connect(broker, None)
 
     run(scenario())

@@ -60,7 +60,7 @@ class ClientConfig:
     pusher_bundle_min_requests: int = 10
     """Send a produce request at once when so many partitions are ready, or all there are."""
     serializer_chunk_bytes: int = 4096
-    """A request is put together and written at once up to this size, or 16 KiB; the data of larger ones is not copied."""
+    """A request is put together and written at once up to this size, or 16 KiB; data of larger ones is not copied."""
     deserializer_chunk_bytes: int = 4096
     """How much is read from a socket at once; connections that fetch read more, or they would be slow."""
     security: Security | None = None

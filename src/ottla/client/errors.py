@@ -44,11 +44,11 @@ class BrokerUnavailable(ClientError):
 
 
 class ConnectFailed(BrokerUnavailable):
-    """Nobody there; the message says which addresses were tried and what came of each."""
+    """Nobody there, or nobody who answers; the message says which addresses were tried and what came of each."""
 
 
 class NotKafka(BrokerUnavailable):
-    """Something listens at this address that does not speak the Kafka protocol."""
+    """What answers at this address does not speak the Kafka protocol; the message says what it looks like."""
 
 
 class ConnectionLost(BrokerUnavailable):

@@ -98,7 +98,7 @@ async def _open_one(address: Address, resolved: Address, manner: Manner, timeout
             raise ConnectFailed(f"{_tried(address, resolved)} did not complete a connection {within}") from None
         _abandon(connection)
         what = f"{_tried(address, resolved)} took the connection and did not answer as a Kafka broker does {within}"
-        raise NotKafka(what) from None
+        raise ConnectFailed(what) from None
     except BaseException:
         if connection is not None:
             _abandon(connection)
@@ -138,9 +138,7 @@ async def _greet(connection: Connection) -> None:
             highest = min(offered.get(API_VERSIONS.key, _OLDEST_GREETING), API_VERSIONS.last)
             answer = await _ask_versions(connection, highest)
     except ConnectionLost as lost:
-        # One who speaks TLS with us is taken for a broker: more likely it misses a certificate of ours.
-        kind = ConnectFailed if connection.is_encrypted else NotKafka
-        raise kind(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
+        raise ConnectFailed(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
     raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
     connection.greeted({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
 
