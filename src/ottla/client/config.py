@@ -91,13 +91,13 @@ class ProducerConfig:
     producer_max_bytes: int = 1 << 20
     """Send a batch when it is this large; no message may be larger."""
     producer_queue_buffers: int = 2
-    """How many batches of a partition may wait; then sending waits too."""
+    """How many batches of a partition may be filled, waiting or under way; then sending waits too."""
     produce_request_timeout_ms: int = 1000
     """How long the broker may wait for its replicas."""
     delivery_timeout_ms: int = 120_000
     """A message that is not acknowledged within this time, with all attempts, is reported as failed."""
     max_in_flight: int = 5
-    """How many requests may be under way to one broker."""
+    """How many requests may be under way to one broker, and with idempotence batches of one partition."""
     partitioner: Partitioner | None = None
     """Which partition a message goes to; None for Kafka's rule: by its key, or a batch at a time without one."""
 
