@@ -30,7 +30,11 @@ def batch(first: int, count: int = 1, *, timestamps: Sequence[int] = (), **build
 
 
 def answer(
-    records: bytes = b"", end: int = 0, *, stable: int | None = None, aborted: Sequence[tuple[int, int]] = ()
+    records: bytes | memoryview = b"",
+    end: int = 0,
+    *,
+    stable: int | None = None,
+    aborted: Sequence[tuple[int, int]] = (),
 ) -> PartitionData:
     """What a broker answers for a partition that ends at `end`."""
     return PartitionData(

@@ -303,5 +303,16 @@ def test_part_of_a_buffer_can_be_passed_over() -> None:
     assert offsets(one.take(5)) == [3, 4]
 
 
+@pytest.mark.parametrize(("share", "is_copied"), [(1, False), (20, True)])
+def test_a_small_part_of_an_answer_does_not_keep_all_of_it_in_memory(share: int, is_copied: bool) -> None:
+    records = batch(0)
+    frame = bytearray(records * share)
+    one = queue()
+
+    one.fill(one.ask(), answer(memoryview(frame)[: len(records)]))
+
+    assert (bytes(one.first_buffer[0]), one.first_buffer[0].obj is not frame) == (records, is_copied)
+
+
 def test_a_queue_says_where_it_is() -> None:
     assert repr(PartitionQueue(A, Reading())) == "<t-0 at None, 0 buffers, next fetch from None>"

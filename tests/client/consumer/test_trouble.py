@@ -97,11 +97,39 @@ def test_a_topic_that_is_gone_is_said_once_and_read_again_if_it_comes_back() -> 
         leader = FakeLeader(batch(0, 1))
         async with reading(leader) as consumer:
             assert await values(consumer, 1) == [b"0"]
-            leader.refusals = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 6
+            known, leader.topics = leader.topics, {}
+            leader.refusals = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 3
             leader.batches.append(batch(1))
             with pytest.raises(UnknownTopic, match="t-0"):
                 await consumer.poll(timeout_ms=20_000)
+            assert await consumer.poll(timeout_ms=50) == []
+            leader.topics = known
+            leader.refusals = []
             assert await values(consumer, 1) == [b"1"]
+
+    run(scenario())
+
+
+def test_a_topic_that_is_gone_before_its_first_offset_was_found_is_said_too() -> None:
+    async def scenario() -> None:
+        leader = FakeLeader(batch(0, 1))
+        leader.list_refusals = [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
+        async with reading(leader) as consumer:
+            known, leader.topics = leader.topics, {}
+            with pytest.raises(UnknownTopic, match="t-0"):
+                await consumer.poll(timeout_ms=20_000)
+            leader.topics = known
+            assert await values(consumer, 1) == [b"0"]
+
+    run(scenario())
+
+
+def test_a_broker_that_does_not_know_a_topic_yet_is_given_time() -> None:
+    async def scenario() -> None:
+        leader = FakeLeader(batch(0, 1))
+        leader.refusals = [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 4
+        async with reading(leader) as consumer:
+            assert await values(consumer, 1) == [b"0"]
 
     run(scenario())
 

@@ -29,7 +29,7 @@ class Assignment:
         self._errors: deque[Exception] = deque()
         self._news = asyncio.Event()
         self._fetcher = Fetcher(router, config, self.queues, self._filled, self.report, self._lost)
-        self.locator = Locator(router, config, self.queues, self._located, self.report)
+        self.locator = Locator(router, config, self.queues, self._located, self._fetcher.miss, self.report)
         self.ready = ReadyQueues(self._has_room)
         self._has_room_now = False
         self._merge = OrderedMerge() if config.ordered else None

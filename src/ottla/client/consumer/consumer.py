@@ -62,6 +62,7 @@ class Consumer(Seeking, Generic[K, V]):
             ),
         )
         self._topics = tuple(dict.fromkeys(topics))
+        self._is_subscribed = False
         self._following: Following | None = None
         self._grouping: Grouping | None = None
         self._commits: set[asyncio.Task[None]] = set()
@@ -132,6 +133,7 @@ class Consumer(Seeking, Generic[K, V]):
             await self._follow(selection)
         else:
             await self._grouping.subscribe(selection, listener)
+        self._is_subscribed = True
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
         """Read these partitions from now on, and no others; those it has already go on where they are."""
@@ -145,6 +147,7 @@ class Consumer(Seeking, Generic[K, V]):
         self._stop_following()
         if self._grouping is not None:
             await self._grouping.go_alone()
+        self._is_subscribed = False
         self._give_up(self.assignment - wanted)
         self._assigned.add(wanted)
 
@@ -153,6 +156,7 @@ class Consumer(Seeking, Generic[K, V]):
         self._stop_following()
         if self._grouping is not None:
             await self._grouping.leave()
+        self._is_subscribed = False
         self._give_up(self.assignment)
 
     def _give_up(self, partitions: Collection[TopicPartition]) -> None:
@@ -244,6 +248,8 @@ class Consumer(Seeking, Generic[K, V]):
     async def _begin_call(self) -> Assignment:
         if self._assignment is None or self._is_closed:
             await self.start()
+        if not self._is_subscribed and not self._assigned.queues:
+            raise ClientError("there is nothing to read; subscribe to topics or assign partitions first")
         self._handout.come_back()
         if self._grouping is not None:
             await self._grouping.poll_begins()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ottla.client.consumer.broker_fetch import BrokerFetch
@@ -38,10 +39,14 @@ class Fetcher:
         self._on_lost = on_lost
         self._brokers: dict[int, tuple[BrokerFetch, BrokerFetch]] = {}
         self._tasks: list[asyncio.Task[None]] = []
+        self._missing: dict[TopicPartition, asyncio.TimerHandle] = {}
+        """Partitions of which no broker knows, and when to say so."""
         self._stop_listening = router.subscribe_to_changes(self._view_changed)
 
     async def close(self) -> None:
         self._stop_listening()
+        for timer in self._missing.values():
+            timer.cancel()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -55,8 +60,10 @@ class Fetcher:
             return
         node_id = self._node_of(queue)
         if node_id == NO_LEADER:
-            self._router.mark_stale()
+            self.miss(queue)
             return
+        if queue.at in self._missing:
+            self._missing.pop(queue.at).cancel()
         for each in self._brokers.get(node_id) or self._start(node_id):
             each.wake()
 
@@ -109,10 +116,32 @@ class Fetcher:
             return
         delay_s = self._router.backoff.delay_s(queue.failures + 1)
         queue.retry_later(era, asyncio.get_running_loop().time() + delay_s)
+        if isinstance(error, UnknownTopic):
+            self.miss(queue)
+        else:
+            self._router.mark_stale()
+
+    def miss(self, queue: PartitionQueue) -> None:
+        """Nobody leads it, or it is gone; it may come back, so that is said only after a while, and once."""
         self._router.mark_stale()
-        # A topic that is gone may come back, and a broker that has just started may not know it yet.
-        if isinstance(error, UnknownTopic) and queue.failures == self._router.config.metadata_refresh_retry_count:
-            self._on_error(error)
+        if queue.at not in self._missing:
+            self._look_again(queue, is_to_be_said=True)
+
+    def _look_again(self, queue: PartitionQueue, *, is_to_be_said: bool) -> None:
+        patience_s = self._router.config.leader_election_retry_ms / 1000
+        again = partial(self._still_missing, queue, is_to_be_said=is_to_be_said)
+        self._missing[queue.at] = asyncio.get_running_loop().call_later(patience_s, again)
+
+    def _still_missing(self, queue: PartitionQueue, *, is_to_be_said: bool) -> None:
+        if self._queues.get(queue.at) is not queue:
+            del self._missing[queue.at]
+            return
+        topic = self._router.view.topics.get(queue.at.topic)
+        is_gone = topic is None or queue.at.partition not in topic.partitions
+        if is_gone and is_to_be_said:
+            self._on_error(broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, str(queue.at)))
+        self._router.mark_stale()
+        self._look_again(queue, is_to_be_said=is_to_be_said and not is_gone)
 
     # Which broker
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.client.consumer.partition_queue import PartitionQueue, Start
 from ottla.client.consumer.positions import EARLIEST, LATEST, OffsetAtTime, list_offsets
 from ottla.client.errors import ClientError, broker_error
+from ottla.client.view import NO_LEADER
 from ottla.core.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Locator:
         config: ConsumerConfig,
         queues: Mapping[TopicPartition, PartitionQueue],
         on_located: Callable[[PartitionQueue], None],
+        on_missing: Callable[[PartitionQueue], None],
         on_error: Callable[[Exception], None],
     ) -> None:
         self.committed: Committed | None = None
@@ -39,6 +41,7 @@ class Locator:
         self._config = config
         self._queues = queues
         self._on_located = on_located
+        self._on_missing = on_missing
         self._on_error = on_error
         self._wake = asyncio.Event()
 
@@ -74,9 +77,15 @@ class Locator:
             answer = found.get(queue.at)
             if isinstance(answer, OffsetAtTime):
                 self._begin(queue, era, answer.offset)
-            elif answer is not None and not answer.is_retriable and queue.era == era:
-                queue.fail()
-                self._on_error(answer)
+            elif answer is not None and queue.era == era:
+                self._retry_or_fail(queue, answer)
+
+    def _retry_or_fail(self, queue: PartitionQueue, error: ClientError) -> None:
+        if not error.is_retriable:
+            queue.fail()
+            self._on_error(error)
+        elif self._router.leader(queue.at.topic, queue.at.partition) == NO_LEADER:
+            self._on_missing(queue)
 
     async def _begin_where_committed(self, eras: dict[PartitionQueue, int]) -> None:
         asked = {queue.at: queue for queue in eras if queue.start is Start.COMMITTED}

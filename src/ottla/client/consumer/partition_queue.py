@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 _UNLIMITED: Final = (1 << 63) - 1
 NO_REPLICA: Final = -1
+_SMALL_SHARE: Final = 8
+"""What is a smaller part of its answer than this is copied, or it would keep all of it in memory."""
 
 
 class Start(Enum):
@@ -209,6 +211,8 @@ class PartitionQueue:
         batches = batches[begin:end]
         if self._reading.is_committed_only and data.aborted_transactions:
             batches = without_aborted(batches, data.aborted_transactions)
+        elif len(batches) * _SMALL_SHARE < len(batches.obj):
+            batches = memoryview(bytes(batches))
         self._add(batches, next_offset)
         return True
 
