@@ -125,7 +125,7 @@ def confluent_latency(job: Job) -> Figures:
 def kafka_python_produce(job: Job) -> Figures:
     from kafka import KafkaProducer
 
-    producer = KafkaProducer(bootstrap_servers=job.bootstrap, linger_ms=5, batch_size=1 << 20, buffer_memory=1 << 28)
+    producer = KafkaProducer(bootstrap_servers=job.bootstrap, linger_ms=5, batch_size=1 << 20)
     producer.partitions_for(job.topic)
     value = job.value
     watch = Stopwatch()
