@@ -51,7 +51,10 @@ class Grouping:
         self._assignment = assignment
         self._handout = handout
         self._offsets = GroupOffsets(router, group)
-        self._alone = Commits(self._offsets, Alone(group, assignment.queues.keys()), config, self.positions)
+        as_nobody = Alone(group, assignment.queues.keys())
+        joined = asyncio.Event()
+        joined.set()
+        self._alone = Commits(self._offsets, as_nobody, config, self.positions, joined)
         self._committing: asyncio.Task[None] | None = None
         self._member: GroupMember | None = None
         self._error: ClientError | None = None

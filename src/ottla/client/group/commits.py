@@ -50,21 +50,25 @@ class Commits:
         standing: Standing,
         config: ConsumerConfig,
         positions: Callable[[], Mapping[TopicPartition, Committed]],
+        joined: asyncio.Event,
     ) -> None:
+        """`joined` is cleared while the group forms another generation, and this member does not know it yet."""
         self.is_automatic = config.auto_commit
         self._offsets = offsets
         self._standing = standing
         self._interval_s = config.auto_commit_interval_ms / 1000
         self._positions = positions
+        self._joined = joined
         self._last: dict[TopicPartition, tuple[int | None, Committed]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Raises CommitFailed if a partition is not this member's, or not any more."""
         since = {at: self._standing.owned_since(at) for at in offsets}
-        sent_in = self._standing.generation
+        sent_in: int | None = None
 
         def identity() -> Identity:
             nonlocal sent_in
+            sent_in = None
             self._check_owned(since)
             sent_in = self._standing.generation
             return Identity(sent_in, self._standing.member_id, self._standing.instance_id)
@@ -73,13 +77,24 @@ class Commits:
             try:
                 await self._offsets.commit(offsets, identity)
             except CommitFailed as failed:
-                # The group has begun another generation meanwhile, and this member is in it with the same partitions.
-                is_outrun = failed.code is ErrorCode.ILLEGAL_GENERATION and self._standing.generation != sent_in
-                if not is_outrun:
+                # If the group has begun another generation, this member may be in it with the same partitions.
+                is_outrun = not self._joined.is_set() or self._standing.generation != sent_in
+                if failed.code is not ErrorCode.ILLEGAL_GENERATION or sent_in is None or not is_outrun:
+                    raise
+                if not await self.until_joined():
                     raise
             else:
                 self._last.update({at: (since[at], committed) for at, committed in offsets.items()})
                 return
+
+    async def until_joined(self) -> bool:
+        """Whether it came to that before the time was up."""
+        try:
+            async with asyncio.timeout(self._offsets.patience_s):
+                await self._joined.wait()
+        except TimeoutError:
+            return False
+        return True
 
     async def commit_positions(self, partitions: Collection[TopicPartition]) -> None:
         """What the application has got to, where that is automatic; a failure means that others read it again."""

@@ -51,7 +51,8 @@ class GroupMember:
         self._state = MemberState(config, assignors_named(config.assignors))
         self._link = CoordinatorLink(router, self._state.group)
         self._offsets = GroupOffsets(router, self._state.group)
-        self._commits = Commits(self._offsets, self._state, config, holder.positions)
+        self._joined = asyncio.Event()
+        self._commits = Commits(self._offsets, self._state, config, holder.positions, self._joined)
         self._beats = Heartbeats(self._link, self._state, config, self._rejoin)
         self._join_timeout_s = config.max_poll_interval_ms / 1000 + _LONGER_THAN_A_REBALANCE_S
         self._topics: frozenset[str] = frozenset()
@@ -89,6 +90,10 @@ class GroupMember:
     async def close(self) -> None:
         """Commit if that is automatic, give everything back, and leave unless this is a static member."""
         self._stop_listening()
+        if self._state.owned and self._commits.is_automatic and self._is_following:
+            # What was read cannot be committed while nobody knows the generation.
+            if not await self._commits.until_joined():
+                self._state.lose(forgets_id=False)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -125,6 +130,10 @@ class GroupMember:
         return await self._offsets.fetch(partitions)
 
     # Following the group
+
+    @property
+    def _is_following(self) -> bool:
+        return bool(self._tasks) and not self._tasks[0].done()
 
     async def _guard(self, step: Awaitable[None]) -> None:
         try:
@@ -165,6 +174,7 @@ class GroupMember:
         if not await self._choose_topics():
             return Outcome.LATER
         self._beats.pause()
+        self._joined.clear()
         reason, self._reason, self._leadership = self._reason, None, None
         outcome: Outcome | Change = Outcome.LATER
         try:
@@ -174,6 +184,8 @@ class GroupMember:
                 outcome = await self._sync(response)
         except BrokerUnavailable as failed:
             _log.warning("group %r: %s", self._state.group, failed)
+        if isinstance(outcome, Change) or self._state.is_lost:
+            self._joined.set()
         if not isinstance(outcome, Change):
             self._rejoin(reason or "the group is rebalancing")
         return outcome

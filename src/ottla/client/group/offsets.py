@@ -53,6 +53,7 @@ NOBODY: Final = Identity()
 
 class GroupOffsets:
     def __init__(self, router: Router, group: str) -> None:
+        self.patience_s = router.config.request_timeout_ms / 1000
         self._router = router
         self._group = group
         # One commit at a time: an older one that is sent again must not undo a newer one.
@@ -75,7 +76,7 @@ class GroupOffsets:
 
     async def _patiently(self, attempt: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
-        deadline = loop.time() + self._router.config.request_timeout_ms / 1000
+        deadline = loop.time() + self.patience_s
         failures = 0
         while True:
             try:
