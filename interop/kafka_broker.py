@@ -59,15 +59,20 @@ class KafkaBroker:
         *,
         listeners: Sequence[str] = (),
         format_options: Sequence[str] = (),
+        controller: str | None = None,
     ) -> None:
         self.log_dir = folder / "data"
         self.bootstrap = ""
         self.addresses: dict[str, str] = {}
         """Where it listens, by the names in `listeners`: security protocols beside PLAINTEXT."""
+        self.controller = controller or ""
+        """Whom brokers of its cluster follow: itself unless it was given another, as `id@host:port`."""
+        self._is_controller = controller is None
         self._listeners = listeners
         self._format_options = format_options
         self._kafka = kafka
-        self._properties = {**DEFAULTS, **(properties or {})}
+        roles = {} if controller is None else {"process.roles": "broker"}
+        self._properties = {**DEFAULTS, **roles, **(properties or {})}
         self._settings_file = folder / "server.properties"
         self._report = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -168,10 +173,13 @@ class KafkaBroker:
         self.addresses = {name: f"localhost:{own}" for name, own in zip(self._listeners, others, strict=True)}
         more = "".join(f",{name}://{address}" for name, address in self.addresses.items())
         protocols = "".join(f",{name}:{name}" for name in self._listeners)
+        if self._is_controller:
+            more += f",CONTROLLER://127.0.0.1:{controller_port}"
+            self.controller = f"{self._properties['node.id']}@127.0.0.1:{controller_port}"
         places = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}{more}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}{more}",
             "listener.security.protocol.map": self._properties["listener.security.protocol.map"] + protocols,
-            "controller.quorum.voters": f"{self._properties['node.id']}@127.0.0.1:{controller_port}",
+            "controller.quorum.voters": self.controller,
             "log.dirs": str(self.log_dir),
         }
         self._settings_file.parent.mkdir(parents=True, exist_ok=True)
