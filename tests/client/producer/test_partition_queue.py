@@ -381,3 +381,25 @@ def test_a_lost_batch_is_the_same_to_the_byte_when_it_goes_again() -> None:
     partition.queue.came_back(batch, ConnectionLost("gone"))
 
     assert partition.take().encode(ME) == before
+
+
+def test_everything_unfinished_is_known_in_order() -> None:
+    partition = Partition()
+    partition.introduce()
+    flying = sent(partition, b"1", b"2")
+    partition.lose(flying[1])
+    sealed = partition.seal(b"3")
+    opened = partition.append(b"4").batch
+
+    assert partition.queue.unfinished() == [*flying, sealed, opened]
+
+
+def test_a_batch_that_is_done_keeps_its_count_and_not_its_records() -> None:
+    partition = Partition()
+    partition.seal(b"1", b"2")
+    partition.queue.abandon(LOST)
+    [batch] = partition.done
+
+    assert batch.count == 2
+    with pytest.raises(RuntimeError, match="a batch that is done holds no records"):
+        batch.encode(ME)

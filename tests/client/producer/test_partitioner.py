@@ -60,3 +60,7 @@ def test_without_a_leader_anywhere_the_record_waits_at_any() -> None:
 
 def test_partitions_that_are_not_known_here_yet_are_left_out() -> None:
     assert offered([0, 1, 2], topic(2)) == [0, 1]
+
+
+def test_a_single_partition_is_the_only_choice() -> None:
+    assert StickyChoice(lambda _topic: [])(topic(1)) == 0

@@ -327,6 +327,11 @@ class Accumulator:
             if filling.batch is not None:
                 self._close(filling)
 
+    def waiting(self, filling: Filling) -> list[Batch]:
+        """The sealed batches and the open one, oldest first."""
+        with self._lock:
+            return [*filling.sealed] if filling.batch is None else [*filling.sealed, filling.batch]
+
     def put(self, filling: Filling, batch: Batch) -> None:
         """Add a batch that was filled elsewhere, after everything that was appended before."""
         with self._lock:

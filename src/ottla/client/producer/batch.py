@@ -57,6 +57,7 @@ class Batch:
 
     __slots__ = (
         "_builder",
+        "_count",
         "_parent",
         "_sequence_in_data",
         "_urge",
@@ -87,7 +88,8 @@ class Batch:
         self.base_sequence = NO_SEQUENCE
         self.data: bytearray | None = None
         self.outcome: Acknowledged | Refused | Split | None = None
-        self._builder = builder
+        self._builder: BatchBuilder | None = builder
+        self._count = 0  # once the builder is gone
         self._urge = urge
         self._sequence_in_data = NO_SEQUENCE
         self._when_done: list[Callable[[], None]] = []
@@ -98,17 +100,23 @@ class Batch:
 
     @property
     def count(self) -> int:
-        return self._builder.count
+        return self._builder.count if self._builder is not None else self._count
 
     @property
     def size(self) -> int:
-        """Its bytes before compression."""
-        return self._builder.size
+        """Its bytes before compression; it must not be done yet."""
+        return self._records.size
+
+    @property
+    def _records(self) -> BatchBuilder:
+        if self._builder is None:
+            raise RuntimeError("a batch that is done holds no records")
+        return self._builder
 
     def encode(self, identity: Identity) -> bytearray:
         """The bytes to send, the same each time unless the identity or the sequence has changed since."""
         if self.data is None:
-            self.data = self._builder.build(
+            self.data = self._records.build(
                 producer_id=identity.producer_id, producer_epoch=identity.epoch, base_sequence=self.base_sequence
             )
         elif (self.identity, self._sequence_in_data) != (identity, self.base_sequence):
@@ -133,6 +141,9 @@ class Batch:
         self._finished()
 
     def _finished(self) -> None:
+        # Whoever keeps a delivery keeps its batch, which has no use for the records any more.
+        self._count = self.count
+        self._builder = None
         self.data = None
         callbacks, self._when_done = self._when_done, []
         for callback in callbacks:
@@ -197,7 +208,8 @@ class Batch:
         return halves
 
     def _part(self, records: list, first: int) -> Batch:  # type: ignore[type-arg]
-        builder = BatchBuilder(self._builder.compression, compression_level=self._builder.compression_level)
+        old = self._records
+        builder = BatchBuilder(old.compression, compression_level=old.compression_level)
         for record in records:
             builder.append(record.timestamp, record.key, record.value, record.headers)
         part = Batch(self.topic, self.partition, builder, self.begun_s, self._urge)

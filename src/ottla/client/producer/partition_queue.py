@@ -25,7 +25,7 @@ from ottla.client.producer.batch import NO_SEQUENCE, NOBODY, Acknowledged, Batch
 from ottla.core.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from ottla.client.errors import ClientError
     from ottla.client.producer.accumulator import Accumulator, Filling
@@ -208,12 +208,12 @@ class PartitionQueue:
 
     def expires_at(self) -> float | None:
         """When the oldest batch that is not in flight has had its time."""
-        oldest = next(self._waiting(), None)
+        oldest = self._oldest_waiting()
         return None if oldest is None else oldest.begun_s + self._rules.delivery_timeout_s
 
     def expire(self, now: float) -> None:
         """Give up what has waited too long and is not in flight."""
-        while (oldest := next(self._waiting(), None)) is not None:
+        while (oldest := self._oldest_waiting()) is not None:
             if oldest.begun_s + self._rules.delivery_timeout_s > now:
                 return
             timeout_ms = round(self._rules.delivery_timeout_s * 1000)
@@ -226,17 +226,19 @@ class PartitionQueue:
         """Give up everything, in flight or not."""
         while self.in_flight:
             self.returned.append(self.in_flight.popleft())
-        while (batch := next(self._waiting(), None)) is not None:
+        self.returned.sort(key=_order)
+        while (batch := self._oldest_waiting()) is not None:
             self._give_up(batch, error)
 
     def unfinished(self) -> list[Batch]:
-        return [*self.in_flight, *self._waiting()]
+        return [*self.in_flight, *self.returned, *self._accumulator.waiting(self.filling)]
 
-    def _waiting(self) -> Iterator[Batch]:
-        yield from self.returned
-        yield from self.filling.sealed
-        if self.filling.batch is not None:
-            yield self.filling.batch
+    def _oldest_waiting(self) -> Batch | None:
+        # Another thread may seal the open batch at any time, and only this one takes sealed ones away.
+        if self.returned:
+            return self.returned[0]
+        oldest: Batch | None = self.filling.sealed[0] if self.filling.sealed else self.filling.batch
+        return oldest
 
     def _give_up(self, batch: Batch, error: ClientError) -> None:
         if batch in self.returned:

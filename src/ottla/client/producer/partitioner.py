@@ -27,6 +27,8 @@ class StickyChoice:
         self._choose = choose
 
     def __call__(self, topic: TopicBuffers) -> int:
+        if topic.count == 1:
+            return 0
         led = [partition for partition in self._led_partitions(topic.name) if partition < topic.count]
         # Where nobody leads the record waits for a leader, and where there is no room it waits for room.
         candidates = [partition for partition in led if topic.fillings[partition].has_room] or led

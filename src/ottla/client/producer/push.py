@@ -96,7 +96,7 @@ class Pusher:
     def _is_time(self, now: float) -> bool:
         if self._is_urgent:
             return True
-        attached = self._sender.count_unsent(self.node_id)
+        attached = self._sender.count_unsent(self.node_id, at_most=self._rule.min_requests)
         at = self._rule.send_at(len(self._ready), attached, self._first_at)
         if at <= now:
             return True

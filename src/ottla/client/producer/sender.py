@@ -11,7 +11,7 @@ import asyncio
 import heapq
 import logging
 import threading
-from itertools import count
+from itertools import count, islice
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 
@@ -236,9 +236,11 @@ class Sender:
             return False
         return not queue.needs_identity or self._identify(queue)
 
-    def count_unsent(self, node_id: int) -> int:
+    def count_unsent(self, node_id: int, at_most: int) -> int:
+        """How many partitions that this broker leads have something to send, up to as many as matter."""
         leader = self.router.leader
-        return sum(queue.has_unsent and leader(queue.topic, queue.partition) == node_id for queue in self.queues())
+        unsent = (1 for queue in self.queues() if queue.has_unsent and leader(queue.topic, queue.partition) == node_id)
+        return sum(islice(unsent, at_most))
 
     # Giving up
 
