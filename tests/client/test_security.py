@@ -307,6 +307,19 @@ def test_a_token_is_fetched_for_each_connection_and_a_bad_one_told_so() -> None:
     run(scenario())
 
 
+def test_a_token_that_cannot_be_had_says_why() -> None:
+    def fail() -> str:
+        raise KeyError("TOKEN")
+
+    async def scenario() -> None:
+        broker = SaslBroker("OAUTHBEARER")
+        async with serving(broker):
+            with pytest.raises(AuthenticationFailed, match=r"there is no token for OAUTHBEARER: KeyError\('TOKEN'\)"):
+                await connect(broker, Security(mechanism="OAUTHBEARER", token=fail))
+
+    run(scenario())
+
+
 def test_a_mechanism_that_is_not_offered_is_answered_with_those_that_are() -> None:
     async def scenario() -> None:
         broker = SaslBroker("SCRAM-SHA-512")

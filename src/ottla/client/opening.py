@@ -7,10 +7,10 @@ import os
 import socket
 import ssl
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
+from ottla import __version__
 from ottla.client.addresses import Address
 from ottla.client.connection import Connection
 from ottla.client.errors import (
@@ -144,7 +144,7 @@ async def _greet(connection: Connection) -> None:
 
 
 async def _ask_versions(connection: Connection, version: int) -> ApiVersionsResponse:
-    request = ApiVersionsRequest(client_software_name="ottla", client_software_version=_VERSION)
+    request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
     return await connection.ask(request, version=version)
 
 
@@ -154,13 +154,3 @@ def _abandon(connection: Connection) -> None:
 
 def _tried(address: Address, resolved: Address) -> str:
     return str(address) if address == resolved else f"{address} at {resolved}"
-
-
-def _own_version() -> str:
-    try:
-        return version("ottla")
-    except PackageNotFoundError:  # run from its sources
-        return "unknown"
-
-
-_VERSION: Final = _own_version()

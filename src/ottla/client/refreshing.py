@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ottla.client.errors import ClientClosed, ClientError
+from ottla.client.errors import ClientClosed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -65,10 +65,10 @@ class Refresher:
     async def _run_one(self, current: _Round) -> None:
         try:
             await self._fetch(current.topics)
-        except ClientError as failed:
-            current.done.set_exception(failed)
-        except BaseException:
+        except asyncio.CancelledError:
             current.done.set_exception(ClientClosed())
             raise
+        except Exception as failed:  # noqa: BLE001 - whatever it is, those who wait are told
+            current.done.set_exception(failed)
         else:
             current.done.set_result(None)

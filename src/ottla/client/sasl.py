@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 from ottla.client.errors import AuthenticationFailed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.client.security import Security
 
 _NO_CHANNEL_BINDING: Final = "n,,"
@@ -48,8 +50,15 @@ def exchange_for(security: Security) -> Exchange:
         case "SCRAM-SHA-256" | "SCRAM-SHA-512" as mechanism:
             return Scram(mechanism, security.username or "", security.password or "")
         case "OAUTHBEARER" if security.token is not None:
-            return OAuthBearer(security.token())
+            return OAuthBearer(_get(security.token))
     raise ValueError(f"no exchange for {security}")
+
+
+def _get(token: Callable[[], str]) -> str:
+    try:
+        return token()
+    except Exception as failed:  # whatever it is that the user's function raises
+        raise AuthenticationFailed(f"there is no token for OAUTHBEARER: {failed!r}") from failed
 
 
 class Plain:
