@@ -113,9 +113,10 @@ class Asking:
             answers = await asked.ask_all(self._router, left)
             found.update(answers)
             left = {where: left[where] for where, answer in answers.items() if _has_moved(answer)}
-            if left and await patience.is_over():
-                break
-            await self._router.refresh({where.topic for where in left})
+            if left:
+                if await patience.is_over():
+                    break
+                await self._router.refresh({where.topic for where in left})
         return {where: found[where] for where in asked.items}
 
 
