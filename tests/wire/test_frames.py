@@ -134,7 +134,9 @@ def test_a_frame_of_exactly_the_limit_passes() -> None:
     ("first_bytes", "guess"),
     [
         (bytes.fromhex("1603010200010001fc0303"), "TLS on a plaintext port"),
+        (bytes.fromhex("15030300020246"), "TLS on a plaintext port"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
         (b"POST /topics HTTP/1.1\r\n", "HTTP"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
