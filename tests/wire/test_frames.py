@@ -92,6 +92,17 @@ def test_the_rest_of_a_large_frame_is_received_in_place() -> None:
     assert frame == b"z" * LARGE
 
 
+def test_one_who_is_trusted_gets_the_memory_that_is_announced_at_once() -> None:
+    body = bytes(range(256)) * 4000
+    trusting, wary = FrameParser(trusted_bytes=2 << 20), FrameParser()
+    for parser in (trusting, wary):
+        assert parser.feed(framed(body)[:1000]) == []
+    assert len(trusting.get_buffer()) == len(framed(body)) - 1000
+    assert len(wary.get_buffer()) < len(trusting.get_buffer())
+    for parser in (trusting, wary):
+        assert received(parser, framed(body)[1000:]) == [body]
+
+
 def test_a_frame_announced_and_never_sent_takes_no_memory() -> None:
     parser = FrameParser(scratch=bytearray(SCRATCH_BYTES))
     tracemalloc.start()

@@ -36,6 +36,8 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _LARGEST_GREETING_BYTES: Final = 1 << 20
 """Until it has proved to be a Kafka broker, an answer larger than this is taken for something else."""
 _LARGEST_ANSWER_BYTES: Final = (1 << 31) - 1
+_TRUSTED_ANSWER_BYTES: Final = 64 << 20
+"""An answer up to this size gets its memory at once: a fetch of many partitions is that large."""
 _CORRELATION_IDS: Final = 1 << 31
 
 
@@ -142,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
     def greeted(self, versions: Mapping[int, tuple[int, int]]) -> None:
         """The broker has said which versions it speaks."""
         self._versions = versions
-        self._frames = FrameParser(_LARGEST_ANSWER_BYTES, self._scratch)
+        self._frames = FrameParser(_LARGEST_ANSWER_BYTES, self._scratch, _TRUSTED_ANSWER_BYTES)
 
     # What the event loop calls
 

@@ -211,7 +211,7 @@ class PartitionQueue:
         batches = batches[begin:end]
         if self._reading.is_committed_only and data.aborted_transactions:
             batches = without_aborted(batches, data.aborted_transactions)
-        elif len(batches) * _SMALL_SHARE < len(batches.obj):
+        elif len(batches) * _SMALL_SHARE < memoryview(batches.obj).nbytes:
             batches = memoryview(bytes(batches))
         self._add(batches, next_offset)
         return True
