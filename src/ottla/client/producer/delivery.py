@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ottla.client.errors import ClientError, RequestTimedOut
 from ottla.client.producer.batch import NO_OFFSET, NO_TIMESTAMP, Refused
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from ottla.client.producer.batch import Batch
 
 
-@dataclass(frozen=True, slots=True)
-class RecordMetadata:
+class RecordMetadata(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
@@ -26,7 +26,8 @@ class RecordMetadata:
 
 async def delivered(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
     """Wait until a record is acknowledged; raise what it was refused with."""
-    await finished(batch)
+    if not batch.is_done:
+        await _told(batch)
     return _place_of(batch, index, timestamp)
 
 
@@ -57,8 +58,12 @@ def _place_of(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
 
 async def finished(batch: Batch) -> None:
     """Wait until the batch is done, whatever became of it."""
-    if batch.is_done:
-        return
+    if not batch.is_done:
+        await _told(batch)
+
+
+def _told(batch: Batch) -> asyncio.Future[None]:
+    """One for each who waits: a future that is shared would be cancelled for all with one of them."""
     done = asyncio.get_running_loop().create_future()
 
     def tell() -> None:
@@ -66,4 +71,4 @@ async def finished(batch: Batch) -> None:
             done.set_result(None)
 
     batch.when_done(tell)
-    await done
+    return done
