@@ -330,6 +330,18 @@ def test_closing_wakes_whoever_waits_and_the_consumer_is_of_no_more_use(
     run(scenario())
 
 
+def test_two_may_close_a_consumer_at_the_same_time(servers: str, raw: RawClient, name: str) -> None:
+    create_topic(raw, name)
+
+    async def scenario() -> None:
+        async with consuming(servers, name, group=name) as consumer:
+            await consumer.poll(timeout_ms=5)
+            await asyncio.gather(consumer.close(), consumer.close())
+            assert consumer.is_closed
+
+    run(scenario())
+
+
 def test_a_consumer_starts_when_it_is_first_asked_for_records(servers: str, raw: RawClient, name: str) -> None:
     create_topic(raw, name)
     produce(raw, name, b"1")

@@ -67,6 +67,7 @@ class Consumer(Seeking, Generic[K, V]):
         self._grouping: Grouping | None = None
         self._commits: set[asyncio.Task[None]] = set()
         self._turn_at = 0.0
+        self._closing = asyncio.Lock()
 
     # Beginning and end
 
@@ -96,17 +97,18 @@ class Consumer(Seeking, Generic[K, V]):
         await self._close()
 
     async def _close(self) -> None:
-        if self._is_closed:
-            return
-        self._stop_following()
-        try:
-            if self._grouping is not None:
-                await asyncio.gather(*self._commits, return_exceptions=True)
-                await self._grouping.leave()
-        finally:
-            self._is_closed = True
-            if self._assignment is not None:
-                await self._assignment.close()
+        async with self._closing:
+            if self._is_closed:
+                return
+            self._stop_following()
+            try:
+                if self._grouping is not None:
+                    await asyncio.gather(*self._commits, return_exceptions=True)
+                    await self._grouping.leave()
+            finally:
+                self._is_closed = True
+                if self._assignment is not None:
+                    await self._assignment.close()
 
     async def __aenter__(self) -> Self:
         await self.start()
