@@ -14,6 +14,7 @@ from ottla.broker.broker import Settings
 from ottla.client.client import Client
 from ottla.core.ids import TopicPartition
 from ottla.groups.config import GroupConfig
+from ottla.groups.records import TOPIC, OffsetKey, decode_key, decode_offset_value
 from ottla.net.config import NetConfig
 
 if TYPE_CHECKING:
@@ -110,6 +111,21 @@ class Crew:
     async def committed(self) -> dict[TopicPartition, int]:
         async with Client(self.servers) as client, client.consumer(group=self.topic) as watcher:
             return {at: found.offset for at, found in (await watcher.committed(*self.partitions)).items()}
+
+    async def history(self) -> dict[TopicPartition, list[int]]:
+        """Every commit that the group ever made, from the broker's own records."""
+        found: dict[TopicPartition, list[int]] = {at: [] for at in self.partitions}
+        async with Client(self.servers) as client, client.consumer(auto_offset_reset="earliest") as reader:
+            places = [TopicPartition(TOPIC, index) for index in await client.partitions(TOPIC)]
+            await reader.assign(places)
+            for at in places:
+                while await reader.lag(at):
+                    for record in await reader.poll(timeout_ms=100):
+                        key = decode_key(record.key or b"")
+                        if isinstance(key, OffsetKey) and key.group == self.topic and record.value is not None:
+                            offset = decode_offset_value(record.value).offset
+                            found[TopicPartition(key.topic, key.partition)].append(offset)
+        return found
 
 
 class Worker:

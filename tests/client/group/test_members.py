@@ -76,6 +76,9 @@ def test_no_record_is_left_out_while_members_come_go_and_vanish(assignor: str) -
             await group.produce(range(240, 300))
             await group.receive(300)
             await group.settle()
+            history = await group.history()
+            assert all(offsets == sorted(offsets) for offsets in history.values())
+            assert sum(map(len, history.values())) >= len(group.partitions)
 
     run(scenario())
 

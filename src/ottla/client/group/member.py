@@ -90,10 +90,10 @@ class GroupMember:
     async def close(self) -> None:
         """Commit if that is automatic, give everything back, and leave unless this is a static member."""
         self._stop_listening()
-        if self._state.owned and self._commits.is_automatic and self._is_following:
-            # What was read cannot be committed while nobody knows the generation.
-            if not await self._commits.until_joined():
-                self._state.lose(forgets_id=False)
+        must_commit = self._state.owned and self._commits.is_automatic and self._is_following
+        # What was read cannot be committed while nobody knows the generation.
+        if must_commit and not await self._commits.until_joined():
+            self._state.lose(forgets_id=False)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
