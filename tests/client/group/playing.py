@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.group.interface import RebalanceListener
+    from ottla.client.group.member import GroupMember
 
 PATIENCE_S: Final = 20.0
 SESSION_MS: Final = 1000
@@ -157,14 +158,18 @@ class Worker:
         """End without a word to anybody, as a process that is killed does."""
         self._crew.members.remove(self)
         await self._end_task()
-        grouping = self.consumer._grouping
-        assert grouping is not None
-        assert grouping._member is not None
-        for task in grouping._member._tasks:
+        for task in self.member._tasks:
             task.cancel()
-        await asyncio.gather(*grouping._member._tasks, return_exceptions=True)
-        grouping._member = None
+        await asyncio.gather(*self.member._tasks, return_exceptions=True)
+        assert self.consumer._grouping is not None
+        self.consumer._grouping._member = None
         await self._client.close()
+
+    @property
+    def member(self) -> GroupMember:
+        assert self.consumer._grouping is not None
+        assert self.consumer._grouping._member is not None
+        return self.consumer._grouping._member
 
     async def _end_task(self) -> None:
         if self._task is not None:

@@ -120,7 +120,7 @@ def test_nothing_is_taken_from_an_application_that_is_at_work() -> None:
             await group.produce(range(10))
             await group.receive(1)
             second = await group.hire()
-            await asyncio.sleep(0.3)  # three times what a heartbeat and a join take
+            await group.until(lambda: slow.member._reason == "the group is rebalancing", "news of the rebalance")
             assert diary.told() == [("assigned", 2)]
             assert second.assignment == frozenset()
             slow.may_go_on.set()
@@ -191,9 +191,8 @@ def test_automatic_commits_come_while_reading_and_go_up_to_what_is_done() -> Non
             member.may_go_on.clear()
             await group.produce(range(10, 20))
             await group.receive(11)
-            before = await group.committed()
-            await asyncio.sleep(0.15)  # three times the interval
-            assert await group.committed() == before == {group.partitions[0]: 10}
+            await member.member._commits.commit_positions(group.partitions)
+            assert await group.committed() == {group.partitions[0]: 10}
             member.may_go_on.set()
 
     run(scenario())
