@@ -47,7 +47,6 @@ class Heartbeats:
         self.pulse.poll_ends(asyncio.get_running_loop().time(), is_busy=is_busy)
 
     async def run(self) -> None:
-        """Ends when the application has been away for too long, with this member out of its group."""
         loop = asyncio.get_running_loop()
         while True:
             due = self.pulse.due(loop.time())
