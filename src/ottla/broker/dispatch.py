@@ -94,7 +94,7 @@ class Dispatcher:
             return _refuse_version(header)
         handler = self._handlers.get(api.key)
         if handler is None:
-            handler = self._handlers[api.key] = _load(api)
+            handler = self._handlers[api.key] = load_handler(api)
         request = decode_request(header, frame)
         context = Context(header, connection)
         response = handler(self._broker, request, context)
@@ -113,7 +113,7 @@ async def _later(header: RequestHeader, response: Coroutine[object, object, Answ
     return None if answer is None else encode_response(header, answer)
 
 
-def _load(api: Api) -> Handler:
+def load_handler(api: Api) -> Handler:
     route = ROUTES.get(api.key)
     if route is None:
         raise ProtocolError(_NO_ROUTE % api)
