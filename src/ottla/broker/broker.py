@@ -71,7 +71,8 @@ class Broker:
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.maintenance = Maintenance(self)
-        self.listener = Listener(settings.net, Dispatcher(self))
+        self.dispatcher = Dispatcher(self)
+        self.listener = Listener(settings.net, self.dispatcher)
         self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
 
     @property
