@@ -1,0 +1,37 @@
+"""`/health`: the process lives. `/ready`: it can take messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from ottla.http.endpoints import Endpoint
+from ottla.http.models import Struct
+from ottla.http.problems import Problem
+
+if TYPE_CHECKING:
+    from ottla.http.endpoints import Call
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    status: Literal["ok"] = "ok"
+    node_id: int
+    kafka: str
+
+
+async def health(call: Call) -> Health:
+    return Health(node_id=call.broker.config.node_id, kafka=str(call.broker.address))
+
+
+async def ready(call: Call) -> Health:
+    """Not while the disk has failed a partition: that takes a restart, and traffic is better sent elsewhere."""
+    offline = [str(one.at) for one in call.broker.topics.open_partitions() if one.log.is_offline]
+    if offline:
+        hint = "The broker's log says why. A restart checks the partition and takes it back."
+        raise Problem(503, f"offline: {', '.join(offline[:10])}", hint=hint)
+    return await health(call)
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/health", health, "Whether the broker lives", answer=Health),
+    Endpoint("GET", "/ready", ready, "Whether the broker can take messages", answer=Health),
+)
