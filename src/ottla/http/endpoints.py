@@ -11,7 +11,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import zlib
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_origin
 from urllib.parse import unquote
 
 import msgspec
@@ -94,7 +95,7 @@ class Call:
     def query(self, kind: type[T]) -> T:
         """The query parameters, which must be those that the endpoint has."""
         found: dict[str, str | list[str]] = {}
-        lists = _list_fields(kind)
+        lists = _list_fields(kind)  # type: ignore[arg-type]  # a class is hashable
         for name, value in self.request.query_params.multi_items():
             if name in lists:
                 found.setdefault(name, []).append(value)  # type: ignore[union-attr]
@@ -171,8 +172,9 @@ def decode_json(content: bytes, kind: type[T]) -> T:
         raise BadRequest("the body is nested too deeply") from None
 
 
-def _list_fields(kind: type[Any]) -> set[str]:
-    return {name for name, hint in kind.__annotations__.items() if str(hint).startswith(("list", "tuple"))}
+@cache
+def _list_fields(kind: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is tuple)
 
 
 async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:

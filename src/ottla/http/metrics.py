@@ -130,9 +130,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
 
 async def _groups(call: Call) -> tuple[Family, ...]:
     members = gauge("ottla_groups", "Consumer groups, by state.")
-    lags = gauge(
-        "ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to."
-    )
+    lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
     states: dict[str, int] = {}
     for group in (await call.ask(ListGroupsRequest())).groups:
         states[group.group_state] = states.get(group.group_state, 0) + 1

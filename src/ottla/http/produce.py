@@ -77,8 +77,10 @@ class Written(Struct, frozen=True, kw_only=True):
 class _Ready(Struct, frozen=True, kw_only=True):
     """A message as the log takes it."""
 
-    partition: int
-    timestamp: int
+    what: str
+    """How to speak of it."""
+    partition: int | None
+    timestamp: int | None
     key: bytes | None
     value: bytes | None
     headers: list[tuple[str, bytes | None]]
@@ -92,9 +94,15 @@ async def write_messages(call: Call) -> Written:
     body = await call.body(NewMessages)
     if not body.messages:
         raise BadRequest("there is no message in the body")
-    writer = _Writer(call, _topic(call, name), keeps_offsets=True)
+    ready = []
     for number, message in enumerate(body.messages, 1):
-        writer.add(message, f"message {number}")
+        ready.append(_read(message, f"message {number}"))
+        if number % _TURN_MESSAGES == 0:
+            await asyncio.sleep(0)
+    # Only now is the topic created if there is none: what is refused leaves nothing behind.
+    writer = _Writer(call, _topic(call, name), keeps_offsets=True)
+    for number, one in enumerate(ready, 1):
+        writer.add(one)
         if number % _TURN_MESSAGES == 0:
             await asyncio.sleep(0)
     await writer.write()
@@ -108,8 +116,9 @@ async def _write_stream(call: Call, name: str) -> Written:
         async for line in _lines(call):
             number += 1
             if line.strip():
+                ready = _read(decode_json(line, NewMessage), f"line {number}")
                 writer = writer or _Writer(call, _topic(call, name))
-                writer.add(decode_json(line, NewMessage), f"line {number}")
+                writer.add(ready)
                 if writer.size >= _STREAM_BATCH_BYTES:
                     await writer.write()
     except Problem as problem:
@@ -170,39 +179,34 @@ class _Writer:
         self.count = 0
         """How many messages are written."""
 
-    def add(self, message: NewMessage, what: str) -> None:
-        ready = self._read(message, what)
-        builders = self._ready.setdefault(ready.partition, [])
-        fields = ready.timestamp, ready.key, ready.value, ready.headers
+    def add(self, ready: _Ready) -> None:
+        partition = self._partition_of(ready)
+        timestamp = self._call.broker.clock.now_ms() if ready.timestamp is None else ready.timestamp
+        fields = timestamp, ready.key, ready.value, ready.headers
+        builders = self._ready.setdefault(partition, [])
         before = builders[-1].size if builders else 0
         if not builders or not builders[-1].append(*fields):
             builder = BatchBuilder(max_bytes=self._max_bytes)
             builder.append(*fields)
             if builder.size > self._max_bytes:
-                detail = f"{what} takes {builder.size} bytes; topic {self._state.name} allows {self._max_bytes}"
+                detail = f"{ready.what} takes {builder.size} bytes; topic {self._state.name} allows {self._max_bytes}"
                 raise problem_of(MessageTooLarge(detail))
             builders.append(builder)
             before = 0
         self.size += builders[-1].size - before
         if self._keeps_offsets:
-            self._order.append(ready.partition)
+            self._order.append(partition)
 
-    def _read(self, message: NewMessage, what: str) -> _Ready:
-        try:
-            key = _read(message.key, message.key_encoding, "key")
-            value = _read(message.value, message.value_encoding, "value")
-            headers = _headers(message.headers)
-        except ValueError as wrong:
-            raise BadRequest(f"{what}: {wrong}") from None
-        partition = message.partition
+    def _partition_of(self, ready: _Ready) -> int:
         partitions = len(self._state.partitions)
-        if partition is None:
-            partition = self._without_key if key is None else partition_of(key, partitions) if partitions > 1 else 0
-        elif partition >= partitions:
-            detail = f"{what}: topic {self._state.name} has {partitions} partitions, and no partition {partition}"
+        if ready.partition is None:
+            if ready.key is None or partitions == 1:
+                return self._without_key
+            return partition_of(ready.key, partitions)
+        if ready.partition >= partitions:
+            detail = f"{ready.what}: topic {self._state.name} has {partitions} partitions, and no {ready.partition}"
             raise problem_of(UnknownTopicOrPartition(detail))
-        timestamp = self._call.broker.clock.now_ms() if message.timestamp is None else message.timestamp
-        return _Ready(partition=partition, timestamp=timestamp, key=key, value=value, headers=headers)
+        return ready.partition
 
     async def write(self) -> None:
         ready, self._ready = self._ready, {}
@@ -250,7 +254,21 @@ class _Writer:
         return Written(topic=self._state.name, written=self.count, offsets=tuple(offsets), partitions=spans)
 
 
-def _read(given: msgspec.Raw | msgspec.UnsetType, encoding: Encoding | None, what: str) -> bytes | None:
+def _read(message: NewMessage, what: str) -> _Ready:
+    try:
+        return _Ready(
+            what=what,
+            partition=message.partition,
+            timestamp=message.timestamp,
+            key=_bytes(message.key, message.key_encoding, "key"),
+            value=_bytes(message.value, message.value_encoding, "value"),
+            headers=_headers(message.headers),
+        )
+    except ValueError as wrong:
+        raise BadRequest(f"{what}: {wrong}") from None
+
+
+def _bytes(given: msgspec.Raw | msgspec.UnsetType, encoding: Encoding | None, what: str) -> bytes | None:
     try:
         return read(None if isinstance(given, msgspec.UnsetType) else given, encoding)
     except ValueError as wrong:
@@ -262,7 +280,7 @@ def _headers(given: tuple[NewHeader, ...] | dict[str, str | None]) -> list[tuple
     if isinstance(given, dict):
         pairs = [(name, None if value is None else value.encode()) for name, value in given.items()]
     else:
-        pairs = [(one.name, _read(one.value, one.encoding, f"header {one.name}")) for one in given]
+        pairs = [(one.name, _bytes(one.value, one.encoding, f"header {one.name}")) for one in given]
     return list(pairs)
 
 
