@@ -97,7 +97,7 @@ def _answers(endpoint: Endpoint) -> Json:
     if endpoint.answer is not None:
         answers[JSON] = {"schema": _ref(endpoint.answer)}
     if endpoint.streams:
-        answers[endpoint.streams] = {"schema": {"type": "string"}}
+        answers[endpoint.streams] = {"schema": {} if endpoint.streams == JSON else {"type": "string"}}
     return answers
 
 

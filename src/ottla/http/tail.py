@@ -147,7 +147,9 @@ def _positions(call: Call, state: TopicState, query: TailQuery) -> dict[int, int
             known = read_cursor(last_event_id)
         except ValueError as wrong:
             raise BadRequest(f"Last-Event-ID: {wrong}") from None
-        return {index: offset for index, offset in known.items() if index < len(state.partitions)}
+        if max(known) >= len(state.partitions):
+            raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+        return known
     if query.partition is not None and query.partition >= len(state.partitions):
         raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
     wanted = state.partitions if query.partition is None else [state.partitions[query.partition]]
