@@ -126,10 +126,9 @@ def test_an_answer_that_nobody_reads_is_given_up_on(served: HttpBroker) -> None:
         while refused_connections(served) == before:
             assert is_well(served)
         received = 0
-        with pytest.raises(ConnectionResetError):
-            while data := connection.recv(65536):
-                received += len(data)
-        assert received < len(lines)
+        while data := connection.recv(65536):
+            received += len(data)
+        assert 0 < received < len(lines)
 
 
 def refused_connections(served: HttpBroker) -> int:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, settings
-from schemathesis.checks import CheckContext
-from schemathesis.core.transport import Response
-from schemathesis.generation.case import Case
 from schemathesis.specs.openapi import checks
 
 from ottla.http.app import ENDPOINTS
 from ottla.http.openapi import document
 
-from .serving import HttpBroker
+if TYPE_CHECKING:
+    from schemathesis.generation.case import Case
+
+    from .serving import HttpBroker
+
+
+@schemathesis.serializer("application/x-ndjson")
+def as_lines(_context: Any, value: Any) -> bytes:
+    return str(value).encode("utf-8", "replace")
+
 
 schema = schemathesis.openapi.from_dict(httpx.Response(200, content=document(ENDPOINTS)).json())
 
