@@ -77,7 +77,7 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
     messages: list[Message] = []
     wait_ms = query.wait_ms
     while len(messages) < query.max:
-        answer = await fetch(call, query.topic, positions, wait_ms)
+        answer = await fetch(call, query.topic, positions, max_wait_ms=wait_ms)
         wait_ms = 0
         found = len(messages)
         for data in answer:

@@ -94,7 +94,7 @@ class _Tail:
 
     async def _look(self) -> AsyncIterator[bytes]:
         """What has been appended since the last time; waits until something is."""
-        for data in await fetch(self._call, self._topic, self._positions, _HEARTBEAT_MS):
+        for data in await fetch(self._call, self._topic, self._positions, max_wait_ms=_HEARTBEAT_MS):
             skipped = self._skip(data)
             if skipped is not None:
                 yield self._id() + _event("skipped", skipped)
