@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from ottla.broker.asking import LocalClient
 from ottla.core.errors import ApiError
-from ottla.http.problems import BadRequest, Problem, problem_response
+from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -181,11 +181,14 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
     this = Call(request, door, endpoint)
     try:
         return this.answered(await endpoint.handle(this))
+    except Problem as problem:
+        # Of a body that is not read to its end nobody knows how much is still to come.
+        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413) else None)
+    except ApiError as refused:
+        return problem_response(problem_of(refused))
     except ClientDisconnect:
         # Nobody is left to read it.
         return Response(status_code=499)
-    except (ApiError, Problem):
-        raise
     except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
         _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
         return problem_response(Problem(500, "a bug in the broker; its log says more"))
