@@ -24,7 +24,7 @@ from ottla.http import (
     tail,
     topics,
 )
-from ottla.http.endpoints import call
+from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
 from ottla.http.problems import Problem, problem_response
 
@@ -90,6 +90,7 @@ class _Resource:
         else:
             scope[ROUTE] = endpoint.path
             response = await call(self._door, endpoint, Request(scope, receive))
+        await others()
         try:
             await response(scope, receive, send)
         except Exception as broken:

@@ -115,6 +115,7 @@ class Call:
         limit = self.door.config.max_body_bytes
         async for chunk in self.chunks(limit):
             content += chunk
+        await others()
         return decode_json(bytes(content), kind)
 
     async def chunks(self, limit: int | None = None) -> AsyncIterator[bytes]:
@@ -177,10 +178,18 @@ def _list_fields(kind: type[Any]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is tuple)
 
 
+async def others() -> None:
+    """Let others have their turn: a request over HTTP takes as long as many over Kafka, and they wait behind it."""
+    await asyncio.sleep(0)
+
+
 async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
     this = Call(request, door, endpoint)
     try:
-        return this.answered(await endpoint.handle(this))
+        await others()
+        answer = await endpoint.handle(this)
+        await others()
+        return this.answered(answer)
     except Problem as problem:
         # Of a body that is not read to its end nobody knows how much is still to come.
         return problem_response(problem, {"connection": "close"} if problem.status in (408, 413) else None)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import ApiError
+from ottla.http.endpoints import others
 from ottla.records.batch import read_header
 from ottla.records.control import read_end_marker
 from ottla.records.reader import RecordReader
@@ -109,6 +109,7 @@ async def read_on(call: Call, topic: str, partition: int, offset: int, until: in
     while offset < until:
         [data] = await fetch(call, topic, {partition: offset}, max_bytes=max_bytes)
         max_bytes = min(2 * max_bytes, _MOST_BYTES)
+        await others()
         raise_refusal(data.error_code)
         before = offset
         for piece in records_in(data, offset):
@@ -117,7 +118,6 @@ async def read_on(call: Call, topic: str, partition: int, offset: int, until: in
                 return
             offset = piece.next_offset
             yield piece
-            # Others get their turn.
-            await asyncio.sleep(0)
+            await others()
         if offset == before:
             return
