@@ -64,7 +64,7 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
     under_way: list[asyncio.Event] = []
     most = 0
 
-    async def flush(partition: Slow) -> None:
+    async def flush(partition: Slow, _times: object) -> None:
         nonlocal most
         partition.is_begun = True
         under_way.append(asyncio.Event())
@@ -85,5 +85,5 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
             event.set()
         await running.stop()
 
-    asyncio.run(scenario())
+    asyncio.run(asyncio.wait_for(scenario(), 10))
     assert most == flusher._AT_ONCE
