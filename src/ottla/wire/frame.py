@@ -31,8 +31,8 @@ _GROWTH: Final = 16
 """A larger one has at most so many times the memory that has arrived."""
 
 _NO_FRAME: Final = memoryview(b"")
-_TLS: Final = (b"\x16\x03",)
-_HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
+_TLS: Final = (b"\x16\x03", b"\x15\x03")  # a client's greeting, a server's alert
+_HTTP: Final = (b"HTTP", b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _FOREIGN: Final = {
     _TLS: "this looks like TLS on a plaintext port",
     _HTTP: "this looks like HTTP on the Kafka port",
