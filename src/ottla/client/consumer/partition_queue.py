@@ -12,7 +12,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.consumer.transactions import without_aborted
-from ottla.records.batch import HEADER_BYTES, find_batches, read_header
+from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.records.batches import find_batches
 from ottla.records.reader import RecordReader
 
 if TYPE_CHECKING:
