@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import uuid
 from contextlib import contextmanager
 from functools import partial
@@ -333,6 +332,8 @@ def _close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll
 
 def remove_deleted(doomed: Path) -> None:
     """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
+    import shutil  # only now: it takes 2 ms, which no start should wait for
+
     if doomed.is_dir():
         shutil.rmtree(doomed, ignore_errors=True)
     else:
