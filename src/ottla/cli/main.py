@@ -24,10 +24,12 @@ class Command:
 
 
 COMMANDS: Final = {
+    "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
     "cluster": Command("ottla.cli.cluster", "Look at brokers, and change their settings."),
     "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
+    "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
