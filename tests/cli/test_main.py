@@ -71,6 +71,7 @@ def test_a_command_imports_nothing_that_it_does_not_need(arguments: list[str]) -
         "try: m.main()\n"
         "except SystemExit: pass\n"
         "needless = {'msgspec', 'tomllib', 'difflib', 'json', 'cramjam', 'fastcrc', 'asyncio', 'sqlite3'}\n"
+        "needless |= {'ssl', 'uvloop', 'ottla.client', 'ottla.broker'}\n"
         "print('needless:', *needless.intersection(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

@@ -33,7 +33,7 @@ _INDENT: Final = 7
 @click.command(
     epilog="""\b
 Examples:
-  ottla doctor                                    (this machine, as `ottla serve` would find it)
+  ottla doctor                                    (this machine, and the broker that may run on it)
   ottla doctor --config /etc/ottla.toml
   ottla doctor --broker prod                      (and a broker, as its clients find it)
   ottla doctor -o json | jq '.[] | select(.judgement == "wrong")'
