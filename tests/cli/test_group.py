@@ -57,7 +57,7 @@ def test_members_are_shown_with_what_they_read_and_how_far_behind_they_are(cli: 
         (10, 0, "ann"),
         (None, None, "ann"),
     ]
-    assert table.startswith(f"{group}: Stable, 1 members, assignor range, coordinator 0, lag 0\n\nMEMBER")
+    assert table.startswith(f"{group}: Stable, 1 member, assignor range, coordinator 0, lag 0\n\nMEMBER")
 
 
 def test_a_reset_is_a_preview_until_it_is_executed(cli: Cli, group: str) -> None:

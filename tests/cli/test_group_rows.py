@@ -30,5 +30,5 @@ def test_a_group_is_shown_with_all_it_committed_and_all_its_members_have() -> No
         (row["partition"], row["committed"], row["lag"], row["client"], row["host"]) for row in described.lag_rows()
     ]
     assert rows == [(0, 4, 6, "ann", "10.0.0.1"), (1, None, None, "ann", "10.0.0.1"), (2, 1, 1, None, None)]
-    assert described.heading() == "g: Stable, 1 members, assignor range, coordinator 0, lag 7"
+    assert described.heading() == "g: Stable, 1 member, assignor range, coordinator 0, lag 7"
     assert described.as_json()["lag"] == 7

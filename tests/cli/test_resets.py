@@ -28,7 +28,7 @@ def test_a_point_is_an_offset_in_each_partition(point: StartingPoint, at_time: i
 
 @pytest.mark.parametrize(
     ("wanted", "new", "note"),
-    [(10, 10, None), (100, 100, None), (9, 10, "9 is gone"), (101, 100, "101 is not there yet")],
+    [(10, 10, None), (100, 100, None), (9, 10, "begins at 10"), (101, 100, "ends at 100")],
 )
 def test_an_offset_that_is_not_there_becomes_the_nearest_one_and_says_so(
     wanted: int, new: int, note: str | None

@@ -15,6 +15,7 @@ from ottla.cli.group_reset import reset_offsets
 from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, MEMBER_COLUMNS, DescribedGroup, group_row
 from ottla.cli.offset_files import to_lines
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
+from ottla.cli.tables import counted
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -173,4 +174,4 @@ def export_offsets(name: str, *, file: Path | None, **options: Any) -> None:  # 
         file.write_text(to_lines(offsets))
     except OSError as refused:
         raise OttlaError(f"{file} cannot be written: {refused.strerror}") from None
-    click.echo(f"{len(offsets)} offsets written to {file}", err=True)
+    click.echo(f"{counted(len(offsets), 'offset')} written to {file}", err=True)

@@ -14,6 +14,7 @@ from ottla.cli.offset_files import from_lines
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.resets import MOVE_COLUMNS, Move, Shift, moves_to
 from ottla.cli.starting_points import StartingPoint, starting_point
+from ottla.cli.tables import counted
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode, OttlaError
 from ottla.core.ids import TopicPartition
@@ -139,8 +140,8 @@ async def _refuse_if_read(admin: Admin, name: str, *, is_preview: bool) -> None:
             raise
         return
     if about.members:
-        count = f"{len(about.members)} member{'' if len(about.members) == 1 else 's'}"
-        problem = f"group {name!r} is {about.state} with {count}; stop them before you reset it"
+        members = counted(len(about.members), "member")
+        problem = f"group {name!r} is {about.state} with {members}; stop them before you reset it"
         if not is_preview:
             raise OttlaError(problem)
         click.echo(f"ottla: {problem}", err=True)

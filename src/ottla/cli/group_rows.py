@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.cli.tables import counted
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -42,7 +44,7 @@ class DescribedGroup:
     def heading(self) -> str:
         about = self.description
         rows = self.lag_rows()
-        parts = [f"{about.group}: {about.state}", f"{len(about.members)} members"]
+        parts = [f"{about.group}: {about.state}", counted(len(about.members), "member")]
         if about.assignor:
             parts.append(f"assignor {about.assignor}")
         parts.append(f"coordinator {about.coordinator}")

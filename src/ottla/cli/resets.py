@@ -59,9 +59,9 @@ class Move:
 
     def _note(self) -> str | None:
         if self.wanted < self.bounds.first:
-            return f"{self.wanted} is gone"
+            return f"begins at {self.bounds.first}"
         if self.wanted > self.bounds.end:
-            return f"{self.wanted} is not there yet"
+            return f"ends at {self.bounds.end}"
         return None
 
 

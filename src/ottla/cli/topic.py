@@ -13,6 +13,7 @@ from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.resets import Bounds, wanted_offset
 from ottla.cli.starting_points import starting_point
+from ottla.cli.tables import counted
 from ottla.cli.topic_rows import (
     CONFIG_COLUMNS,
     PARTITION_COLUMNS,
@@ -257,7 +258,7 @@ async def _delete_records(
         if not count:
             click.echo("there is nothing to delete")
             return
-        confirm(f"Delete the oldest {count} messages of {', '.join(wanted)} at {reach.servers}?", yes=yes)
+        confirm(f"Delete the oldest {counted(count, 'message')} of {', '.join(wanted)} at {reach.servers}?", yes=yes)
         _tell_deleted(await admin.delete_records(below))
 
 

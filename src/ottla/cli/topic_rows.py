@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.cli.tables import counted
 from ottla.core.ids import TopicId, TopicPartition
 
 if TYPE_CHECKING:
@@ -84,10 +85,9 @@ class DescribedTopic:
 
     def heading(self) -> str:
         row = topic_row(self.view)
-        count = row["partitions"]
         return (
-            f"{self.view.name}: {count} partition{'' if count == 1 else 's'}, "
-            f"replication factor {row['replicas']}, {self._messages()} messages"
+            f"{self.view.name}: {counted(row['partitions'], 'partition')}, "
+            f"replication factor {row['replicas']}, {counted(self._messages(), 'message')}"
         )
 
     def as_json(self, *, include_defaults: bool) -> dict[str, Any]:
