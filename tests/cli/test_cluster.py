@@ -63,11 +63,20 @@ def test_a_dry_run_alters_nothing(cli: Cli) -> None:
     assert "log.retention.ms" not in cli("cluster", "configs", "show").stdout
 
 
+def test_the_default_of_all_brokers_is_shown_and_altered(cli: Cli) -> None:
+    cli("cluster", "configs", "alter", "all", "--set", "log.retention.ms=86400000")
+    assert [(row["setting"], row["value"]) for row in cli.json("cluster", "configs", "show", "all")] == [
+        ("log.retention.ms", "86400000")
+    ]
+    cli("cluster", "configs", "alter", "all", "--unset", "log.retention.ms")
+    assert cli.json("cluster", "configs", "show", "all") == []
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "sentence"),
     [
         (["show", "7"], 2, "there is no broker 7; there are 0"),
-        (["show", "x"], 2, "invalid value for '[BROKER]'"),
+        (["show", "x"], 2, "a broker is a number, or all of them are meant with all"),
         (["alter", "0"], 2, "say what to alter: --set or --unset"),
         (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; there are 0"),
         (["alter", "x", "--unset", "log.retention.ms"], 2, "a broker is a number, or all of them are meant with all"),

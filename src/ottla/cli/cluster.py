@@ -117,22 +117,22 @@ def configs() -> None:
 Examples:
   ottla cluster configs show
   ottla cluster configs show 2 --all-settings
+  ottla cluster configs show all                  (the default that is set for all)
   ottla cluster configs show -o json
 """,
 )
-@click.argument("node", metavar="[BROKER]", required=False, type=click.IntRange(min=0))
+@click.argument("node", metavar="[BROKER|all]", required=False)
 @click.option("--all-settings", is_flag=True, help="Also those that have their default value.")
 @with_output_option
 @with_broker_options
-def show(node: int | None, *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show the settings of the broker with this number, or of the first."""
+def show(node: str | None, *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Show the settings of the broker with this number, or of the first; or what is set for all."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
             known = [each.node_id for each in (await client.admin.describe_cluster()).brokers]
-            resource = ConfigResource.broker(_one_of(known, known[0] if node is None else node))
-            entries = await client.admin.describe_configs(resource)
+            entries = await client.admin.describe_configs(_resource(known, str(known[0]) if node is None else node))
             return config_rows(entries.values(), include_defaults=all_settings)
 
     show_rows(run(ask()), CONFIG_COLUMNS, output)
@@ -157,22 +157,21 @@ def alter(node: str, *, settings: tuple[str, ...], unset: tuple[str, ...], dry_r
     changes = pairs("--set", settings)
     if not (changes or unset):
         raise ConfigError("say what to alter: --set or --unset")
-    if node != ALL_BROKERS and not (node.isascii() and node.isdigit()):
-        raise ConfigError(f"a broker is a number, or all of them are meant with all; got {node!r}")
-    run(_alter(reach, None if node == ALL_BROKERS else int(node), changes, unset, dry_run=dry_run))
+    run(_alter(reach, node, changes, unset, dry_run=dry_run))
     click.echo(f"{'could be altered' if dry_run else 'altered'}: {', '.join([*changes, *unset])}")
 
 
-async def _alter(
-    reach: Reach, node: int | None, changes: dict[str, str], unset: tuple[str, ...], *, dry_run: bool
-) -> None:
+async def _alter(reach: Reach, node: str, changes: dict[str, str], unset: tuple[str, ...], *, dry_run: bool) -> None:
     async with reach.client() as client:
-        if node is not None:
-            _one_of([each.node_id for each in (await client.admin.describe_cluster()).brokers], node)
-        await client.admin.alter_configs(ConfigResource.broker(node), changes, delete=unset, validate_only=dry_run)
+        known = [each.node_id for each in (await client.admin.describe_cluster()).brokers]
+        await client.admin.alter_configs(_resource(known, node), changes, delete=unset, validate_only=dry_run)
 
 
-def _one_of(known: list[int], node: int) -> int:
-    if node not in known:
+def _resource(known: list[int], node: str) -> ConfigResource:
+    if node == ALL_BROKERS:
+        return ConfigResource.broker(None)
+    if not (node.isascii() and node.isdigit()):
+        raise ConfigError(f"a broker is a number, or all of them are meant with all; got {node!r}")
+    if int(node) not in known:
         raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, known))}")
-    return node
+    return ConfigResource.broker(int(node))

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 GAP: Final = 2
 NARROWEST: Final = 6
-"""A column is not cut below this, or nothing of it would be left to recognise."""
+"""Text is not cut below this, or nothing of it would be left to recognise."""
 _CUT: Final = "…"
 
 
@@ -22,22 +22,24 @@ def layout(columns: Sequence[str], rows: Sequence[Mapping[str, object]], width: 
     is_number = [_is_numeric(column, rows) for column in columns]
     widths = [max(map(width_of, column)) for column in zip(headings, *cells, strict=True)]
     if width is not None:
-        widths = fitted(widths, width)
-    return [
-        (" " * GAP).join(map(_aligned, line, widths, is_number)).rstrip()
-        for line in (headings, *cells)
-    ]  # fmt: skip
+        # Half a number would be another number, so only its heading may be cut.
+        least = [
+            max(width_of(line[index]) for line in cells) if is_number[index] else NARROWEST
+            for index in range(len(columns))
+        ]
+        widths = fitted(widths, least, width)
+    return [(" " * GAP).join(map(_aligned, line, widths, is_number)).rstrip() for line in (headings, *cells)]
 
 
-def fitted(widths: Sequence[int], total: int) -> list[int]:
-    """Narrower widths that fit into the total, as far as they may be cut; the widest give way first."""
+def fitted(widths: Sequence[int], least: Sequence[int], total: int) -> list[int]:
+    """Narrower widths that fit into the total, if none gets less than its least; the widest give way first."""
     fitting = list(widths)
     too_much = sum(fitting) + GAP * (len(fitting) - 1) - total
     while too_much > 0:
-        widest = max(range(len(fitting)), key=fitting.__getitem__)
-        if fitting[widest] <= NARROWEST:
+        spare = [index for index in range(len(fitting)) if fitting[index] > least[index]]
+        if not spare:
             break
-        fitting[widest] -= 1
+        fitting[max(spare, key=fitting.__getitem__)] -= 1
         too_much -= 1
     return fitting
 
