@@ -29,8 +29,9 @@ def test_all_is_looked_at_and_a_broker_that_is_well_is_found_well(cli: Cli, tmp_
 
 def test_something_wrong_ends_it_with_1_and_says_how_to_fix_it(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
         done = cli("doctor", *FREE[:2], "--set", f"broker.http_port={port}", "--data-dir", "data", exit_code=1)
     assert "wrong  disk: data cannot be written to: Not a directory\n       → give this user" in done.stdout
     assert f"wrong  port {port}: taken by a program that is no broker\n       → find it with" in done.stdout

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.output import show_json, with_output_option
+from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, sections, with_settings_options
+from ottla.cli.tables import layout
 from ottla.core.config_docs import field_docs
 from ottla.core.config_sources import printable, variable_of
 from ottla.core.config_values import MASK, in_units, to_plain, to_toml
@@ -43,7 +45,7 @@ def show(config_file: Path | None, assignments: Sequence[str], *, output: str, v
     if output == "json":
         show_json(_plain(settings, docs))
     else:
-        click.echo("\n".join(_as_table(settings, docs)))
+        click.echo("\n".join(_as_table(settings, docs, terminal_width(sys.stdout))))
 
 
 @config.command(
@@ -57,13 +59,11 @@ def example() -> None:
     click.echo("\n".join(_example(sections())))
 
 
-def _as_table(settings: Settings, docs: Mapping[str, str]) -> Iterator[str]:
-    rows = [("SETTING", "VALUE", "SOURCE")]
-    rows += [(one.name, _spoken(one, one.value), one.source) for one in settings.values]
-    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    texts = [f"{name:<{name_width}}  {value:<{value_width}}  {source}" for name, value, source in rows]
-    yield texts[0]
-    for setting, text in zip(settings.values, texts[1:], strict=True):
+def _as_table(settings: Settings, docs: Mapping[str, str], width: int | None) -> Iterator[str]:
+    rows = [{"setting": one.name, "value": _spoken(one, one.value), "source": one.source} for one in settings.values]
+    heading, *texts = layout(("setting", "value", "source"), rows, width)
+    yield painted(heading, sys.stdout, bold=True)
+    for setting, text in zip(settings.values, texts, strict=True):
         yield text
         if docs:
             yield from _explanation(setting, docs.get(setting.name, ""))
