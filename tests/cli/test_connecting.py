@@ -51,6 +51,11 @@ def test_a_certificate_means_tls(folder: Path, option: str) -> None:
     assert security.tls is True
 
 
+def test_no_name_is_no_broker() -> None:
+    with pytest.raises(ConfigError, match="--broker: no server is given; write host:port"):
+        reach(servers=" ")
+
+
 def test_a_file_that_is_not_there_is_named() -> None:
     with pytest.raises(ConfigError, match=r"--cert-file: there is no file c\.pem"):
         reach(cert_file="c.pem")

@@ -69,6 +69,14 @@ def test_a_dry_run_creates_and_alters_nothing(cli: Cli, name: str) -> None:
     assert (len(described["partitions"]), described["configs"]) == (1, [])
 
 
+def test_what_cannot_be_altered_as_a_whole_is_left_as_it_is(cli: Cli, name: str) -> None:
+    cli("topic", "create", name, "-p", "2")
+    refused = cli.refuses("topic", "alter", name, "-p", "1", "--set", "retention.ms=5", exit_code=1)
+    assert "INVALID_PARTITIONS" in refused
+    [described] = cli.json("topic", "describe", name)
+    assert described["configs"] == []
+
+
 def test_what_can_be_deleted_is_deleted_and_the_rest_is_an_error(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     done = cli("topic", "delete", f"{name}.no", name, f"{name}.nor", "-y", exit_code=1)

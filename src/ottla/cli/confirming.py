@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ottla.cli.tables import printable
 from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
@@ -37,8 +38,8 @@ def tell_outcomes(outcomes: Mapping[Any, object], done: str) -> None:
     failed = [outcome for outcome in outcomes.values() if isinstance(outcome, OttlaError)]
     for name, outcome in outcomes.items():
         if not isinstance(outcome, OttlaError):
-            click.echo(f"{name} {done}")
+            click.echo(f"{printable(str(name))} {done}")
     for error in failed[:-1]:
-        click.echo(f"ottla: {error}", err=True)
+        click.echo(f"ottla: {printable(str(error))}", err=True)
     if failed:
         raise failed[-1]

@@ -122,6 +122,8 @@ def reach_from(options: dict[str, Any]) -> Reach:
     is_chosen = name is not None or DEFAULT_PROFILE in known
     if name is None:
         name = DEFAULT_PROFILE if DEFAULT_PROFILE in known else DEFAULT_SERVERS
+    if not name.strip():
+        raise ConfigError("--broker: no server is given; write host:port")
     profile = merged(chosen(name, known), given)
     for each in _FILES:
         path = getattr(profile, each)

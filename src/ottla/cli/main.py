@@ -44,7 +44,11 @@ class Failure(click.ClickException):
     exit_code = 1
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own signature
-        click.echo(f"ottla: {self.message}", file=file, err=file is None)
+        from ottla.cli.tables import printable
+
+        # It may quote what a broker said, or a name, and a terminal must not take that for a command.
+        message = "\n".join(map(printable, self.message.split("\n")))
+        click.echo(f"ottla: {message}", file=file, err=file is None)
 
 
 class UsageFailure(Failure):

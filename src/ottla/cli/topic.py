@@ -205,12 +205,14 @@ def alter(name: str, **options: Any) -> None:  # noqa: ANN401 - click's own
 
     async def ask() -> None:
         async with reach.client() as client:
-            if changes or unset:
-                await client.admin.alter_configs(
-                    ConfigResource.topic(name), changes, delete=unset, validate_only=options["dry_run"]
-                )
-            if partitions:
-                await client.admin.create_partitions(name, partitions, validate_only=options["dry_run"])
+            # All of it is tried first, or a part that is refused would leave the rest done.
+            for is_trial in (True,) if options["dry_run"] else (True, False):
+                if changes or unset:
+                    await client.admin.alter_configs(
+                        ConfigResource.topic(name), changes, delete=unset, validate_only=is_trial
+                    )
+                if partitions:
+                    await client.admin.create_partitions(name, partitions, validate_only=is_trial)
 
     run(ask())
     click.echo(f"{name} {'could be altered' if options['dry_run'] else 'altered'}")
