@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from confluent_kafka import Consumer
 
 from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
@@ -118,6 +119,31 @@ def test_groups(cli: Cli, name: str) -> None:
     assert cli.committed(name) == {1: 9}
     cli("group", "delete", name, "-y")
     assert "GROUP_ID_NOT_FOUND" in cli("group", "describe", name, exit_code=1)
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_members_of_either_protocol_are_shown(cli: Cli, broker: KafkaBroker, name: str, protocol: str) -> None:
+    fill(cli, name)
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": name,
+        "client.id": "ann",
+        "group.protocol": protocol,
+        "auto.offset.reset": "earliest",
+    }
+    reader = Consumer(settings)
+    try:
+        reader.subscribe([name])
+        until(lambda: reader.poll(1) is not None)
+        [described] = cli.json("group", "describe", name)
+        [member] = described["members"]
+        assert (member["client"], member["partitions"]) == ("ann", [f"{name}-0", f"{name}-1"])
+        assert [row["client"] for row in described["partitions"]] == ["ann", "ann"]
+        assert "with 1 member; stop them" in cli(
+            "group", "reset-offsets", name, "--to", "latest", "-t", name, "--execute", exit_code=1
+        )
+    finally:
+        reader.close()
 
 
 def test_files_of_offsets_are_those_of_kafkas_own_tool(
