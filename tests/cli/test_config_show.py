@@ -117,7 +117,7 @@ def test_an_error_never_shows_what_was_set_without_a_name() -> None:
     assert "hunter2" not in run("config", "show", "--set", "log.disk_passwd hunter2").output
 
 
-@pytest.mark.parametrize("flags", [[], ["--verbose"], ["--json"], ["--json", "--verbose"]])
+@pytest.mark.parametrize("flags", [[], ["--verbose"], ["-o", "json"], ["-o", "json", "--verbose"]])
 def test_a_secret_is_masked(flags: list[str]) -> None:
     shown = run("config", "show", *flags, OTTLA_LOG_DISK_PASSWORD="hunter2")
 
@@ -128,7 +128,7 @@ def test_a_secret_is_masked(flags: list[str]) -> None:
 
 def test_json_is_for_programs(home: Path) -> None:
     (home / "ottla.toml").write_text('[log]\nfolder = "x"\n')
-    shown = json.loads(run("config", "show", "--json").stdout)
+    shown = json.loads(run("config", "show", "-o", "json").stdout)
 
     assert shown["file"] == "ottla.toml"
     assert shown["settings"][0] == {"name": "log.segment_bytes", "value": 1 << 30, "source": "default"}
@@ -138,7 +138,7 @@ def test_json_is_for_programs(home: Path) -> None:
 
 def test_verbose_adds_the_documentation_and_the_default() -> None:
     lines = run("config", "show", "--verbose", "--set", "log.segment_bytes=2048").stdout.splitlines()
-    entry = json.loads(run("config", "show", "--verbose", "--json").stdout)["settings"][2]
+    entry = json.loads(run("config", "show", "--verbose", "-o", "json").stdout)["settings"][2]
 
     assert lines[2:7] == [
         "    Roll to a new file.",

@@ -49,6 +49,7 @@ def test_an_unknown_command_is_refused() -> None:
         (DataDirError("held by pid 7"), 1, "ottla: held by pid 7\n"),
         (StorageError("disk full"), 1, "ottla: disk full\n"),
         (StorageError(), 1, "ottla: StorageError\n"),
+        (OttlaError("group \x1b[2J is\ngone"), 1, "ottla: group \\x1b[2J is\ngone\n"),
     ],
 )
 def test_an_error_on_purpose_is_one_sentence_without_a_traceback(
@@ -71,6 +72,7 @@ def test_a_command_imports_nothing_that_it_does_not_need(arguments: list[str]) -
         "try: m.main()\n"
         "except SystemExit: pass\n"
         "needless = {'msgspec', 'tomllib', 'difflib', 'json', 'cramjam', 'fastcrc', 'asyncio', 'sqlite3'}\n"
+        "needless |= {'ssl', 'uvloop', 'ottla.client', 'ottla.broker'}\n"
         "print('needless:', *needless.intersection(sys.modules))\n"
     )
     done = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, sections, with_settings_options
+from ottla.cli.tables import layout
 from ottla.core.config_docs import field_docs
 from ottla.core.config_sources import printable, variable_of
 from ottla.core.config_values import MASK, in_units, to_plain, to_toml
@@ -24,30 +27,43 @@ def config() -> None:
     """Show every setting and where its value comes from."""
 
 
-@config.command()
+@config.command(
+    epilog="""\b
+Examples:
+  ottla config show
+  ottla config show --config /etc/ottla.toml --set log.flush=ack -v
+  ottla config show -o json | jq '.settings[] | select(.source != "default")'
+""",
+)
 @with_settings_options
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
+@with_output_option
 @click.option("-v", "--verbose", is_flag=True, help="Also print each setting's documentation and default.")
-def show(config_file: Path | None, assignments: Sequence[str], *, as_json: bool, verbose: bool) -> None:
+def show(config_file: Path | None, assignments: Sequence[str], *, output: str, verbose: bool) -> None:
     """Print every effective value and where it came from."""
     settings = load_settings(config_file, assignments)
     docs = _all_docs(settings) if verbose else {}
-    click.echo(_as_json(settings, docs) if as_json else "\n".join(_as_table(settings, docs)))
+    if output == "json":
+        show_json(_plain(settings, docs))
+    else:
+        click.echo("\n".join(_as_table(settings, docs, terminal_width(sys.stdout))))
 
 
-@config.command()
+@config.command(
+    epilog="""\b
+Examples:
+  ottla config example > ottla.toml
+""",
+)
 def example() -> None:
     """Print a complete TOML file: every setting, its documentation and its default."""
     click.echo("\n".join(_example(sections())))
 
 
-def _as_table(settings: Settings, docs: Mapping[str, str]) -> Iterator[str]:
-    rows = [("SETTING", "VALUE", "SOURCE")]
-    rows += [(one.name, _spoken(one, one.value), one.source) for one in settings.values]
-    name_width, value_width = (max(len(row[column]) for row in rows) for column in (0, 1))
-    texts = [f"{name:<{name_width}}  {value:<{value_width}}  {source}" for name, value, source in rows]
-    yield texts[0]
-    for setting, text in zip(settings.values, texts[1:], strict=True):
+def _as_table(settings: Settings, docs: Mapping[str, str], width: int | None) -> Iterator[str]:
+    rows = [{"setting": one.name, "value": _spoken(one, one.value), "source": one.source} for one in settings.values]
+    heading, *texts = layout(("setting", "value", "source"), rows, width)
+    yield painted(heading, sys.stdout, bold=True)
+    for setting, text in zip(settings.values, texts, strict=True):
         yield text
         if docs:
             yield from _explanation(setting, docs.get(setting.name, ""))
@@ -68,17 +84,14 @@ def _spoken(setting: Setting, value: object) -> str:
     return to_toml(value) if units is None else f"{to_toml(value)} ({units})"
 
 
-def _as_json(settings: Settings, docs: Mapping[str, str]) -> str:
-    import msgspec
-
+def _plain(settings: Settings, docs: Mapping[str, str]) -> dict[str, object]:
     listed = []
     for one in settings.values:
         entry: dict[str, object] = {"name": one.name, "value": _hidden(one, one.value), "source": one.source}
         if docs:
             entry |= {"default": _hidden(one, one.default), "doc": docs.get(one.name, "")}
         listed.append(entry)
-    whole = {"file": None if settings.file is None else printable(settings.file), "settings": listed}
-    return msgspec.json.format(msgspec.json.encode(whole), indent=2).decode()
+    return {"file": None if settings.file is None else printable(settings.file), "settings": listed}
 
 
 def _hidden(setting: Setting, value: object) -> object:

@@ -4,79 +4,111 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
+from ottla.cli.profiles import DEFAULT_PROFILE, Profile, chosen, merged, profiles
 from ottla.client.security import Security
+from ottla.core.config_sources import BROKER_VARIABLE, PASSWORD_VARIABLE
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from click.shell_completion import CompletionItem
 
     from ottla.client.client import Client
-    from ottla.client.security import Mechanism
 
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
-SERVERS_VARIABLE: Final = "OTTLA_BROKER"
-PASSWORD_VARIABLE: Final = "OTTLA_PASSWORD"  # noqa: S105 - where it is, not what it is
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 Result = TypeVar("Result")
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
+
+def _complete_broker(context: click.Context, _: click.Parameter, begun: str) -> Iterable[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    known = profiles(context.params.get("config_file"))
+    return [CompletionItem(name, help=profile.servers) for name, profile in known.items() if name.startswith(begun)]
+
+
 _OPTIONS: Final = (
     click.option(
         "-b",
         "--broker",
         "servers",
-        metavar="HOST:PORT[,…]",
-        envvar=SERVERS_VARIABLE,
-        default=DEFAULT_SERVERS,
-        show_default=True,
+        metavar="NAME|HOST:PORT[,…]",
+        envvar=BROKER_VARIABLE,
+        shell_complete=_complete_broker,
         show_envvar=True,
-        help="Any broker of the cluster, Ottla's or Kafka's.",
+        help="Any broker of the cluster, Ottla's or Kafka's, or one that the configuration file names. "
+        f"[default: [brokers.{DEFAULT_PROFILE}] of the file, or {DEFAULT_SERVERS}]",
     ),
     click.option("--tls", is_flag=True, help="Encrypt the connection."),
     click.option("--ca-file", metavar="FILE", help="Trust the certificates of this PEM file; implies --tls."),
+    click.option("--cert-file", metavar="FILE", help="Show this certificate, in PEM; implies --tls."),
+    click.option("--key-file", metavar="FILE", help="The key of --cert-file, if it is in a file of its own."),
     click.option("--sasl", type=click.Choice(_MECHANISMS, case_sensitive=False), help="Log in this way."),
     click.option(
         "--user", metavar="NAME", help=f"Whom to log in as; the password is asked for, or ${PASSWORD_VARIABLE}."
     ),
 )
+_CONFIG_OPTION: Final = click.option(
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The configuration file [default: $OTTLA_CONFIG, or ottla.toml if it exists].",
+)
+_NAMES: Final = ("servers", "tls", "ca_file", "cert_file", "key_file", "sasl", "user")
+_FILES: Final = ("ca_file", "cert_file", "key_file")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Reach:
-    servers: str = DEFAULT_SERVERS
-    tls: bool = False
-    ca_file: str | None = None
-    sasl: Mechanism | None = None
-    user: str | None = None
-    password: str | None = field(default=None, repr=False)
+    """A broker and the way to it."""
 
-    def client(self) -> Client:
+    profile: Profile
+    is_chosen: bool = True
+    """Whether somebody named it, or it is only where a broker usually is."""
+
+    @property
+    def servers(self) -> str:
+        return self.profile.servers
+
+    def client(self, **options: Any) -> Client:  # noqa: ANN401 - the client's own
         from ottla.client.client import Client
 
-        return Client(self.servers, client_id="ottla-cli", security=self.security())
+        return Client(self.servers, client_id="ottla-cli", security=self.security(), **options)
 
     def security(self) -> Security | None:
-        if not (self.tls or self.ca_file or self.sasl or self.user):
+        given = self.profile
+        tls = given.tls or given.ca_file is not None or given.cert_file is not None
+        if not (tls or given.key_file or given.sasl or given.user):
             return None
         return Security(
-            tls=self.tls or self.ca_file is not None,
-            ca_file=self.ca_file,
-            mechanism=self.sasl,
-            username=self.user,
-            password=self.password,
+            tls=tls,
+            ca_file=given.ca_file,
+            cert_file=given.cert_file,
+            key_file=given.key_file,
+            mechanism=given.sasl,
+            username=given.user,
+            password=given.password,
         )
 
 
 def with_broker_options(command: Decorated) -> Decorated:
-    """Give a command the options of `reach_from`."""
+    """Give a command the options of `reach_from`, and --config."""
+    return with_broker_choice(_CONFIG_OPTION(command))
+
+
+def with_broker_choice(command: Decorated) -> Decorated:
+    """The same for a command that has --config already."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -84,13 +116,27 @@ def with_broker_options(command: Decorated) -> Decorated:
 
 def reach_from(options: dict[str, Any]) -> Reach:
     """Take the options of `with_broker_options` out of a command's own, and ask for what is missing."""
-    chosen = {name: options.pop(name) for name in ("servers", "tls", "ca_file", "sasl", "user")}
-    if chosen["ca_file"] is not None and not Path(chosen["ca_file"]).is_file():
-        raise ConfigError(f"--ca-file: there is no file {chosen['ca_file']}")
-    password = None
-    if chosen["user"] is not None:
-        password = os.environ.get(PASSWORD_VARIABLE) or click.prompt("Password", hide_input=True, err=True)
-    return Reach(**chosen, password=password)
+    given = {name: options.pop(name) for name in _NAMES}
+    known = profiles(options.pop("config_file"))
+    name = given.pop("servers")
+    is_chosen = name is not None or DEFAULT_PROFILE in known
+    if name is None:
+        name = DEFAULT_PROFILE if DEFAULT_PROFILE in known else DEFAULT_SERVERS
+    if not name.strip():
+        raise ConfigError("--broker: no server is given; write host:port")
+    profile = merged(chosen(name, known), given)
+    for each in _FILES:
+        path = getattr(profile, each)
+        if path is not None and not Path(path).is_file():
+            raise ConfigError(f"--{each.replace('_', '-')}: there is no file {path}")
+    return Reach(merged(profile, {"password": _password(profile)}), is_chosen)
+
+
+def _password(profile: Profile) -> str | None:
+    if profile.user is None:
+        return None
+    known = os.environ.get(PASSWORD_VARIABLE) or profile.password
+    return known or click.prompt(f"Password of {profile.user}", hide_input=True, err=True)
 
 
 def run(work: Coroutine[Any, Any, Result]) -> Result:

@@ -24,7 +24,13 @@ def log() -> None:
     """Look at the files of a partition; a broker may be using them."""
 
 
-@log.command()
+@log.command(
+    epilog="""\b
+Examples:
+  ottla log dump data/orders-0
+  ottla log dump data/orders-0 --from 1000 --max 10 --records
+""",
+)
 @FOLDER
 @click.option("--from", "from_offset", default=0, show_default=True, help="The first offset to show.")
 @click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many batches.")
@@ -46,7 +52,13 @@ def dump(path: Path, from_offset: int, limit: int | None, *, records: bool) -> N
             raise OttlaError(f"{file}: {damaged}; `ottla log verify` tells more") from None
 
 
-@log.command()
+@log.command(
+    epilog="""\b
+Examples:
+  ottla log verify data
+  ottla log verify data/orders-0
+""",
+)
 @FOLDER
 def verify(path: Path) -> None:
     """Check every batch and index entry below a folder; exit with 1 if one is damaged."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ottla import __version__
 from ottla.core.errors import ConfigError, OttlaError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,11 +24,17 @@ class Command:
 
 
 COMMANDS: Final = {
+    "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
+    "cluster": Command("ottla.cli.cluster", "Look at brokers, and change their settings."),
+    "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
+    "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
+    "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
+    "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
 }
 
 
@@ -35,7 +44,11 @@ class Failure(click.ClickException):
     exit_code = 1
 
     def show(self, file: Any = None) -> None:  # noqa: ANN401 - click's own signature
-        click.echo(f"ottla: {self.message}", file=file, err=file is None)
+        from ottla.cli.tables import printable
+
+        # It may quote what a broker said, or a name, and a terminal must not take that for a command.
+        message = "\n".join(map(printable, self.message.split("\n")))
+        click.echo(f"ottla: {message}", file=file, err=file is None)
 
 
 class UsageFailure(Failure):
@@ -56,19 +69,52 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, command.summary) for name, command in COMMANDS.items()])
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        found = [
+            CompletionItem(name, help=command.summary)
+            for name, command in COMMANDS.items()
+            if name.startswith(incomplete)
+        ]
+        return found + click.Command.shell_complete(self, ctx, incomplete)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as wrong:
+            raise _in_one_sentence(wrong) from None
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
         try:
             return super().invoke(ctx)
+        except click.UsageError as wrong:
+            raise _in_one_sentence(wrong) from None
         except ConfigError as error:
             raise UsageFailure(str(error)) from error
         except OttlaError as error:
             raise Failure(str(error) or type(error).__name__) from error
 
 
+def _in_one_sentence(wrong: click.UsageError) -> click.UsageError | UsageFailure:
+    if isinstance(wrong, click.exceptions.NoArgsIsHelpError):
+        return wrong
+    path = wrong.ctx.command_path if wrong.ctx is not None else "ottla"
+    message = " ".join(wrong.format_message().split()).removesuffix(".")
+    if isinstance(wrong, click.NoSuchOption):
+        close = ", ".join(wrong.possibilities or ())
+        message = f"no such option {wrong.option_name}" + (f" (did you mean {close}?)" if close else "")
+    return UsageFailure(f"{message[:1].lower()}{message[1:]}; see {path} --help")
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def program() -> None:
-    """A message broker that speaks the Kafka protocol and keeps its data in plain files."""
+    """A message broker that speaks the Kafka protocol and keeps its data in plain files.
+
+    `ottla COMMAND --help` shows examples. Commands that talk to a broker talk to any Kafka broker. They end with 0 if
+    all went well, 1 if not, and 2 if they were called wrongly.
+    """
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ import click
 
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.message_lines import FORMATS_IN, Message
+from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def produce(topic: str, files: tuple[Path, ...], **options: Any) -> None:  # noq
         producer_options={"compression": options["compression"]},
     )
     count = run(_produce(reach, job))
-    click.echo(f"{count} message{'' if count == 1 else 's'} written to {topic}", err=True)
+    click.echo(f"{counted(count, 'message')} written to {topic}", err=True)
 
 
 async def _produce(reach: Reach, job: Job) -> int:

@@ -29,7 +29,15 @@ _EXIT_IN_A_HURRY: Final = 143
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  ottla serve
+  ottla serve --data-dir /var/lib/ottla --port 9092
+  ottla serve --config /etc/ottla.toml --log-level info --log-format json
+  ottla serve --host 0.0.0.0 --set net.advertised=kafka.example:9092
+""",
+)
 @with_settings_options
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that holds everything [default: data].")
 @click.option("--host", help="The address to listen on [default: 127.0.0.1].")

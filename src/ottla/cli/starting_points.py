@@ -1,4 +1,4 @@
-"""Where `ottla consume --from` begins: at an end of the topic, at an offset, so many before the end, or at a time."""
+"""Places in a topic, as options name them: an end of it, an offset, so many before the end, or a time."""
 
 from __future__ import annotations
 
@@ -43,14 +43,20 @@ class AtTime:
 
 StartingPoint: TypeAlias = Beginning | End | AtOffset | LastFew | AtTime
 
+_ENDS: Final[dict[str, StartingPoint]] = {
+    "beginning": Beginning(),
+    "earliest": Beginning(),
+    "end": End(),
+    "latest": End(),
+}
 _AGO: Final = re.compile(r"(\d+)\s*([smhd])")
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-def starting_point(text: str, now: datetime | None = None) -> StartingPoint:
+def starting_point(text: str, now: datetime | None = None, *, option: str = "--from") -> StartingPoint:
     """What the option says: beginning, end, 42, -10, 15m, or ISO 8601."""
-    if text in {"beginning", "end"}:
-        return Beginning() if text == "beginning" else End()
+    if text in _ENDS:
+        return _ENDS[text]
     if re.fullmatch(r"-?\d+", text):
         number = int(text)
         return LastFew(-number) if number < 0 else AtOffset(number)
@@ -61,7 +67,7 @@ def starting_point(text: str, now: datetime | None = None) -> StartingPoint:
         return AtTime(milliseconds(text))
     except ConfigError:
         raise ConfigError(
-            f"--from: {text!r} is none of beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, "
+            f"{option}: {text!r} is none of beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, "
             "or a time such as 2026-11-15T09:30"
         ) from None
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_type_hints
 
 from ottla.core.config_sources import (
     PREFIX,
@@ -21,16 +21,17 @@ from ottla.core.config_sources import (
     from_command_line,
     from_environment,
     from_file,
+    from_named_tables,
     variable_of,
 )
 from ottla.core.config_values import MASK, convert, is_secret, shorten
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from pathlib import Path
 
-__all__ = ["DEFAULT_SOURCE", "Flag", "Setting", "Settings", "load"]
+__all__ = ["DEFAULT_SOURCE", "Flag", "Setting", "Settings", "load", "load_named"]
 
 DEFAULT_SOURCE: Final = "default"
 MAX_PROBLEMS_SHOWN: Final = 20
@@ -85,7 +86,19 @@ def load(
     given = from_file(file, keys) if file is not None else []
     given += from_environment(environment or {}, names)
     given += from_command_line(command_line or {})
+    return _build(sections, names, given, file)
 
+
+def load_named(kind: type[C], table: str, file: Path) -> dict[str, C]:
+    """Every [table.NAME] of a TOML file by its name, built as a section is."""
+    keys = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    found, given = from_named_tables(file, table, keys)
+    names = {f"{section}.{key}" for section in found for key in keys}
+    built = _build(dict.fromkeys(found, kind), names, given, file)
+    return {section.removeprefix(f"{table}."): cast("C", config) for section, config in built.configs.items()}
+
+
+def _build(sections: Sections, names: Collection[str], given: Sequence[Given], file: Path | None) -> Settings:
     unknown = [one for one in given if one.name not in names]
     problems = [_unknown(one, names, sections) for one in unknown[:MAX_PROBLEMS_SHOWN]]
     builders = [
@@ -177,7 +190,7 @@ class _Section:
 
 
 def _section_of(given: Given) -> str:
-    return given.name.partition(".")[0]
+    return given.name.rpartition(".")[0]
 
 
 def _report(problems: Sequence[str], count: int) -> str:

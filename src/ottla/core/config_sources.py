@@ -9,13 +9,17 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
 PREFIX: Final = "OTTLA_"
 CONFIG_FILE_VARIABLE: Final = "OTTLA_CONFIG"
-NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE})
+BROKER_VARIABLE: Final = "OTTLA_BROKER"
+PASSWORD_VARIABLE: Final = "OTTLA_PASSWORD"  # noqa: S105 - where it is, not what it is
+NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE})
 """Variables with our prefix that are read elsewhere."""
+BROKERS_TABLE: Final = "brokers"
+"""The table of the file that holds no settings of this broker: the brokers that commands may talk to, by name."""
 
 MAX_FILE_BYTES: Final = 1 << 20
 
@@ -82,11 +86,31 @@ def from_file(path: Path, sections: Mapping[str, Collection[str]]) -> list[Given
     """Every value of a TOML file whose tables are sections."""
     text = _read(path)
     table = _parse(path, text)
+    table.pop(BROKERS_TABLE, None)
+    return _given(path, lines_of_keys(text), _flatten(table, sections))
+
+
+def from_named_tables(path: Path, table: str, keys: Collection[str]) -> tuple[list[str], list[Given]]:
+    """The sections `table.NAME` that a TOML file has, one for each [table.NAME], and every value in them."""
+    text = _read(path)
     lines = lines_of_keys(text)
-    return [
-        Given(name, value, _place(path, _line_of(name, lines)), is_text=False)
-        for name, value in _flatten(table, sections)
-    ]
+    content = _parse(path, text).get(table, {})
+    if not isinstance(content, dict):
+        raise _not_a_table(path, table, table, lines)
+    named = {f"{table}.{name}": inner for name, inner in content.items()}
+    for section, inner in named.items():
+        if not isinstance(inner, dict):
+            raise _not_a_table(path, table, section, lines)
+    return list(named), _given(path, lines, _flatten(named, dict.fromkeys(named, keys)))
+
+
+def _not_a_table(path: Path, table: str, name: str, lines: Mapping[str, int]) -> ConfigError:
+    where = _place(path, _line_of(name, lines))
+    return ConfigError(f"{where}: {name} is no value: write a line [{table}.NAME] and settings below it")
+
+
+def _given(path: Path, lines: Mapping[str, int], values: Iterable[tuple[str, object]]) -> list[Given]:
+    return [Given(name, value, _place(path, _line_of(name, lines)), is_text=False) for name, value in values]
 
 
 def lines_of_keys(text: str) -> dict[str, int]:

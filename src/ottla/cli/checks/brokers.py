@@ -1,0 +1,80 @@
+"""A running broker as its clients see it: it answers, and so do the addresses that it sends them to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from ottla.cli.checks.findings import Finding, note, ok, wrong
+from ottla.cli.checks.ports import hasty_options
+from ottla.client.addresses import parse_addresses
+from ottla.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.cli.connecting import Reach
+    from ottla.client.addresses import Address
+    from ottla.client.view import BrokerAddress
+
+_ADVERTISE: Final = (
+    "set net.advertised (on Kafka: advertised.listeners) to an address at which clients, this machine too, "
+    "reach the broker, and restart it"
+)
+
+
+async def check_brokers(reach: Reach) -> list[Finding]:
+    try:
+        async with reach.client(**hasty_options()) as client:
+            about = await client.admin.describe_cluster()
+    except ClientError as failed:
+        return [judge_silence(reach.servers, str(failed), is_chosen=reach.is_chosen)]
+    asked = parse_addresses(reach.servers)
+    findings = [ok("broker", f"{reach.servers} answers, as one of {len(about.brokers)}")]
+    for broker in about.brokers:
+        answer = await _ask(reach, broker)
+        findings.append(judge_advertised(asked, broker, answer, about.cluster_id))
+    return findings
+
+
+def judge_silence(servers: str, problem: str, *, is_chosen: bool) -> Finding:
+    if is_chosen:
+        return wrong("broker", problem, "look at the address, and at TLS and SASL; start the broker if it is down")
+    return note("broker", f"none answers at {servers}", "start one with `ottla serve`, or name one with --broker")
+
+
+def judge_advertised(
+    asked: Sequence[Address], broker: BrokerAddress, answer: str | ClientError | None, cluster_id: str | None
+) -> Finding:
+    """By what came of connecting to where the broker sends its clients: the id of a cluster, or an error."""
+    subject, told = f"broker {broker.node_id}", broker.address
+    if _is_of_kind(told, "is_unspecified"):
+        return wrong(subject, f"it sends clients to {told}, which is no address to connect to", _ADVERTISE)
+    if _is_of_kind(told, "is_loopback") and not any(_is_of_kind(each, "is_loopback") for each in asked):
+        return wrong(subject, f"it sends clients to {told}, which on other machines is themselves", _ADVERTISE)
+    if isinstance(answer, ClientError):
+        return wrong(subject, f"it sends clients to {told}, and that fails: {answer}", _ADVERTISE)
+    if answer != cluster_id:
+        return wrong(subject, f"it sends clients to {told}, where another cluster answers", _ADVERTISE)
+    if told in asked:
+        return ok(subject, f"it sends clients to {told}, where it was asked")
+    return ok(subject, f"it sends clients to {told}, and answers there too")
+
+
+async def _ask(reach: Reach, broker: BrokerAddress) -> str | ClientError | None:
+    there = replace(reach, profile=replace(reach.profile, servers=str(broker.address)))
+    try:
+        async with there.client(**hasty_options()) as client:
+            return (await client.admin.describe_cluster()).cluster_id
+    except ClientError as failed:
+        return failed
+
+
+def _is_of_kind(address: Address, kind: str) -> bool:
+    if address.host == "localhost":
+        return kind == "is_loopback"
+    try:
+        return bool(getattr(ip_address(address.host), kind))
+    except ValueError:
+        return False

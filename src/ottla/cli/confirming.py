@@ -1,0 +1,45 @@
+"""Being sure before something is destroyed, and telling what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ottla.cli.tables import printable
+from ottla.core.errors import ConfigError, OttlaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+
+def with_yes_option(command: Decorated) -> Decorated:
+    """Give a command `--yes`, as `yes`."""
+    return click.option("-y", "--yes", is_flag=True, help="Do not ask first.")(command)
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Go on only if that is meant."""
+    if yes:
+        return
+    try:
+        is_meant = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise ConfigError("nobody is there to confirm it; say --yes to go on without being asked") from None
+    if not is_meant:
+        raise OttlaError("nothing was changed")
+
+
+def tell_outcomes(outcomes: Mapping[Any, object], done: str) -> None:
+    """A line for each that went well and for each error; fail if there was one."""
+    failed = [outcome for outcome in outcomes.values() if isinstance(outcome, OttlaError)]
+    for name, outcome in outcomes.items():
+        if not isinstance(outcome, OttlaError):
+            click.echo(f"{printable(str(name))} {done}")
+    for error in failed[:-1]:
+        click.echo(f"ottla: {printable(str(error))}", err=True)
+    if failed:
+        raise failed[-1]

@@ -1,0 +1,177 @@
+"""`ottla group`: who reads what, how far, and from where on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.arguments import existing, topics_and_partitions
+from ottla.cli.asking_offsets import known_bounds_of, partitions_of
+from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
+from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.group_reset import reset_offsets
+from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, MEMBER_COLUMNS, DescribedGroup, group_row
+from ottla.cli.offset_files import to_lines
+from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
+from ottla.cli.tables import counted
+from ottla.core.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.cli.connecting import Reach
+    from ottla.client.errors import BrokerError
+    from ottla.core.ids import TopicPartition
+
+
+@click.group()
+def group() -> None:
+    """Look at consumer groups, and change how far they have read."""
+
+
+group.add_command(reset_offsets)
+
+
+@group.command(
+    "list",
+    epilog="""\b
+Examples:
+  ottla group list
+  ottla group list --state Stable --state Empty
+  ottla group list -o json
+""",
+)
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those in this state; may be repeated.")
+@with_output_option
+@with_broker_options
+def list_groups(*, states: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """List the groups."""
+    reach = reach_from(options)
+
+    async def ask() -> list[dict[str, Any]]:
+        async with reach.client() as client:
+            return [group_row(each) for each in await client.admin.list_groups(states=states)]
+
+    show_rows(run(ask()), GROUP_COLUMNS, output)
+
+
+@group.command(
+    epilog="""\b
+Examples:
+  ottla group describe billing
+  ottla group describe billing shipping -o json
+""",
+)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@with_output_option
+@with_broker_options
+def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Show the members of groups, what each reads, and how far behind it is."""
+    described = run(_describe(reach_from(options), names))
+    if output == "json":
+        show_json([each.as_json() for each in described])
+        return
+    for number, each in enumerate(described):
+        if number:
+            click.echo()
+        show_heading(each.heading())
+        for rows, columns in ((each.member_rows(), MEMBER_COLUMNS), (each.lag_rows(), LAG_COLUMNS)):
+            if rows:
+                click.echo()
+                show_table(rows, columns)
+
+
+async def _describe(reach: Reach, names: tuple[str, ...]) -> list[DescribedGroup]:
+    described = []
+    async with reach.client() as client:
+        admin = client.admin
+        for name in dict.fromkeys(names):
+            about = await admin.describe_group(name)
+            committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
+            read = {where for member in about.members for where in member.partitions}
+            bounds = await known_bounds_of(admin, sorted({*committed, *read}))
+            described.append(DescribedGroup(about, committed, bounds))
+    return described
+
+
+@group.command(
+    epilog="""\b
+Examples:
+  ottla group delete billing
+  ottla group delete billing shipping --yes
+""",
+)
+@click.argument("names", metavar="GROUP...", nargs=-1, required=True)
+@with_yes_option
+@with_broker_options
+def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Forget groups without members, and how far they have read."""
+    reach = reach_from(options)
+    confirm(f"Forget how far {', '.join(names)} have read at {reach.servers}?", yes=yes)
+
+    async def ask() -> dict[str, BrokerError | None]:
+        async with reach.client() as client:
+            return await client.admin.delete_groups(dict.fromkeys(names))
+
+    tell_outcomes(run(ask()), "deleted")
+
+
+@group.command(
+    "delete-offsets",
+    epilog="""\b
+Examples:
+  ottla group delete-offsets billing --topic orders
+  ottla group delete-offsets billing --topic orders:0,1 --yes
+""",
+)
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "-t", "--topic", "topics", metavar="TOPIC[:0,1…]", multiple=True, required=True, help="Of this; may be repeated."
+)
+@with_yes_option
+@with_broker_options
+def delete_offsets(name: str, *, topics: tuple[str, ...], yes: bool, **options: Any) -> None:  # noqa: ANN401
+    """Forget how far a group has read in topics that no member reads now."""
+    reach = reach_from(options)
+    wanted = topics_and_partitions("--topic", topics)
+    confirm(f"Forget how far {name} has read in {', '.join(topics)} at {reach.servers}?", yes=yes)
+
+    async def ask() -> dict[TopicPartition, BrokerError | None]:
+        async with reach.client() as client:
+            partitions = existing(wanted, await partitions_of(client.admin, wanted))
+            return await client.admin.delete_group_offsets(name, partitions)
+
+    tell_outcomes(run(ask()), "forgotten")
+
+
+@group.command(
+    "export-offsets",
+    epilog="""\b
+Examples:
+  ottla group export-offsets billing > offsets.csv
+  ottla group export-offsets billing --file offsets.csv
+  ottla group reset-offsets billing --from-file offsets.csv --execute    (and back again)
+""",
+)
+@click.argument("name", metavar="GROUP")
+@click.option("-f", "--file", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead.")
+@with_broker_options
+def export_offsets(name: str, *, file: Path | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Write how far a group has read, as lines of topic,partition,offset."""
+    reach = reach_from(options)
+
+    async def ask() -> dict[TopicPartition, int]:
+        async with reach.client() as client:
+            return {where: each.offset for where, each in (await client.admin.group_offsets(name)).items()}
+
+    offsets = run(ask())
+    if not offsets:
+        raise OttlaError(f"group {name!r} has committed no offsets")
+    if file is None:
+        click.echo(to_lines(offsets), nl=False)
+        return
+    try:
+        file.write_text(to_lines(offsets))
+    except OSError as refused:
+        raise OttlaError(f"{file} cannot be written: {refused.strerror}") from None
+    click.echo(f"{counted(len(offsets), 'offset')} written to {file}", err=True)

@@ -1,0 +1,147 @@
+"""`ottla group reset-offsets`: read again, or skip."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import click
+
+from ottla.cli.arguments import existing, topics_and_partitions
+from ottla.cli.asking_offsets import bounds_of, offsets_at_time, partitions_of
+from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.offset_files import from_lines
+from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.resets import MOVE_COLUMNS, Move, Shift, moves_to
+from ottla.cli.starting_points import StartingPoint, starting_point
+from ottla.cli.tables import counted
+from ottla.client.errors import BrokerError
+from ottla.core.errors import ConfigError, ErrorCode, OttlaError
+from ottla.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.cli.connecting import Reach
+    from ottla.client.admin.admin import Admin
+
+Goal: TypeAlias = StartingPoint | Shift | dict[TopicPartition, int]
+"""A place in every partition, a way to go in each, or an offset for each."""
+
+
+@click.command(
+    "reset-offsets",
+    epilog="""\b
+Examples:
+  ottla group reset-offsets billing --to earliest                 (a preview; nothing is changed)
+  ottla group reset-offsets billing --to earliest --execute
+  ottla group reset-offsets billing --to 2026-11-15T09:30 -t orders
+  ottla group reset-offsets billing --to 2h -t orders:0,1         (two hours ago)
+  ottla group reset-offsets billing --shift-by -100 --execute     (the last hundred again)
+  ottla group reset-offsets billing --from-file offsets.csv --execute
+""",
+)
+@click.argument("name", metavar="GROUP")
+@click.option(
+    "--to",
+    metavar="WHERE",
+    help="earliest, latest, an offset, -N for N before the end, 15m for fifteen minutes ago, or a time.",
+)
+@click.option("--shift-by", metavar="N", type=int, help="So many messages on from where it is; back, if negative.")
+@click.option(
+    "--from-file",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="To the offsets in this file of lines topic,partition,offset.",
+)
+@click.option(
+    "-t",
+    "--topic",
+    "topics",
+    metavar="TOPIC[:0,1…]",
+    multiple=True,
+    help="Only in this; may be repeated [default: wherever the group has committed].",
+)
+@click.option("--dry-run/--execute", default=True, help="Only show what would happen, or do it.  [default: dry-run]")
+@with_output_option
+@with_broker_options
+def reset_offsets(name: str, *, dry_run: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Have a group without members read on from another place.
+
+    An offset that a partition does not hold becomes the nearest one that it does.
+    """
+    reach = reach_from(options)
+    goal = _goal(options["to"], options["shift_by"], options["from_file"])
+    wanted = topics_and_partitions("--topic", options["topics"])
+    if wanted and isinstance(goal, dict):
+        raise ConfigError("--from-file says itself which partitions; leave --topic out")
+    moves = run(_reset(reach, name, goal, wanted, is_preview=dry_run))
+    show_rows([move.row() for move in moves], MOVE_COLUMNS, output)
+    if dry_run:
+        click.echo("nothing was changed; say --execute to do it", err=True)
+
+
+def _goal(to: str | None, shift_by: int | None, from_file: Path | None) -> Goal:
+    if sum(given is not None for given in (to, shift_by, from_file)) != 1:
+        raise ConfigError("say where to: one of --to, --shift-by and --from-file")
+    if to is not None:
+        return starting_point(to, option="--to")
+    if from_file is not None:
+        try:
+            return from_lines(from_file.read_text().splitlines(), str(from_file))
+        except (OSError, UnicodeDecodeError):
+            raise ConfigError(f"--from-file: {from_file} cannot be read as text") from None
+    return Shift(shift_by or 0)
+
+
+async def _reset(
+    reach: Reach, name: str, goal: Goal, wanted: Mapping[str, list[int] | None], *, is_preview: bool
+) -> list[Move]:
+    async with reach.client() as client:
+        admin = client.admin
+        committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
+        moves = await _moves(admin, name, goal, wanted, committed)
+        await _refuse_if_read(admin, name, is_preview=is_preview)
+        if not is_preview:
+            outcomes = await admin.alter_group_offsets(name, {move.where: move.new for move in moves})
+            for error in outcomes.values():
+                if error is not None:
+                    raise error
+        return moves
+
+
+async def _moves(
+    admin: Admin,
+    name: str,
+    goal: Goal,
+    wanted: Mapping[str, list[int] | None],
+    committed: Mapping[TopicPartition, int],
+) -> list[Move]:
+    if isinstance(goal, dict):
+        by_topic: dict[str, list[int] | None] = {}
+        for where in sorted(goal):
+            by_topic[where.topic] = [*(by_topic.get(where.topic) or []), where.partition]
+        bounds = await bounds_of(admin, existing(by_topic, await partitions_of(admin, by_topic)))
+        return [Move(where, committed.get(where), goal[where], each) for where, each in bounds.items()]
+    partitions = existing(wanted, await partitions_of(admin, wanted)) if wanted else sorted(committed)
+    bounds = await bounds_of(admin, partitions)
+    moves = moves_to(goal, committed, bounds, await offsets_at_time(admin, goal, partitions))
+    if not moves:
+        advice = "" if wanted else "; say where with --topic"
+        raise OttlaError(f"group {name!r} has committed no offsets there{advice}")
+    return moves
+
+
+async def _refuse_if_read(admin: Admin, name: str, *, is_preview: bool) -> None:
+    """A group with members would go on from where they are, and overwrite what was set."""
+    try:
+        about = await admin.describe_group(name)
+    except BrokerError as error:
+        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return
+    if about.members:
+        members = counted(len(about.members), "member")
+        problem = f"group {name!r} is {about.state} with {members}; stop them before you reset it"
+        if not is_preview:
+            raise OttlaError(problem)
+        click.echo(f"ottla: {problem}", err=True)

@@ -1,0 +1,79 @@
+"""Brokers by name: the tables `[brokers.NAME]` of the configuration file."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from ottla.cli.settings import find_config_file
+from ottla.core.config import load_named
+from ottla.core.config_sources import BROKERS_TABLE, printable
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+DEFAULT_PROFILE: Final = "default"
+_FILES: Final = ("ca_file", "cert_file", "key_file")
+_PARTS_OF_ADDRESSES: Final = frozenset(".:,[]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    servers: str = ""
+    """Any brokers of the cluster, as host:port, with commas between them."""
+    tls: bool = False
+    """Encrypt the connection."""
+    ca_file: str | None = None
+    """Trust the certificates of this PEM file, which is looked for beside the configuration file; implies tls."""
+    cert_file: str | None = None
+    """This client's own certificate, in PEM; implies tls."""
+    key_file: str | None = None
+    """The key of cert_file, if it is not in the same file."""
+    sasl: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None = None
+    """How to log in."""
+    user: str | None = None
+    """Whom to log in as."""
+    password: str | None = field(default=None, repr=False)
+    """The password; without it $OTTLA_PASSWORD, or it is asked for."""
+
+
+def profiles(config_file: Path | None) -> dict[str, Profile]:
+    """All there are, with their files where they are to be found."""
+    file = find_config_file(config_file, os.environ)
+    if file is None:
+        return {}
+    found = load_named(Profile, BROKERS_TABLE, file)
+    for name, profile in found.items():
+        if not _PARTS_OF_ADDRESSES.isdisjoint(name):
+            raise ConfigError(f"{printable(file)}: {name!r} cannot be a broker's name, since it looks like an address")
+        if not profile.servers:
+            raise ConfigError(f'{printable(file)}: [brokers.{name}] has no servers; write servers = "host:9092"')
+    return {name: _with_files_beside(profile, file.parent) for name, profile in found.items()}
+
+
+def chosen(given: str, known: Mapping[str, Profile]) -> Profile:
+    """What was meant: a broker by its name, or by its address."""
+    if given in known:
+        return known[given]
+    if _PARTS_OF_ADDRESSES.isdisjoint(given) and (close := difflib.get_close_matches(given, known, n=1)):
+        raise ConfigError(
+            f"--broker: there is no [brokers.{given}] in the configuration file; did you mean {close[0]}? "
+            f"If it is a host, write {given}:9092"
+        )
+    return Profile(servers=given)
+
+
+def merged(profile: Profile, given: Mapping[str, Any]) -> Profile:
+    """The profile with what was given on the command line in its place."""
+    names = {each.name for each in fields(Profile)}
+    return replace(profile, **{name: value for name, value in given.items() if name in names and value})
+
+
+def _with_files_beside(profile: Profile, folder: Path) -> Profile:
+    return merged(
+        profile, {name: str(folder / value) for name in _FILES if (value := getattr(profile, name)) is not None}
+    )

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import ottla
+from ottla.broker.broker import Settings
+from ottla.cli.checks.brokers import check_brokers, judge_advertised, judge_silence
+from ottla.cli.checks.findings import Judgement
+from ottla.cli.connecting import Reach
+from ottla.cli.profiles import Profile
+from ottla.client.addresses import Address
+from ottla.client.errors import ClientError, ConnectFailed
+from ottla.client.view import BrokerAddress
+from ottla.net.config import NetConfig
+
+
+@pytest.mark.parametrize(
+    ("asked", "told", "answer", "judgement", "text"),
+    [
+        ("a", "a", "id", Judgement.OK, "it sends clients to a:9092, where it was asked"),
+        ("a", "b", "id", Judgement.OK, "it sends clients to b:9092, and answers there too"),
+        ("localhost", "127.0.0.1", "id", Judgement.OK, "it sends clients to 127.0.0.1:9092, and answers there too"),
+        ("a", "0.0.0.0", "id", Judgement.WRONG, "it sends clients to 0.0.0.0:9092, which is no address"),  # noqa: S104
+        ("a", "::", "id", Judgement.WRONG, "it sends clients to [::]:9092, which is no address"),
+        ("a", "127.0.0.1", "id", Judgement.WRONG, "it sends clients to 127.0.0.1:9092, which on other machines"),
+        ("a", "localhost", "id", Judgement.WRONG, "it sends clients to localhost:9092, which on other machines"),
+        ("a", "b", "other", Judgement.WRONG, "it sends clients to b:9092, where another cluster answers"),
+        ("a", "b", ConnectFailed("no"), Judgement.WRONG, "it sends clients to b:9092, and that fails: no"),
+    ],
+)
+def test_an_address_must_be_one_that_other_machines_reach_the_same_cluster_at(
+    asked: str, told: str, answer: str | ClientError, judgement: Judgement, text: str
+) -> None:
+    finding = judge_advertised([Address(asked, 9092)], BrokerAddress(3, told, 9092), answer, "id")
+    assert (finding.subject, finding.judgement) == ("broker 3", judgement)
+    assert finding.text.startswith(text)
+
+
+def test_nobody_there_is_wrong_only_if_somebody_was_expected() -> None:
+    assert judge_silence("a:1", "refused", is_chosen=True).judgement is Judgement.WRONG
+    assert judge_silence("a:1", "refused", is_chosen=False).judgement is Judgement.NOTE
+
+
+def test_a_broker_that_sends_its_clients_astray_is_found_out() -> None:
+    async def scenario() -> None:
+        settings = Settings()._replace(net=NetConfig(port=0, advertised="127.0.0.1:1"))
+        async with ottla.Broker(settings=settings) as broker:
+            port = broker.broker.listener.address.port
+            [answers, told] = await check_brokers(Reach(Profile(servers=f"127.0.0.1:{port}")))
+            assert answers.text == f"127.0.0.1:{port} answers, as one of 1"
+            assert told.judgement is Judgement.WRONG
+            assert told.text.startswith("it sends clients to 127.0.0.1:1, and that fails: cannot connect")
+
+    asyncio.run(scenario())

@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.cli.cluster import summary
+from ottla.client.admin.cluster import ClusterDescription
+from ottla.client.view import BrokerAddress, PartitionView, TopicView
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from .conftest import Cli
+
+
+def test_what_is_wrong_with_a_cluster_is_counted() -> None:
+    well = PartitionView(0, 0, (0, 1), (0, 1))
+    lagging = PartitionView(0, 0, (0, 1), (0,))
+    leaderless = PartitionView(-1, 0, (1,), (1,))
+    topics = [
+        TopicView("a", b"", is_internal=False, error=ErrorCode.NONE, partitions={0: well, 1: lagging}),
+        TopicView("__a", b"", is_internal=True, error=ErrorCode.NONE, partitions={0: leaderless}),
+    ]
+    told = summary(ClusterDescription("id", -1, (BrokerAddress(0, "h", 1),)), topics, groups=3)
+    assert told == {
+        "cluster_id": "id",
+        "controller": None,
+        "brokers": 1,
+        "topics": 1,
+        "internal_topics": 1,
+        "partitions": 3,
+        "groups": 3,
+        "partitions_without_a_leader": 1,
+        "under_replicated_partitions": 1,
+    }
+
+
+def test_the_cluster_and_its_brokers_are_shown(cli: Cli) -> None:
+    told = cli.json("cluster", "describe")
+    assert (told["brokers"], told["controller"], told["partitions_without_a_leader"]) == (1, 0, 0)
+    assert f"cluster id                   {told['cluster_id']}\n" in cli("cluster", "describe").stdout
+
+    host, _, port = cli.servers.rpartition(":")
+    assert cli.json("cluster", "brokers") == [
+        {"id": 0, "host": host, "port": int(port), "rack": None, "controller": True}
+    ]
+
+
+def test_settings_of_a_broker_are_shown_and_altered(cli: Cli) -> None:
+    assert "listeners" in [row["setting"] for row in cli.json("cluster", "configs", "show")]
+    done = cli("cluster", "configs", "alter", "0", "--set", "log.retention.ms=86400000")
+    assert done.stdout == "altered: log.retention.ms\n"
+    changed = {row["setting"]: row["value"] for row in cli.json("cluster", "configs", "show", "0")}
+    assert changed["log.retention.ms"] == "86400000"
+    cli("cluster", "configs", "alter", "0", "--unset", "log.retention.ms")
+    assert "log.retention.ms" not in cli("cluster", "configs", "show").stdout
+    assert "log.retention.ms" in cli("cluster", "configs", "show", "--all-settings").stdout
+
+
+def test_a_dry_run_alters_nothing(cli: Cli) -> None:
+    done = cli("cluster", "configs", "alter", "all", "--set", "log.retention.ms=5", "--dry-run")
+    assert done.stdout == "could be altered: log.retention.ms\n"
+    assert "log.retention.ms" not in cli("cluster", "configs", "show").stdout
+
+
+def test_the_default_of_all_brokers_is_shown_and_altered(cli: Cli) -> None:
+    cli("cluster", "configs", "alter", "all", "--set", "log.retention.ms=86400000")
+    assert [(row["setting"], row["value"]) for row in cli.json("cluster", "configs", "show", "all")] == [
+        ("log.retention.ms", "86400000")
+    ]
+    cli("cluster", "configs", "alter", "all", "--unset", "log.retention.ms")
+    assert cli.json("cluster", "configs", "show", "all") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "exit_code", "sentence"),
+    [
+        (["show", "7"], 2, "there is no broker 7; there are 0"),
+        (["show", "x"], 2, "a broker is a number, or all of them are meant with all"),
+        (["alter", "0"], 2, "say what to alter: --set or --unset"),
+        (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; there are 0"),
+        (["alter", "x", "--unset", "log.retention.ms"], 2, "a broker is a number, or all of them are meant with all"),
+        (["alter", "0", "--set", "no.such=1"], 1, "cannot alter broker '0': "),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(cli: Cli, arguments: list[str], exit_code: int, sentence: str) -> None:
+    assert cli.refuses("cluster", "configs", *arguments, exit_code=exit_code).startswith(sentence)

@@ -1,0 +1,81 @@
+"""Every verb says what it does, and its examples are possible."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from ottla.cli.main import program
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield path, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from verbs(found, (*path, name))
+
+
+VERBS = dict(verbs(program))
+LISTING = {
+    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
+    ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"),
+    ("topic", "list"),
+}  # fmt: skip
+DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
+
+
+def examples() -> Iterator[tuple[tuple[str, ...], str]]:
+    for path, command in VERBS.items():
+        for line in (command.epilog or "").splitlines():
+            for words in re.findall(r"\bottla [^|()<>*]+", line):
+                yield path, words.strip(" \"'$")
+
+
+@pytest.mark.parametrize("path", VERBS, ids=" ".join)
+def test_help_shows_examples(path: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(program, [*path, "--help"], prog_name="ottla")
+    assert shown.exit_code == 0
+    assert "Examples:\n  " in shown.stdout
+    assert f"ottla {' '.join(path)}" in shown.stdout
+    assert VERBS[path].help
+
+
+@pytest.mark.parametrize(("path", "example"), list(examples()))
+def test_an_example_is_understood(
+    path: tuple[str, ...], example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in ("offsets.csv", "orders.jsonl", "data"):
+        (tmp_path / file).mkdir() if file == "data" else (tmp_path / file).touch()
+    (tmp_path / "data" / "orders-0").mkdir()
+    words = shlex.split(example)[1:]
+    for length in range(len(words), 0, -1):
+        if tuple(words[:length]) in VERBS:
+            VERBS[tuple(words[:length])].make_context("verb", words[length:])
+            return
+    pytest.fail(f"{example}, an example of {' '.join(path)}, names no verb")
+
+
+def test_every_listing_can_be_json() -> None:
+    assert {path for path, verb in VERBS.items() if _has(verb, "-o")} == LISTING
+
+
+def test_everything_that_destroys_asks_first() -> None:
+    assert {path for path, verb in VERBS.items() if _has(verb, "--yes")} == DESTROYING
+
+
+def _has(verb: click.Command, option: str) -> bool:
+    return any(option in parameter.opts for parameter in verb.params)

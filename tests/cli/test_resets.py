@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from ottla.cli.resets import Bounds, Move, Shift, moves_to, wanted_offset
+from ottla.cli.starting_points import AtOffset, AtTime, Beginning, End, LastFew, StartingPoint
+from ottla.core.ids import TopicPartition
+
+A, B = TopicPartition("a", 0), TopicPartition("b", 0)
+HELD = Bounds(10, 100)
+
+
+@pytest.mark.parametrize(
+    ("point", "at_time", "offset"),
+    [
+        (Beginning(), None, 10),
+        (End(), None, 100),
+        (AtOffset(42), None, 42),
+        (LastFew(5), None, 95),
+        (LastFew(500), None, 10),
+        (AtTime(1), 77, 77),
+        (AtTime(1), None, 100),
+    ],
+)
+def test_a_point_is_an_offset_in_each_partition(point: StartingPoint, at_time: int | None, offset: int) -> None:
+    assert wanted_offset(point, HELD, at_time) == offset
+
+
+@pytest.mark.parametrize(
+    ("wanted", "new", "note"),
+    [(10, 10, None), (100, 100, None), (9, 10, "begins at 10"), (101, 100, "ends at 100")],
+)
+def test_an_offset_that_is_not_there_becomes_the_nearest_one_and_says_so(
+    wanted: int, new: int, note: str | None
+) -> None:
+    assert Move(A, 50, wanted, HELD).row() == {
+        "topic": "a",
+        "partition": 0,
+        "committed": 50,
+        "new": new,
+        "change": new - 50,
+        "lag": 100 - new,
+        "note": note,
+    }
+
+
+def test_a_shift_begins_where_the_group_is_and_leaves_out_where_it_is_not() -> None:
+    moves = moves_to(Shift(-7), {A: 50}, {A: HELD, B: HELD}, {})
+    assert [(move.where, move.new) for move in moves] == [(A, 43)]
+
+
+def test_a_point_moves_every_partition_also_one_that_the_group_is_new_to() -> None:
+    moves = moves_to(AtTime(1), {A: 50}, {A: HELD, B: HELD}, {A: 20, B: None})
+    assert [(move.where, move.committed, move.new) for move in moves] == [(A, 50, 20), (B, None, 100)]
+    assert moves[1].row()["change"] is None
