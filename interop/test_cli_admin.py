@@ -188,6 +188,6 @@ def test_the_cluster_and_its_settings(cli: Cli, broker: KafkaBroker) -> None:
 def test_bench_and_doctor(cli: Cli) -> None:
     produced, consumed, *_ = cli.json("bench", "-n", "1000", "--rate", "1000", "--seconds", "10")
     assert produced["messages"] == consumed["messages"] == 1000
-    free = ("--set", "net.port=0", "--set", "broker.http_port=-1")
+    free = ("--set", "net.port=0", "--set", "http.port=-1")
     found = {finding["subject"]: finding["judgement"] for finding in cli.json("doctor", *free)}
     assert (found["broker"], found["broker 1"]) == ("ok", "ok")

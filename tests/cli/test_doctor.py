@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from .conftest import Cli
 
-FREE = ("--set", "net.port=0", "--set", "broker.http_port=-1")
+FREE = ("--set", "net.port=0", "--set", "http.port=-1")
 
 
 def findings(cli: Cli, *arguments: str, exit_code: int) -> dict[str, dict[str, str]]:
@@ -32,7 +32,7 @@ def test_something_wrong_ends_it_with_1_and_says_how_to_fix_it(cli: Cli, tmp_pat
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         port = holder.getsockname()[1]
-        done = cli("doctor", *FREE[:2], "--set", f"broker.http_port={port}", "--data-dir", "data", exit_code=1)
+        done = cli("doctor", *FREE[:2], "--set", f"http.port={port}", "--data-dir", "data", exit_code=1)
     assert "wrong  disk: data cannot be written to: Not a directory\n       → give this user" in done.stdout
     assert f"wrong  port {port}: taken by a program that is no broker\n       → find it with" in done.stdout
     assert done.stderr == "ottla: 2 things are wrong\n"

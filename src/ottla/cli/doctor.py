@@ -77,6 +77,7 @@ def load_defaults(flags: dict[str, Flag]) -> Settings:
 
 async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
     from ottla.broker.config import BrokerConfig
+    from ottla.http.config import HttpConfig
     from ottla.net.config import NetConfig
 
     broker, net = settings.section(BrokerConfig), settings.section(NetConfig)
@@ -86,7 +87,7 @@ async def _examine(settings: Settings, reach: Reach | None) -> list[Finding]:
         check_disk(broker.data_dir),
         check_clock(broker.data_dir),
         *await check_kafka_port(net),
-        *check_http_port(net.host, broker.http_port),
+        *check_http_port(net.host, settings.section(HttpConfig).port),
         *(await check_brokers(reach) if reach is not None else ()),
     ]
 

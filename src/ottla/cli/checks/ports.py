@@ -50,7 +50,7 @@ def check_http_port(host: str, number: int) -> list[Finding]:
         return []
     state, reason = try_port(host, number)
     answer = _health(_ANY.get(host, host), number) if state is State.TAKEN else None
-    return [judge_port(Port("broker.http_port", host, number, state, answer, reason))]
+    return [judge_port(Port("http.port", host, number, state, answer, reason))]
 
 
 async def check_kafka_port(net: NetConfig) -> list[Finding]:
