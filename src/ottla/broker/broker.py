@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker.configs.definition import Value
+    from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
@@ -73,7 +74,8 @@ class Broker:
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.maintenance = Maintenance(self)
-        self.listener = Listener(settings.net, Dispatcher(self))
+        self.dispatcher = Dispatcher(self)
+        self.listener = Listener(settings.net, self.dispatcher)
         self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
 
     @property
@@ -121,7 +123,7 @@ class Broker:
 
     # What handlers ask
 
-    def advertised_to(self, connection: Connection) -> Address:
+    def advertised_to(self, connection: Client) -> Address:
         """Where this client should connect to: where it is told to be, else where it is already."""
         return self._advertised or Address(*connection.local)
 

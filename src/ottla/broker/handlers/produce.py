@@ -51,6 +51,7 @@ def produce(
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refusal(part.index, refused))
+                broker.dispatcher.refused(ProduceRequest.API, refused.code)
                 name = topic.name or topic.topic_id.hex()
                 _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
         responses.append(
@@ -116,6 +117,7 @@ async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Un
     for (partition, _), result in zip(undurable, results, strict=True):
         if isinstance(result, ApiError):
             failed[partition.at.topic, partition.at.partition] = result
+            broker.dispatcher.refused(ProduceRequest.API, result.code)
         elif isinstance(result, BaseException):
             # Whatever it is, it must not pass for success.
             raise result
