@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.broker.asking import Refused
-from ottla.core.errors import MessageTooLarge, UnknownTopicOrPartition
+from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition
 from ottla.http.endpoints import NDJSON, Endpoint, decode_json, too_large
 from ottla.http.models import Given, PartitionIndex, Struct, TimestampMs
 from ottla.http.partitioning import next_partition, partition_of
@@ -181,7 +181,7 @@ class _Writer:
 
     def add(self, ready: _Ready) -> None:
         partition = self._partition_of(ready)
-        timestamp = self._call.broker.clock.now_ms() if ready.timestamp is None else ready.timestamp
+        timestamp = self._timestamp_of(ready)
         fields = timestamp, ready.key, ready.value, ready.headers
         builders = self._ready.setdefault(partition, [])
         before = builders[-1].size if builders else 0
@@ -207,6 +207,17 @@ class _Writer:
             detail = f"{ready.what}: topic {self._state.name} has {partitions} partitions, and no {ready.partition}"
             raise problem_of(UnknownTopicOrPartition(detail))
         return ready.partition
+
+    def _timestamp_of(self, ready: _Ready) -> int:
+        """As the log would have it, which would refuse only the batch of that partition."""
+        now_ms, config = self._call.broker.clock.now_ms(), self._state.log_config
+        if ready.timestamp is None:
+            return now_ms
+        is_late = now_ms - ready.timestamp > config.message_timestamp_before_max_ms
+        is_early = ready.timestamp - now_ms > config.message_timestamp_after_max_ms
+        if config.message_timestamp_type == "CreateTime" and (is_late or is_early):
+            raise problem_of(InvalidTimestamp(f"{ready.what}: the topic does not allow timestamp {ready.timestamp}"))
+        return ready.timestamp
 
     async def write(self) -> None:
         ready, self._ready = self._ready, {}

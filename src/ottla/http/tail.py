@@ -73,7 +73,9 @@ class _Tail:
         self._query = query
         self._filter = query.filter()
         self._positions = _positions(call, state, query)
-        self._caught_up: set[int] = set()
+        self._caught_up = {
+            index for index, offset in self._positions.items() if offset >= state.partitions[index].last_stable_offset
+        }
 
     async def events(self) -> AsyncIterator[bytes]:
         # At once, so that the client knows that it is connected.
