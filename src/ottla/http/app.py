@@ -25,9 +25,11 @@ from ottla.http import (
     resets,
     tail,
     topics,
+    totals,
 )
 from ottla.http.endpoints import call
 from ottla.http.guard import Guard
+from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
     *cluster.ENDPOINTS,
+    *totals.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 
@@ -79,6 +82,7 @@ def build_app(door: Door) -> Starlette:
 def _routes(door: Door) -> Iterable[Route]:
     for endpoint in ENDPOINTS:
         yield Route(endpoint.path, partial(call, door, endpoint), methods=[endpoint.method])
+    yield from Console().routes()
 
 
 async def _on_problem(_request: Request, problem: Exception) -> Response:
