@@ -87,7 +87,9 @@ function guessNumber(bytes, at) {
   if (long >= YEAR_2000_MS && long <= YEAR_2100_MS) {
     return { kind: "long (a time?)", value: `${long} · ${new Date(Number(long)).toISOString()}`, next: reader.at };
   }
-  if (reader.at - at > 1) {
+  // A double that is a round number begins with zeros, which by themselves would be small numbers.
+  const isRound = bytes[at] === 0 && bytes[at + 1] === 0;
+  if (reader.at - at > 1 || isRound) {
     const double = guessDouble(bytes, at);
     if (double) return double;
   }

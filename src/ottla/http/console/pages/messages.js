@@ -1,7 +1,7 @@
 // The message browser: jump to a place, search from there, look at one.
 
 import { h, replace } from "../parts/dom.js";
-import { choice, field, msOf, timeInput } from "../parts/field.js";
+import { choice, field, filledIn, filterName, msOf, timeInput } from "../parts/field.js";
 import { count, plural } from "../parts/format.js";
 import { attempt } from "../parts/notice.js";
 import { note, place } from "../parts/router.js";
@@ -51,7 +51,7 @@ function searchForm(topic, query) {
   from.addEventListener("change", follow);
   follow();
   const filters = FILTERS.map(([name, label, placeholder]) =>
-    field(label, h("input", { name, placeholder, value: query.get(name) ?? "" })),
+    field(label, h("input", { name: filterName(name), placeholder, value: query.get(name) ?? "" })),
   );
   const isFiltered = FILTERS.some(([name]) => query.get(name));
   return h(
@@ -70,7 +70,7 @@ function searchForm(topic, query) {
 }
 
 function wantedBy(form) {
-  const given = Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+  const given = filledIn(form);
   const wanted = { ...given, limit: Number(given.limit), timestamp: msOf(form.elements.time) };
   if (wanted.from !== "offset") delete wanted.offset;
   else wanted.partition ??= "0";
@@ -119,5 +119,6 @@ function summary(view) {
   const more = h("button.small", { onclick: () => goOn(view) }, search.isBackwards ? "Older" : "More");
   const told = search.hasFilter ? `, found in ${plural(search.scanned, "message")}` : "";
   const order = search.isBackwards ? ", newest first" : "";
-  return [`${plural(messages.length, "message")}${order}${told}.`, search.isEnd ? "That is all." : more];
+  const all = search.isEnd ? " That is all." : "";
+  return [h("span", `${plural(messages.length, "message")}${order}${told}.${all}`), !search.isEnd && more];
 }

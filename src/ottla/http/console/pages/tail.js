@@ -2,7 +2,7 @@
 
 import { api, parse, url, withQuery } from "../parts/api.js";
 import { h, replace } from "../parts/dom.js";
-import { choice, field } from "../parts/field.js";
+import { choice, field, filledIn, filterName } from "../parts/field.js";
 import { count, perSecond, plural } from "../parts/format.js";
 import { icon } from "../parts/icons.js";
 import { problemCard, problemOf } from "../parts/notice.js";
@@ -75,15 +75,15 @@ function filterForm(topic) {
     h(
       "div.bar-of-fields",
       field("Partition", choice("partition", [["", "All"], ...partitions], "")),
-      h("div.grow", field("Value contains", h("input", { name: "contains" }))),
-      h("div.grow", field("Key is", h("input", { name: "key" }))),
+      h("div.grow", field("Value contains", h("input", { name: filterName("contains") }))),
+      h("div.grow", field("Key is", h("input", { name: filterName("key") }))),
       h("button", { type: "submit" }, "Apply"),
     ),
   );
 }
 
 function listen(topic, filters, { list, seen, refusal, signal }) {
-  const wanted = { ...Object.fromEntries(new FormData(filters)), keys: "base64", values: "base64" };
+  const wanted = { ...filledIn(filters), keys: "base64", values: "base64" };
   const source = new EventSource(withQuery(url`/v1/topics/${topic}/tail`, wanted));
   source.addEventListener("open", () => (seen.isOpen = true));
   source.addEventListener("message", ({ data }) => {

@@ -2,8 +2,14 @@
 
 import { h } from "./dom.js";
 
+let fields = 0;
+
 export function field(label, input, hint) {
-  return h("label.field", h("span", label), input, hint && h("small", hint));
+  fields += 1;
+  input.id = `field-${fields}`;
+  const told = hint && h("small", { id: `hint-${fields}` }, hint);
+  if (told) input.setAttribute("aria-describedby", told.id);
+  return h("div.field", h("label", { for: input.id }, label), input, told);
 }
 
 export function choice(name, options, chosen) {
@@ -25,6 +31,19 @@ export function timeInput(name) {
 
 export function msOf(input) {
   return input.value ? new Date(input.value).getTime() : undefined;
+}
+
+const FILTER = "filter.";
+
+/** What to call the input of a filter: a form has methods, and an input named "contains" would hide one. */
+export function filterName(name) {
+  return FILTER + name;
+}
+
+/** What is filled in of a form, filters by their own names. */
+export function filledIn(form) {
+  const given = [...new FormData(form)].filter(([, value]) => value !== "");
+  return Object.fromEntries(given.map(([name, value]) => [name.replace(FILTER, ""), value]));
 }
 
 export function badge(text, kind = "") {
