@@ -166,9 +166,9 @@ def test_the_command_that_is_copied_reads_the_message(open_console: Callable[...
     page = console.go("topics/orders?from=offset&partition=0&offset=3")
     _row(page, "0:3").first.click()
     copied = {}
-    for label in ("kcat", "curl", "Python"):
+    for number, label in enumerate(("kcat", "curl", "Python"), 1):
         page.get_by_role("button", name=label, exact=True).click()
-        expect(page.get_by_text("Copied").last).to_be_visible()
+        expect(page.get_by_text("Copied")).to_have_count(number)
         copied[label] = page.evaluate("navigator.clipboard.readText()")
 
     assert " -t 'orders' -p 0 -o 3 -c 1" in copied["kcat"]

@@ -5,8 +5,12 @@ import { h } from "./dom.js";
 const SHOWN_MS = 6000;
 
 export function notify(...content) {
+  const notices = document.querySelector(".notices");
   const notice = h("div.notice", ...content);
-  document.querySelector(".notices").append(notice);
+  notices.append(notice);
+  // Shown anew, it comes to lie above a dialog that was opened since.
+  notices.hidePopover();
+  notices.showPopover();
   setTimeout(() => notice.remove(), SHOWN_MS);
 }
 
