@@ -51,7 +51,7 @@ def order(number: int) -> str:
 def reading(number: int) -> bytes:
     """In a schema registry's envelope."""
     room = _zigzag(1) + _text("kitchen") if number % 2 else _zigzag(0)
-    celsius = struct.pack("<d", 20.5 + number / 8)
+    celsius = struct.pack("<d", 20.5 + number / 7)
     return b"\0" + struct.pack(">I", 42) + _text(f"sensor-{number % 5}") + _zigzag(1794725428734) + celsius + room
 
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from interop.ottla_server import OttlaServer
 
 LIBRARIES = (
-    "confluent-kafka aiokafka kafka-python ottla.client Java kafkajs franz-go Sarama kcat curl"  # as people say them
-).split()
+    *("confluent-kafka", "aiokafka", "kafka-python", "ottla.client"),
+    *("Java", "kafkajs", "franz-go", "Sarama", "kcat", "curl"),
+)
 TIMEOUT_S = 60
 
 

@@ -138,7 +138,7 @@ def test_bytes_are_shown_as_hex_and_avro_as_a_guess_or_by_its_schema(console: Wa
     guessed = drawer.locator("tbody tr")
     expect(guessed.nth(0)).to_contain_text("sensor-1")
     expect(guessed.nth(1)).to_contain_text("1794725428734")
-    expect(guessed.nth(2)).to_contain_text("20.625")
+    expect(guessed.nth(2)).to_contain_text("20.642857142857142")
     schema = drawer.get_by_label("Its schema, if you have it")
     schema.fill(json.dumps(READING_SCHEMA))
     schema.blur()

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+import ottla.http
+
 if TYPE_CHECKING:
     import httpx
+
+_CONSOLE = Path(ottla.http.__file__).parent / "console"
 
 
 def _files(http: httpx.Client) -> list[str]:
@@ -84,6 +89,16 @@ def test_the_console_brings_nothing_from_elsewhere(http: httpx.Client) -> None:
     for name in _files(http):
         links = set(re.findall(r"(?:https?:)?//[a-z0-9.-]+\.[a-z]+", http.get(f"/{name}").text))
         assert links <= {"http://www.w3.org"}, name
+
+
+def test_modules_are_small_and_make_no_markup_of_text() -> None:
+    modules = [*_CONSOLE.rglob("*.js"), *_CONSOLE.rglob("*.css")]
+
+    assert len(modules) > 40
+    for module in modules:
+        text = module.read_text()
+        assert text.count("\n") <= 250, module
+        assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(", text), module
 
 
 def test_totals_grow_with_what_is_written(http: httpx.Client, topic: str) -> None:

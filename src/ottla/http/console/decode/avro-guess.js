@@ -87,18 +87,18 @@ function guessNumber(bytes, at) {
   if (long >= YEAR_2000_MS && long <= YEAR_2100_MS) {
     return { kind: "long (a time?)", value: `${long} · ${new Date(Number(long)).toISOString()}`, next: reader.at };
   }
-  // A double that is a round number begins with zeros, which by themselves would be small numbers.
-  const isRound = bytes[at] === 0 && bytes[at + 1] === 0;
-  if (reader.at - at > 1 || isRound) {
-    const double = guessDouble(bytes, at);
-    if (double) return double;
-  }
+  const double = guessDouble(bytes, at);
+  if (double) return double;
   const isSmall = long >= 0n && long <= 1n;
   return { kind: isSmall ? "int, boolean or branch" : "int or long", value: String(long), next: reader.at };
 }
 
 function guessDouble(bytes, at) {
-  if (at + 8 > bytes.length || !DOUBLE_TOPS.has(bytes[at + 7])) return undefined;
+  const taken = bytes.subarray(at, at + 8);
+  if (taken.length < 8 || !DOUBLE_TOPS.has(taken[7])) return undefined;
+  // A round number begins with zeros, any other has high bytes; small numbers in a row have neither.
+  const isRound = taken[0] === 0 && taken[1] === 0;
+  if (!isRound && taken.filter((byte) => byte >= 0x80).length < 2) return undefined;
   const value = new DataView(bytes.buffer, bytes.byteOffset + at).getFloat64(0, true);
   return { kind: "double", value: String(value), next: at + 8 };
 }

@@ -1,6 +1,9 @@
 // A table that sorts by its headings. On a narrow screen each row becomes a card, and cells name themselves.
 
 import { h, replace } from "./dom.js";
+import { count } from "./format.js";
+
+const MOST_ROWS = 500;
 
 /** A column is { label, cell(row) → child, sort?(row) → value, isNumber? }. */
 export function table(columns, { caption, empty = "Nothing here yet." }) {
@@ -8,7 +11,8 @@ export function table(columns, { caption, empty = "Nothing here yet." }) {
   const headings = columns.map((column, index) => heading(column, () => sortBy(index)));
   const whole = h("table", h("caption.unseen", caption), h("thead", h("tr", headings)), body);
   const nothing = h("p.empty", empty);
-  const frame = h("div.table", whole, nothing);
+  const rest = h("p.empty");
+  const frame = h("div.table", whole, nothing, rest);
   let rows = [];
   let sorted;
 
@@ -30,7 +34,9 @@ export function table(columns, { caption, empty = "Nothing here yet." }) {
   function draw() {
     whole.hidden = rows.length === 0;
     nothing.hidden = rows.length > 0;
-    replace(body, inOrder().map((row) => h("tr", columns.map((column) => cellOf(column, row)))));
+    rest.hidden = rows.length <= MOST_ROWS;
+    replace(rest, `${count(rows.length - MOST_ROWS)} more are not shown.`);
+    replace(body, inOrder().slice(0, MOST_ROWS).map((row) => h("tr", columns.map((column) => cellOf(column, row)))));
   }
 
   frame.update = (given) => {
