@@ -124,9 +124,9 @@ class Dispatcher:
         buffers = None
         if isinstance(response, Response):
             buffers = encode_response(header, response)
-            for buffer in buffers:
-                stats.bytes_out += len(buffer)
+            stats.bytes_out += len(buffers[0])
             if stats.finds_errors:
+                stats.bytes_out += sum(map(len, buffers[1:]))
                 stats.note_errors(response)
         elif response is not None:
             return _later(header, response, stats, began_ns)

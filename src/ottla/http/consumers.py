@@ -6,14 +6,13 @@ but what is committed: whoever does not commit reads the same messages again.
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import UnknownTopicOrPartition
-from ottla.http.endpoints import Endpoint
+from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Given, Message, Struct, message_of
 from ottla.http.offsets import GivenOffset, ReadOffset, checked, commit, committed_offsets, listed
 from ottla.http.payloads import Wanted
@@ -77,7 +76,7 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
     messages: list[Message] = []
     wait_ms = query.wait_ms
     while len(messages) < query.max:
-        answer = await fetch(call, query.topic, positions, wait_ms)
+        answer = await fetch(call, query.topic, positions, max_wait_ms=wait_ms)
         wait_ms = 0
         found = len(messages)
         for data in answer:
@@ -90,7 +89,7 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
                     positions[data.partition_index] = piece.next_offset if is_whole else taken[-1].offset + 1
                 if len(messages) == query.max:
                     break
-                await asyncio.sleep(0)
+                await others()
         if len(messages) == found:
             break
     return messages

@@ -21,7 +21,7 @@ from starlette.responses import Response
 
 from ottla.broker.asking import LocalClient
 from ottla.core.errors import ApiError
-from ottla.http.problems import BadRequest, Problem, problem_response
+from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -115,6 +115,7 @@ class Call:
         limit = self.door.config.max_body_bytes
         async for chunk in self.chunks(limit):
             content += chunk
+        await others()
         return decode_json(bytes(content), kind)
 
     async def chunks(self, limit: int | None = None) -> AsyncIterator[bytes]:
@@ -177,15 +178,26 @@ def _list_fields(kind: type[Any]) -> frozenset[str]:
     return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is tuple)
 
 
+async def others() -> None:
+    """Let others have their turn: a request over HTTP takes as long as many over Kafka, and they wait behind it."""
+    await asyncio.sleep(0)
+
+
 async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
     this = Call(request, door, endpoint)
     try:
-        return this.answered(await endpoint.handle(this))
+        await others()
+        answer = await endpoint.handle(this)
+        await others()
+        return this.answered(answer)
+    except Problem as problem:
+        # Of a body that is not read to its end nobody knows how much is still to come.
+        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413) else None)
+    except ApiError as refused:
+        return problem_response(problem_of(refused))
     except ClientDisconnect:
         # Nobody is left to read it.
         return Response(status_code=499)
-    except (ApiError, Problem):
-        raise
     except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
         _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
         return problem_response(Problem(500, "a bug in the broker; its log says more"))

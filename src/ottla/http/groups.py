@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import ErrorCode
 from ottla.http.assignments import partitions_in
-from ottla.http.endpoints import Endpoint
+from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Struct
 from ottla.http.offsets import Place, ReadOffset, committed_offsets, listed
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
@@ -94,7 +93,7 @@ async def list_groups(call: Call) -> GroupList:
                 lag=sum(one.lag for one in lags),
             )
         )
-        await asyncio.sleep(0)
+        await others()
     return GroupList(groups=found)
 
 

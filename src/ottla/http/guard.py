@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from ottla.http.stats import HttpStats
 
+ROUTE: Final = "ottla.route"
+"""Where in a scope the path is that its endpoint is declared with."""
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
@@ -49,8 +51,7 @@ class Guard:
             else:
                 await self._app(scope, receive, counted)
         finally:
-            route = scope.get("route")
-            self._stats.requests[scope["method"], getattr(route, "path", ""), status] += 1
+            self._stats.requests[scope["method"], scope.get(ROUTE, ""), status] += 1
             self._stats.times.add(time.perf_counter_ns() - began_ns)
 
     def _is_from_elsewhere(self, headers: Headers) -> bool:

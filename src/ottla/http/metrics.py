@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from starlette.responses import StreamingResponse
 
 from ottla import __version__
-from ottla.http.endpoints import Endpoint
+from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
 from ottla.http.openmetrics import Family, counter, gauge, histogram
@@ -38,7 +37,7 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
         yield family.text()
     for family in await _logs(broker):
         yield family.text()
-        await asyncio.sleep(0)
+        await others()
     for family in await _groups(call):
         yield family.text()
     yield b"# EOF\n"
@@ -124,7 +123,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     for number, partition in enumerate(list(broker.topics.all_partitions()), 1):
         note(partition)
         if number % _TURN_PARTITIONS == 0:
-            await asyncio.sleep(0)
+            await others()
     return sizes, starts, ends, offline
 
 
@@ -136,7 +135,7 @@ async def _groups(call: Call) -> tuple[Family, ...]:
         states[group.group_state] = states.get(group.group_state, 0) + 1
         for one in lag_of(call.broker, await committed_offsets(call, group.group_id)):
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
-        await asyncio.sleep(0)
+        await others()
     for state, count in sorted(states.items()):
         members.add(count, state=state)
     return members, lags

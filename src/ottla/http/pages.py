@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from starlette.responses import Response
-from starlette.routing import Route
 
+from ottla.http.endpoints import Endpoint
 from ottla.http.problems import Problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from starlette.requests import Request
+    from ottla.http.endpoints import Call
 
 _FOLDER: Final = Path(__file__).parent / "console"
 _PAGE: Final = "index.html"
@@ -77,23 +77,26 @@ class Console:
         self._page = _File(page.content.replace(_BASE, b"console/%b/" % self._digest.encode()), page.media_type)
         self._files = files
 
-    def routes(self) -> tuple[Route, ...]:
-        return Route("/", self._show_page), Route("/console/{digest}/{name:path}", self._show_file)
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        return (
+            Endpoint("GET", "/", self._show_page, "The console"),
+            Endpoint("GET", "/console/{digest}/{name:path}", self._show_file, "A file of the console"),
+        )
 
-    async def _show_page(self, request: Request) -> Response:
-        return _answer(request, self._page, "no-cache")
+    async def _show_page(self, call: Call) -> Response:
+        return _answer(call, self._page, "no-cache")
 
-    async def _show_file(self, request: Request) -> Response:
-        name = PurePosixPath(request.path_params["name"]).as_posix()
+    async def _show_file(self, call: Call) -> Response:
+        name = call.path("name")
         file = self._files.get(name)
-        if file is None or request.path_params["digest"] != self._digest:
+        if file is None or call.path("digest") != self._digest:
             raise Problem(404, f"the console has no file {name!r}", hint="Reload the page: the broker was updated.")
-        return _answer(request, file, _FOR_GOOD)
+        return _answer(call, file, _FOR_GOOD)
 
 
-def _answer(request: Request, file: _File, caching: str) -> Response:
+def _answer(call: Call, file: _File, caching: str) -> Response:
     tag = f'W/"{len(file.content):x}-{zlib.crc32(file.content):08x}"'
     headers = {**_HEADERS, "etag": tag, "cache-control": caching}
-    if tag in request.headers.get("if-none-match", ""):
+    if tag in call.request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers, media_type=file.media_type)

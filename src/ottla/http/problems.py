@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 PROBLEM_TYPE: Final = "application/problem+json"
 
 
+_TITLES: Final = {413: "Content Too Large", 416: "Range Not Satisfiable"}
+"""As RFC 9110 has them, whatever the Python."""
+
+
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Why a request was refused."""
 
@@ -39,7 +43,12 @@ class Problem(Exception):
     def __init__(self, status: int, detail: str, *, hint: str = "", code: str = "", written: int | None = None) -> None:
         super().__init__(detail)
         self.details = ProblemDetails(
-            title=HTTPStatus(status).phrase, status=status, detail=detail, hint=hint, code=code, written=written
+            title=_TITLES.get(status) or HTTPStatus(status).phrase,
+            status=status,
+            detail=detail,
+            hint=hint,
+            code=code,
+            written=written,
         )
 
     @property

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ottla.broker.asking import Refused
 from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition
-from ottla.http.endpoints import NDJSON, Endpoint, decode_json, too_large
+from ottla.http.endpoints import NDJSON, Endpoint, decode_json, others, too_large
 from ottla.http.models import Given, PartitionIndex, Struct, TimestampMs
 from ottla.http.partitioning import next_partition, partition_of
 from ottla.http.payloads import Encoding, read
@@ -98,13 +97,14 @@ async def write_messages(call: Call) -> Written:
     for number, message in enumerate(body.messages, 1):
         ready.append(_read(message, f"message {number}"))
         if number % _TURN_MESSAGES == 0:
-            await asyncio.sleep(0)
+            await others()
     # Only now is the topic created if there is none: what is refused leaves nothing behind.
     writer = _Writer(call, _topic(call, name), keeps_offsets=True)
     for number, one in enumerate(ready, 1):
         writer.add(one)
         if number % _TURN_MESSAGES == 0:
-            await asyncio.sleep(0)
+            await others()
+    await others()
     await writer.write()
     return writer.written()
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.asking import raise_refusal
+from ottla.core.errors import ApiError
+from ottla.http.endpoints import others
 from ottla.records.batch import read_header
 from ottla.records.control import read_end_marker
 from ottla.records.reader import RecordReader
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 _FETCH_BY_NAME: Final = 12
 _READ_COMMITTED: Final = 1
-_PIECE_BYTES: Final = 128 * 1024
+_FIRST_BYTES: Final = 16 * 1024
+_MOST_BYTES: Final = 128 * 1024
+"""Of one read: little at first, since many want but a few messages, then more."""
 _TURN_RECORDS: Final = 200
 _MAX_DECOMPRESSED_BYTES: Final = 32 << 20
 """More than a batch of the usual size limit ever holds, less than what would hold everybody up."""
@@ -32,16 +35,18 @@ class Piece(NamedTuple):
     """From where to read on; records that were aborted, or are no data, may lie in between."""
 
 
-async def fetch(call: Call, topic: str, positions: Mapping[int, int], max_wait_ms: int = 0) -> list[PartitionData]:
+async def fetch(
+    call: Call, topic: str, positions: Mapping[int, int], *, max_wait_ms: int = 0, max_bytes: int = _MOST_BYTES
+) -> list[PartitionData]:
     """What there is in these partitions from these offsets on, waiting until there is something."""
     wanted = tuple(
-        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_PIECE_BYTES)
+        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         for partition, offset in positions.items()
     )
     request = FetchRequest(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
-        max_bytes=_PIECE_BYTES,
+        max_bytes=max_bytes,
         isolation_level=_READ_COMMITTED,
         session_epoch=-1,
         topics=(FetchTopic(topic=topic, partitions=wanted),),
@@ -52,30 +57,32 @@ async def fetch(call: Call, topic: str, positions: Mapping[int, int], max_wait_m
 
 
 def records_in(data: PartitionData, from_offset: int) -> Iterator[Piece]:
-    """The records of a fetch, a few at a time, without those of transactions that were aborted."""
+    """The records of a fetch, some at a time, without those of transactions that were aborted."""
     content = memoryview(data.records or b"")
-    at = 0
     aborted = _Aborted(data.aborted_transactions or ())
-    while at < len(content):
-        header = read_header(content, at)
-        batch = content[at : at + header.size]
-        at += header.size
-        if header.is_control:
-            aborted.marked(header.producer_id, batch)
-        elif not (header.is_transactional and aborted.includes(header.producer_id, header.base_offset)):
-            yield from _in_turns(RecordReader(batch, from_offset, _MAX_DECOMPRESSED_BYTES))
-        yield Piece([], header.next_offset)
-
-
-def _in_turns(records: Iterator[Record]) -> Iterator[Piece]:
-    turn: list[Record] = []
-    for record in records:
-        turn.append(record)
-        if len(turn) == _TURN_RECORDS:
-            yield Piece(turn, record.offset + 1)
-            turn = []
-    if turn:
-        yield Piece(turn, turn[-1].offset + 1)
+    at = 0
+    found: list[Record] = []
+    next_offset = from_offset
+    try:
+        while at < len(content):
+            header = read_header(content, at)
+            batch = content[at : at + header.size]
+            at += header.size
+            if header.is_control:
+                aborted.marked(header.producer_id, batch)
+            elif not (header.is_transactional and aborted.includes(header.producer_id, header.base_offset)):
+                for record in RecordReader(batch, from_offset, _MAX_DECOMPRESSED_BYTES):
+                    found.append(record)
+                    if len(found) == _TURN_RECORDS:
+                        yield Piece(found, record.offset + 1)
+                        found = []
+            next_offset = header.next_offset
+    except ApiError:
+        # What comes before the damage is still good; who reads on from here is told what it is.
+        if not found:
+            raise
+    if found or next_offset > from_offset:
+        yield Piece(found, max(next_offset, found[-1].offset + 1) if found else next_offset)
 
 
 class _Aborted:
@@ -98,8 +105,11 @@ class _Aborted:
 
 async def read_on(call: Call, topic: str, partition: int, offset: int, until: int) -> AsyncIterator[Piece]:
     """Everything from `offset` to below `until`."""
+    max_bytes = _FIRST_BYTES
     while offset < until:
-        [data] = await fetch(call, topic, {partition: offset})
+        [data] = await fetch(call, topic, {partition: offset}, max_bytes=max_bytes)
+        max_bytes = min(2 * max_bytes, _MOST_BYTES)
+        await others()
         raise_refusal(data.error_code)
         before = offset
         for piece in records_in(data, offset):
@@ -108,7 +118,6 @@ async def read_on(call: Call, topic: str, partition: int, offset: int, until: in
                 return
             offset = piece.next_offset
             yield piece
-            # Others get their turn.
-            await asyncio.sleep(0)
+            await others()
         if offset == before:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -13,6 +13,7 @@ from uvicorn.server import ServerState
 
 from ottla.http.app import build_app
 from ottla.http.endpoints import Door
+from ottla.http.joined_writes import JoinedWrites
 from ottla.http.problems import Problem, problem_response
 from ottla.http.stats import HttpStats
 
@@ -47,6 +48,7 @@ class Serving:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             limit_concurrency=config.max_connections,
             timeout_keep_alive=max(1, config.keep_alive_ms // 1000),
         )
@@ -113,7 +115,8 @@ class _Connection(HttpToolsProtocol):
         self._write_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)  # type: ignore[arg-type]
+        # It is a socket's, though uvloop's is no asyncio.Transport by its class.
+        super().connection_made(JoinedWrites(cast("asyncio.Transport", transport), self.loop.call_soon))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -15,7 +15,7 @@ from starlette.responses import Response, StreamingResponse
 from ottla.broker.asking import Refused
 from ottla.core.errors import ApiError, ErrorCode, UnknownTopicOrPartition
 from ottla.http.cursors import read_cursor, write_cursor
-from ottla.http.endpoints import Endpoint
+from ottla.http.endpoints import Endpoint, others
 from ottla.http.messages import Selection
 from ottla.http.models import PartitionIndex, Struct, message_of
 from ottla.http.problems import BadRequest, problem_of
@@ -94,7 +94,7 @@ class _Tail:
 
     async def _look(self) -> AsyncIterator[bytes]:
         """What has been appended since the last time; waits until something is."""
-        for data in await fetch(self._call, self._topic, self._positions, _HEARTBEAT_MS):
+        for data in await fetch(self._call, self._topic, self._positions, max_wait_ms=_HEARTBEAT_MS):
             skipped = self._skip(data)
             if skipped is not None:
                 yield self._id() + _event("skipped", skipped)
@@ -133,7 +133,7 @@ class _Tail:
                 # With the last one, since it says where to go on after all of them.
                 events.insert(-1, self._id())
                 yield b"".join(events)
-            await asyncio.sleep(0)
+            await others()
         if self._positions[index] >= data.last_stable_offset:
             self._caught_up.add(index)
 

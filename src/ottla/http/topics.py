@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
@@ -10,7 +9,7 @@ import msgspec
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, changed, described
-from ottla.http.endpoints import Endpoint
+from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Given, OffsetNumber, PartitionIndex, Struct
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -66,7 +65,7 @@ async def _summary(state: TopicState) -> TopicSummary:
         messages += partition.high_watermark - partition.log.start_offset
         size_bytes += partition.log.size
         if number % _TURN_PARTITIONS == 0:
-            await asyncio.sleep(0)
+            await others()
     return TopicSummary(
         name=state.name,
         topic_id=state.entry.id.text,
