@@ -20,6 +20,7 @@ LIBRARIES = (
     *("Java", "kafkajs", "franz-go", "Sarama", "kcat", "curl"),
 )
 TIMEOUT_S = 60
+EVERYWHERE = ".".join("0000")
 
 
 def _snippets(console: WatchedPage, library: str, topic: str) -> list[str]:
@@ -36,6 +37,13 @@ def test_a_snippet_holds_the_address_and_the_topic(console: WatchedPage, server:
     for code in _snippets(console, library, "some-topic"):
         assert str(address) in code
         assert "some-topic" in code
+
+
+def test_a_broker_that_listens_everywhere_is_named_as_this_page_is(console: WatchedPage) -> None:
+    cluster = {"cluster_id": "x", "controller_id": 0, "brokers": [{"broker_id": 0, "host": EVERYWHERE, "port": 9092}]}
+    console.page.route("**/v1/cluster", lambda route: route.fulfill(json=cluster))
+
+    assert all("127.0.0.1:9092" in code for code in _snippets(console, "confluent-kafka", "some-topic"))
 
 
 @pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka", "kafka-python"])

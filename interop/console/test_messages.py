@@ -89,6 +89,8 @@ def test_the_browser_jumps_to_a_time(console: WatchedPage, http: httpx.Client, n
     page.get_by_role("button", name="Show").click()
 
     expect(page.locator("button.row .value")).to_have_text(["hour 3", "hour 4"])
+    page.reload()
+    expect(page.locator("button.row .value")).to_have_text(["hour 3", "hour 4"])
 
 
 def test_older_messages_come_before_the_newest_without_gaps(console: WatchedPage) -> None:
@@ -147,6 +149,18 @@ def test_bytes_are_shown_as_hex_and_avro_as_a_guess_or_by_its_schema(console: Wa
     console.keep_picture("avro-light")
     drawer.get_by_role("group", name="Value as").get_by_role("button", name="Hex").click()
     expect(drawer.locator("pre").first).to_contain_text("000000  00 00 00 00 2a 10 73 65  6e 73 6f 72 2d 31")
+
+
+def test_a_long_value_is_shown_by_its_beginning_and_whole_when_opened(
+    console: WatchedPage, http: httpx.Client, name: str
+) -> None:
+    long = "ä" * 100_000
+    http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": long}]}).raise_for_status()
+    page = console.go(f"topics/{name}")
+    assert len(page.locator("button.row .value").inner_text()) == 150
+    page.locator("button.row").click()
+
+    expect(page.get_by_role("dialog")).to_contain_text("The first 64 KiB of 195 KiB.")
 
 
 def test_the_arrow_keys_go_through_the_messages(console: WatchedPage) -> None:

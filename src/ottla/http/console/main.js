@@ -48,23 +48,29 @@ follow(ROUTES, async (place, load) => {
     if (link.dataset.page === section) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  document.title = place.path ? `${decodeURIComponent(place.path)} · Ottla` : "Ottla";
+  document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
   if (load === undefined) {
     replace(main, problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
     return;
   }
   try {
     const page = await load();
-    if (!place.signal.aborted) {
-      replace(main, await page.show(place));
-      if (!isFirst) main.focus({ preventScroll: true });
-      isFirst = false;
-    }
+    const shown = await page.show(place);
+    // Somebody who is quick may be elsewhere by now.
+    if (place.signal.aborted) return;
+    replace(main, shown);
+    if (!isFirst) main.focus({ preventScroll: true });
+    isFirst = false;
   } catch (failed) {
-    if (failed.name === "AbortError") return;
+    if (failed.name === "AbortError" || place.signal.aborted) return;
     const stale = failed instanceof TypeError && "Reload the page: the broker may have been updated.";
     replace(main, problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
   }
+});
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
 });
 
 document.addEventListener("keydown", (event) => {

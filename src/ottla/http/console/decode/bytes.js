@@ -24,6 +24,16 @@ export function asText(bytes) {
   }
 }
 
+/** The same of bytes that may end in the middle of a letter. */
+export function beginningAsText(bytes) {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: true });
+    return CONTROL.test(text) ? undefined : text;
+  } catch {
+    return undefined;
+  }
+}
+
 const hex = (byte) => byte.toString(16).padStart(2, "0");
 
 export function asHex(bytes) {

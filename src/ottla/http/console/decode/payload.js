@@ -1,9 +1,10 @@
 // A key or a value: its bytes, and what they are best shown as. Messages are asked for in base64, so nothing is lost.
 
-import { asHex, asText, fromBase64 } from "./bytes.js";
+import { asHex, asText, beginningAsText, fromBase64 } from "./bytes.js";
 import { isJson } from "./json-text.js";
 
 const PREVIEW_BYTES = 32;
+const PREVIEW_LETTERS = 400; // of base64, whose letters come in fours
 
 export class Payload {
   #encoded;
@@ -35,10 +36,12 @@ export class Payload {
     return /^\s*[{[]/.test(this.text) && isJson(this.text) ? "json" : "text";
   }
 
-  /** One line of it. */
-  preview(length) {
-    if (this.isNull) return "";
-    if (this.text === undefined) return asHex(this.bytes.subarray(0, PREVIEW_BYTES));
-    return this.text.slice(0, length).replaceAll(/\s+/g, " ");
+  /** { text, isBinary }: one line of how it begins, without a look at the rest. */
+  preview() {
+    const bytes = fromBase64(this.#encoded.slice(0, PREVIEW_LETTERS));
+    const text = beginningAsText(bytes);
+    return text === undefined
+      ? { text: asHex(bytes.subarray(0, PREVIEW_BYTES)), isBinary: true }
+      : { text: text.replaceAll(/\s+/g, " "), isBinary: false };
   }
 }

@@ -1,6 +1,6 @@
 // How to connect, from every language, with the address filled in.
 
-import { api } from "../parts/api.js";
+import { kafkaAddress } from "../parts/addresses.js";
 import { snippet } from "../parts/clipboard.js";
 import { h, replace } from "../parts/dom.js";
 import { card, field, heading } from "../parts/field.js";
@@ -8,8 +8,7 @@ import { switcher } from "../parts/tabs.js";
 import { SNIPPETS } from "./snippets.js";
 
 export async function show({ signal }) {
-  const { brokers } = await api.get("/v1/cluster", signal);
-  const address = brokers.map(({ host, port }) => `${host}:${port}`).join(",");
+  const address = await kafkaAddress(signal);
   const topic = h("input", { value: "orders", maxlength: 249, spellcheck: "false" });
   const shown = h("div.payload");
   let chosen = SNIPPETS[0].name;

@@ -4,8 +4,6 @@ import { Payload } from "../decode/payload.js";
 import { h } from "../parts/dom.js";
 import { clock, dateTime } from "../parts/format.js";
 
-const PREVIEW = 300;
-
 export function messageRow(message, { hasDate = false, open }) {
   const time = hasDate ? dateTime(message.timestamp) : clock(message.timestamp, true);
   return h(
@@ -20,5 +18,6 @@ export function messageRow(message, { hasDate = false, open }) {
 
 function cell(name, payload) {
   if (payload.isNull) return h(`span.${name}.none`, "none");
-  return h(`span.${name}${payload.text === undefined ? ".binary" : ""}`, payload.preview(PREVIEW));
+  const { text, isBinary } = payload.preview();
+  return h(`span.${name}${isBinary ? ".binary" : ""}`, text);
 }

@@ -1,7 +1,7 @@
 // One message in a drawer: where it is, what it says, and how to get at it from elsewhere.
 
 import { Payload } from "../decode/payload.js";
-import { api } from "../parts/api.js";
+import { kafkaAddress } from "../parts/addresses.js";
 import { copy } from "../parts/clipboard.js";
 import { open } from "../parts/dialog.js";
 import { h, replace } from "../parts/dom.js";
@@ -74,8 +74,7 @@ function headersOf(headers) {
 
 function copyBar(topic, message) {
   const copyAs = async (make, button) => {
-    const { brokers } = await api.get("/v1/cluster");
-    await copy(make(`${brokers[0].host}:${brokers[0].port}`), button);
+    await copy(make(await kafkaAddress()), button);
   };
   const buttons = copiesOf(topic, message).map(([label, make]) => {
     const button = h("button.small", { type: "button", onclick: () => copyAs(make, button) }, icon("copy"), label);

@@ -41,7 +41,7 @@ function searchForm(topic, query) {
   const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   const from = choice("from", STARTS, query.get("from") ?? (query.has("offset") ? "offset" : "newest"));
   const offset = h("input", { name: "offset", inputmode: "numeric", pattern: "[0-9]{1,19}", value: query.get("offset") ?? "0" });
-  const time = timeInput("time");
+  const time = timeInput("time", query.get("timestamp"));
   const where = { offset: field("Offset", offset), time: field("Time", time) };
   const follow = () => {
     for (const [name, element] of Object.entries(where)) element.hidden = from.value !== name;

@@ -40,7 +40,7 @@ export class Search {
     const found = [];
     const limit = this.isBackwards ? Infinity : this.#wanted.limit;
     while (found.length < limit && !this.isEnd && !signal.aborted) {
-      const page = await this.#page(this.#start(), signal);
+      const page = await this.#page(this.#start(limit - found.length), signal);
       if (!page) break;
       found.push(...page.messages);
       this.#cursor = page.next;
@@ -53,9 +53,9 @@ export class Search {
     return newestFirst(found).slice(0, this.#wanted.limit);
   }
 
-  #start() {
+  #start(left) {
     const { from, partition, offset, timestamp, limit } = this.#wanted;
-    if (this.#cursor) return { cursor: this.#cursor, limit };
+    if (this.#cursor) return { cursor: this.#cursor, limit: Math.min(left, MOST) };
     if (from === "offset") return { partition: partition || 0, offset, limit };
     if (from === "time") return { partition, timestamp, limit };
     if (from === "newest") return { partition, last: this.hasFilter ? MOST : limit, limit: MOST };

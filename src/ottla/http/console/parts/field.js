@@ -25,8 +25,11 @@ export function card(title, ...content) {
   return h("section.card", title && h("h2", title), content);
 }
 
-export function timeInput(name) {
-  return h("input", { type: "datetime-local", name, step: 1 });
+/** A moment by the clock of whoever looks; `ms` fills it in. */
+export function timeInput(name, ms) {
+  const at = ms ? new Date(Number(ms)) : undefined;
+  const value = at && new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  return h("input", { type: "datetime-local", name, step: 1, value });
 }
 
 export function msOf(input) {

@@ -3,7 +3,6 @@
 export function follow(routes, show) {
   let leaving = new AbortController();
   const go = () => {
-    if (location.hash && !location.hash.startsWith("#/")) return;
     leaving.abort();
     leaving = new AbortController();
     const [path, query] = location.hash.slice(2).split("?");
@@ -22,12 +21,20 @@ function find(routes, path) {
     const params = {};
     const matches = steps.every((step, index) => {
       if (!step.startsWith(":")) return step === parts[index];
-      params[step.slice(1)] = decodeURIComponent(parts[index]);
+      params[step.slice(1)] = decoded(parts[index]);
       return parts[index] !== "";
     });
     if (matches) return { params, load };
   }
   return undefined;
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 export function place(...parts) {
