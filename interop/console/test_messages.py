@@ -122,6 +122,25 @@ def test_a_filter_that_finds_nothing_says_how_far_it_looked(console: WatchedPage
     expect(page.get_by_text("Nothing found in 1,500 messages.")).to_be_visible()
 
 
+def test_a_long_search_tells_how_far_it_is_and_can_be_stopped_and_gone_on_with(console: WatchedPage) -> None:
+    page = console.go("topics/invoices")
+    far = {"topic": "invoices", "messages": [], "next": "0:200000", "is_end": False, "scanned": 200_000}
+    page.route("**/messages?*contains=needle*", lambda route: route.fulfill(json=far))
+    page.get_by_label("From").select_option("Oldest")
+    page.get_by_text("Filter", exact=True).click()
+    page.get_by_label("Value contains").fill("needle")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("Found 0, looked at")).to_be_visible()
+    page.get_by_role("button", name="Stop").click()
+    expect(page.get_by_text("Nothing found in")).to_be_visible()
+
+    last = {**far, "is_end": True, "scanned": 1}
+    page.unroute_all()
+    page.route("**/messages?*contains=needle*", lambda route: route.fulfill(json=last))
+    page.get_by_role("button", name="More").click()
+    expect(page.get_by_role("button", name="More")).to_have_count(0)
+
+
 def test_text_in_a_message_stays_text(console: WatchedPage, http: httpx.Client, name: str) -> None:
     hostile = "<img src=x onerror=alert(1)><script>alert(2)</script>"
     http.post(f"/v1/topics/{name}/messages", json={"messages": [{"key": hostile, "value": hostile}]})

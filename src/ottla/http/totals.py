@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Struct
+from ottla.http.opening import opened
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.endpoints import Call
 
-_TURN_PARTITIONS: Final = 500
 _NO_FAULT: Final = ("accepted", "idle")
 
 
@@ -64,13 +63,11 @@ async def show_totals(call: Call) -> Totals:
 async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     messages = size_bytes = 0
     offline = []
-    for number, partition in enumerate(list(broker.topics.all_partitions()), 1):
+    async for partition in opened(broker.topics.all_partitions()):
         messages += partition.log.next_offset
         size_bytes += partition.log.size
         if partition.log.is_offline:
             offline.append(str(partition.at))
-        if number % _TURN_PARTITIONS == 0:
-            await asyncio.sleep(0)
     return messages, size_bytes, offline
 
 

@@ -53,6 +53,7 @@ follow(ROUTES, async (place, load) => {
     replace(main, problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
     return;
   }
+  main.setAttribute("aria-busy", "true");
   try {
     const page = await load();
     const shown = await page.show(place);
@@ -65,6 +66,8 @@ follow(ROUTES, async (place, load) => {
     if (failed.name === "AbortError" || place.signal.aborted) return;
     const stale = failed instanceof TypeError && "Reload the page: the broker may have been updated.";
     replace(main, problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
+  } finally {
+    if (!place.signal.aborted) main.removeAttribute("aria-busy");
   }
 });
 

@@ -112,11 +112,11 @@ async function goOn(view) {
 
 function summary(view) {
   const { search, messages, topic } = view;
-  if (messages.length === 0) {
-    const produce = h("a", { href: place("topics", topic.name, "produce") }, "Write one");
-    return search.hasFilter ? `Nothing found in ${plural(search.scanned, "message")}.` : h("span", "No messages here. ", produce);
-  }
   const more = h("button.small", { onclick: () => goOn(view) }, search.isBackwards ? "Older" : "More");
+  if (messages.length === 0) {
+    if (search.hasFilter) return [h("span", `Nothing found in ${plural(search.scanned, "message")}.`), !search.isEnd && more];
+    return h("span", "No messages here. ", h("a", { href: place("topics", topic.name, "produce") }, "Write one"));
+  }
   const told = search.hasFilter ? `, found in ${plural(search.scanned, "message")}` : "";
   const order = search.isBackwards ? ", newest first" : "";
   const all = search.isEnd ? " That is all." : "";

@@ -3,6 +3,7 @@
 import { api, url, withQuery } from "../parts/api.js";
 
 const MOST = 10_000;
+const AT_ONCE = 20;
 const FILTERS = ["key", "contains", "header", "path", "equals"];
 const AS_BYTES = { keys: "base64", values: "base64" };
 
@@ -58,8 +59,18 @@ export class Search {
     if (this.#cursor) return { cursor: this.#cursor, limit: Math.min(left, MOST) };
     if (from === "offset") return { partition: partition || 0, offset, limit };
     if (from === "time") return { partition, timestamp, limit };
-    if (from === "newest") return { partition, last: this.hasFilter ? MOST : limit, limit: MOST };
+    if (from === "newest") return { partition, last: this.hasFilter ? MOST : this.#perPartition, limit: MOST };
     return { partition, limit };
+  }
+
+  get #read() {
+    const { partition } = this.#wanted;
+    return this.#topic.partitions.filter((one) => !partition || String(one.partition) === String(partition));
+  }
+
+  /** How many of each are fetched to find the newest of all: fewer where there are a great many. */
+  get #perPartition() {
+    return Math.min(this.#wanted.limit, Math.max(10, Math.ceil(MOST / this.#read.length)));
   }
 
   async #page(query, signal) {
@@ -74,10 +85,12 @@ export class Search {
 
   /** What lies before the messages that are shown, of each partition. */
   async #older(signal) {
-    const { partition, limit } = this.#wanted;
-    const read = this.#topic.partitions.filter((one) => !partition || String(one.partition) === String(partition));
-    const pages = await Promise.all(read.map((one) => this.#before(one, BigInt(limit), signal)));
-    const found = newestFirst(pages.flat()).slice(0, limit);
+    const older = [];
+    for (let at = 0; at < this.#read.length; at += AT_ONCE) {
+      const some = this.#read.slice(at, at + AT_ONCE);
+      older.push(...(await Promise.all(some.map((one) => this.#before(one, BigInt(this.#perPartition), signal)))));
+    }
+    const found = newestFirst(older.flat()).slice(0, this.#wanted.limit);
     this.isEnd = found.length === 0;
     return found;
   }
