@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check interop bench fuzz clean
+.PHONY: help run test check interop bench soak fuzz clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ interop: $(VENV)/interop  ## Test against Apache Kafka and foreign clients (need
 
 bench: $(VENV)/bench  ## Measure, and print the ratios
 	$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/bench  ## Mixed load and restarts for SECONDS (default 600); fails if a promise is broken
+	$(BIN)/python -m bench.soak --seconds $(or $(SECONDS),600) $(ARGS)
 
 fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
 	$(BIN)/python -m fuzz $(or $(SECONDS),60)

@@ -1,10 +1,16 @@
-"""Ottla beside Apache Kafka: same machine, same disk, same client, one after the other."""
+"""Ottla beside Apache Kafka: same machine, same disk, same client.
+
+Both run, one is measured at a time and the other idle, in turns: whatever else the machine does meets both.
+"""
 
 from __future__ import annotations
 
 import socket
+import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TypeVar
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -13,15 +19,19 @@ from bench.report import Row, percentile
 from bench.requests import connect, exchange, pipelined_per_second, produce_frame, single_us
 from bench.sides import Kafka, Ottla, Side
 
-RECORDS = {100: 600_000, 1024: 300_000}
+RECORDS = {100: 400_000, 1024: 130_000}
 PARTITIONS = (1, 6)
-SYNC_PRODUCES = 2_000
-ROUND_TRIPS = 1_000
+PRODUCES = 3
+CONSUMES = 7
+STARTS = 5
+LATENCY_ROUNDS = 5
+SYNC_PRODUCES = 400
+ROUND_TRIPS = 400
 RAW_REQUESTS = 5_000
 RAW_PIPELINED = 32_000
 GIGABYTE = 1 << 30
 
-Figures = dict[str, float]
+Measured = TypeVar("Measured")
 
 
 def quiet(side: Side) -> dict[str, object]:
@@ -49,9 +59,9 @@ def produce_per_second(side: Side, topic: str, size: int, count: int) -> float:
 
 
 def consume_per_second(side: Side, topic: str, partitions: int, count: int) -> float:
-    # By default librdkafka stops fetching for a second whenever 100,000 records wait for the application: a broker
-    # that fills the queue faster than they are taken would be measured by that pause.
-    unpaused = {"queued.min.messages": 10_000_000, "fetch.queue.backoff.ms": 5}
+    # By default librdkafka stops fetching for a second whenever 100,000 records or 64 MiB wait for the application: a
+    # broker that fills the queue faster than they are taken would be measured by that pause.
+    unpaused = {"queued.min.messages": 10_000_000, "queued.max.messages.kbytes": 1_000_000}
     consumer = Consumer({**quiet(side), **unpaused, "group.id": "bench", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(partitions)])
     got = 0
@@ -95,40 +105,88 @@ def round_trip_us(side: Side, topic: str) -> list[float]:
     return sorted(times)
 
 
-def raw_figures(side: Side) -> Figures:
-    create(side, "bench", 1)
+def raw_rates(side: Side) -> tuple[float, float]:
+    """Produce requests per second, one and many in flight."""
     connection: socket.socket = connect(side.port)
     frame = produce_frame()
     answer = exchange(connection, frame)
     times = sorted(single_us(connection, frame, RAW_REQUESTS))
-    return {
-        "raw produce, one in flight, per second": 1e6 / percentile(times, 0.5),
-        "raw produce, 32 in flight, per second": pipelined_per_second(connection, frame, len(answer), RAW_PIPELINED),
-    }
+    return 1e6 / percentile(times, 0.5), pipelined_per_second(connection, frame, len(answer), RAW_PIPELINED)
 
 
-def measure(side: Side) -> Figures:
-    figures: Figures = {"exec to first answer, ms": side.first_answer_ms, "resident idle, MiB": side.resident_mib}
-    sent = 0
+def in_turns(sides: list[Side], rounds: int, measure: Callable[[Side], Measured]) -> list[list[Measured]]:
+    """What was measured of each side."""
+    measured = [[measure(side) for side in sides] for _ in range(rounds)]
+    return [list(column) for column in zip(*measured, strict=True)]
+
+
+def medians(columns: list[list[float]]) -> list[float]:
+    return [statistics.median(column) for column in columns]
+
+
+def starts_ms(kinds: list[type[Kafka | Ottla]]) -> list[float]:
+    def start(kind: type[Kafka | Ottla]) -> float:
+        with kind() as side:
+            return side.first_answer_ms
+
+    rounds = [[start(kind) for kind in kinds] for _ in range(STARTS)]
+    return medians([list(column) for column in zip(*rounds, strict=True)])
+
+
+def throughput(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
     for size, count in RECORDS.items():
         for partitions in PARTITIONS:
             topic = f"t-{size}-{partitions}"
-            create(side, topic, partitions)
+            for side in sides:
+                create(side, topic, partitions)
             what = f"{size} B records, {partitions} partition{'s' if partitions > 1 else ''}, per second"
-            figures[f"produce {what}"] = produce_per_second(side, topic, size, count)
-            figures[f"consume {what}"] = consume_per_second(side, topic, partitions, count)
-            sent += size * count
-    create(side, "latency", 1)
-    sync, trip = sync_produce_us(side, "latency"), round_trip_us(side, "latency")
-    for name, times in (("synchronous produce", sync), ("produce to consume", trip)):
-        figures[f"{name}, p50 µs"] = percentile(times, 0.5)
-        figures[f"{name}, p99 µs"] = percentile(times, 0.99)
-    figures |= raw_figures(side)
-    while sent < GIGABYTE:
-        produce_per_second(side, "t-1024-1", 1024, RECORDS[1024])
-        sent += 1024 * RECORDS[1024]
-    figures["resident after 1 GB, MiB"] = side.resident_mib
-    return figures
+            produced = in_turns(sides, PRODUCES, lambda side: produce_per_second(side, topic, size, count))  # noqa: B023
+            yield f"produce {what}", medians(produced)
+            all_of_it = PRODUCES * count
+            consumed = in_turns(sides, CONSUMES, lambda side: consume_per_second(side, topic, partitions, all_of_it))  # noqa: B023
+            yield f"consume {what}", medians(consumed)
+
+
+def latency(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
+    for side in sides:
+        create(side, "latency", 1)
+    for name, measure_us in (("synchronous produce", sync_produce_us), ("produce to consume", round_trip_us)):
+        columns = in_turns(sides, LATENCY_ROUNDS, lambda side: measure_us(side, "latency"))  # noqa: B023
+        times = [sorted(chain.from_iterable(column)) for column in columns]
+        yield f"{name}, p50 µs", [percentile(column, 0.5) for column in times]
+        yield f"{name}, p99 µs", [percentile(column, 0.99) for column in times]
+
+
+def raw_requests(sides: list[Side]) -> Iterator[tuple[str, list[float]]]:
+    for side in sides:
+        create(side, "bench", 1)
+    columns = in_turns(sides, PRODUCES, raw_rates)
+    yield "raw produce, one in flight, per second", medians([[one for one, _ in column] for column in columns])
+    yield "raw produce, 32 in flight, per second", medians([[many for _, many in column] for column in columns])
+
+
+def resident(sides: list[Side]) -> list[float]:
+    return [side.resident_mib for side in sides]
+
+
+def fill_up(side: Side) -> None:
+    """So that each has been sent a gigabyte in all."""
+    sent = sum(PRODUCES * len(PARTITIONS) * size * count for size, count in RECORDS.items())
+    produce_per_second(side, "t-1024-1", 1024, max(GIGABYTE - sent, 0) // 1024)
+
+
+def measurements() -> Iterator[tuple[str, list[float]]]:
+    """Of everything, our figure and Kafka's."""
+    yield "exec to first answer, ms", starts_ms([Ottla, Kafka])
+    with Ottla() as ours, Kafka() as theirs:
+        sides: list[Side] = [ours, theirs]
+        yield "resident idle, MiB", resident(sides)
+        yield from throughput(sides)
+        for side in sides:
+            fill_up(side)
+        yield "resident after 1 GB, MiB", resident(sides)
+        yield from latency(sides)
+        yield from raw_requests(sides)
 
 
 def goal_for(name: str) -> tuple[str, float]:
@@ -141,17 +199,13 @@ def goal_for(name: str) -> tuple[str, float]:
 
 
 def rows() -> Iterator[Row]:
-    with Kafka() as kafka:
-        theirs = measure(kafka)
-    with Ottla() as ottla:
-        ours = measure(ottla)
-    for name, our_figure in ours.items():
+    for name, (ours, theirs) in measurements():
         sign, goal = goal_for(name)
-        ratio = our_figure / theirs[name]
+        ratio = ours / theirs
         yield Row(
             what=name,
-            ours=f"{our_figure:,.0f}",
-            theirs=f"{theirs[name]:,.0f}",
+            ours=f"{ours:,.0f}",
+            theirs=f"{theirs:,.0f}",
             ratio=ratio,
             goal=f"{sign} {goal}x",
             is_reached=ratio >= goal if sign == ">=" else ratio <= goal,

@@ -8,14 +8,20 @@ import sys
 import uvloop
 
 
-class DoNothing(asyncio.BufferedProtocol):
-    def __init__(self, answer: bytes) -> None:
-        self._answer = answer
+class Frames(asyncio.BufferedProtocol):
+    """Cuts what comes into frames, and looks at none of them."""
+
+    _transport: asyncio.Transport
+
+    def __init__(self) -> None:
         self._buffer = bytearray(1 << 20)
         self._have = 0
 
+    def answer(self, transport: asyncio.Transport) -> None:
+        raise NotImplementedError
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = transport
+        self._transport = transport  # type: ignore[assignment]  # it is a socket's
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002
         return memoryview(self._buffer)[self._have :]
@@ -27,10 +33,19 @@ class DoNothing(asyncio.BufferedProtocol):
             end = at + 4 + int.from_bytes(self._buffer[at : at + 4], "big")
             if end > self._have:
                 break
-            self._transport.write(self._answer)  # type: ignore[attr-defined]
+            self.answer(self._transport)
             at = end
         self._buffer[: self._have - at] = self._buffer[at : self._have]
         self._have -= at
+
+
+class DoNothing(Frames):
+    def __init__(self, constant: bytes) -> None:
+        super().__init__()
+        self._constant = constant
+
+    def answer(self, transport: asyncio.Transport) -> None:
+        transport.write(self._constant)
 
 
 async def main(answer: bytes) -> None:

@@ -65,8 +65,9 @@ def ottla(folder: Path) -> Iterator[int]:
 
 
 @contextmanager
-def do_nothing(answer: bytes) -> Iterator[int]:
-    command = [sys.executable, "-m", "bench.do_nothing", answer.hex()]
+def bare(module: str, *arguments: object) -> Iterator[int]:
+    """A server to be compared with, as a process of its own; its port."""
+    command = [sys.executable, "-m", f"bench.{module}", *map(str, arguments)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE)
     assert process.stdout is not None
     try:
@@ -111,13 +112,13 @@ def rows() -> Iterator[Row]:
         topic = MetadataRequest(topics=(MetadataRequestTopic(name="bench"),))
         exchange(ours, b"".join(encode_request(topic, 9, 1, "bench")))
         answer = exchange(ours, frame)
-        with do_nothing(answer) as bare_port:
-            bare = connect(bare_port)
+        with bare("do_nothing", answer.hex()) as bare_port:
+            theirs = connect(bare_port)
             our_us: list[float] = []
             bare_us: list[float] = []
             for _ in range(ROUNDS):
                 our_us += single_us(ours, frame, SINGLE // ROUNDS)
-                bare_us += single_us(bare, frame, SINGLE // ROUNDS)
+                bare_us += single_us(theirs, frame, SINGLE // ROUNDS)
             our_us.sort()
             bare_us.sort()
             for share, goal in ((0.5, 1.15), (0.99, None)):
@@ -126,7 +127,7 @@ def rows() -> Iterator[Row]:
             rates = [
                 (
                     pipelined_per_second(ours, frame, len(answer), PIPELINED // ROUNDS),
-                    pipelined_per_second(bare, frame, len(answer), PIPELINED // ROUNDS),
+                    pipelined_per_second(theirs, frame, len(answer), PIPELINED // ROUNDS),
                 )
                 for _ in range(ROUNDS)
             ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import shutil
 import socket
 import struct
@@ -16,6 +17,8 @@ from typing import Self
 from interop.kafka_artifacts import kafka_artifacts
 from interop.kafka_broker import CLUSTER_ID
 from interop.kafka_tools import run_tool
+
+import ottla
 
 START_TIMEOUT_S = 90
 # What Kafka's own start script gives the JVM.
@@ -86,6 +89,10 @@ class Side(ABC):
 
 class Ottla(Side):
     name = "ottla"
+
+    def prepare(self) -> None:
+        # As pip does when it installs a package.
+        compileall.compile_dir(Path(ottla.__file__).parent, quiet=1)
 
     def command(self) -> list[str]:
         options = ["--port", str(self.port), "--http-port", "-1", "--data-dir", str(self.folder / "data")]

@@ -34,6 +34,18 @@ OTHER_DEFAULTS = {
     "flush.ms": "we flush in the background, by default every second, and say so",
     "log.flush.interval.ms": "the same",
     "sasl.enabled.mechanisms": "Kafka's is GSSAPI, which we do not speak",
+    "group.initial.rebalance.delay.ms": "on a laptop the wait is all one notices",
+    "max.connections": "we set a limit",
+    "max.connections.per.ip": "we set a limit",
+    "offsets.topic.num.partitions": "one node needs no more",
+    "offsets.topic.replication.factor": "one node has no more",
+    "transaction.state.log.replication.factor": "one node has no more",
+    "transaction.state.log.min.isr": "one node has no more",
+    "node.id": "Kafka's has to be set",
+    "broker.id": "Kafka's has to be set",
+    "process.roles": "Kafka's has to be set",
+    "log.dirs": "Kafka's has to be set, or log.dir counts",
+    "listeners": "only this machine is let in until somebody says otherwise",
 }
 OTHER_SYNONYMS = {
     "flush.ms": "its broker config has a default here, see above",

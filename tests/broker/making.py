@@ -12,6 +12,11 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import (
     PartitionProduceData,
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
 NAMES_UNTIL = {"produce": 12, "fetch": 12, "delete_topics": 5}
 """The last version of each API that knows topics by name."""
+_TOPIC_RESOURCE = 2
 
 
 def create_topic(client: RawClient, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> bytes:
@@ -42,6 +48,13 @@ def delete_topic(client: RawClient, name: str) -> None:
     request = DeleteTopicsRequest(topic_names=(name,), timeout_ms=1000)
     [deleted] = client.ask(request, NAMES_UNTIL["delete_topics"]).responses
     assert deleted.error_code == ErrorCode.NONE, deleted
+
+
+def set_topic_config(client: RawClient, topic: str, name: str, value: str) -> None:
+    change = AlterableConfig(name=name, config_operation=0, value=value)
+    resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=(change,))
+    [changed] = client.ask(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)).responses
+    assert changed.error_code == ErrorCode.NONE, changed
 
 
 def batch(*values: bytes, key: bytes | None = None, timestamp_ms: int | None = None, codec: int = 0) -> bytes:

@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
+from ottla.broker.broker import Settings
 from ottla.broker.configs.alter import Operation
 from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.layers import ConfigSource
 from ottla.core.errors import ErrorCode
+from ottla.groups.config import GroupConfig
+from ottla.net.config import NetConfig
 from ottla.wire import apis
 from ottla.wire.messages import alter_configs as replacing
 from ottla.wire.messages import incremental_alter_configs as incremental
@@ -96,6 +99,23 @@ def clean_broker(broker: ottla.Broker, client: RawClient) -> Iterator[ottla.Brok
 
 
 # Describing
+
+
+def test_only_what_somebody_set_at_the_start_is_static(tmp_path: Path) -> None:
+    groups = GroupConfig(min_session_timeout_ms=100, offsets_retention_minutes=5)
+    settings = Settings(net=NetConfig(port=0), groups=groups)
+    with ottla.Broker(tmp_path, settings) as broker, RawClient(broker.bootstrap_servers) as client:
+        configs = describe(client, BROKER, NODE, synonyms=True)
+        address = broker.bootstrap_servers
+    set_at_start = {name for name, one in configs.items() if one.config_source == ConfigSource.STATIC_BROKER_CONFIG}
+    assert set_at_start == {"listeners", "log.dirs", "group.min.session.timeout.ms", "offsets.retention.minutes"}
+    assert configs["listeners"].value == f"PLAINTEXT://{address}"
+    assert [(one.value, one.source) for one in configs["group.min.session.timeout.ms"].synonyms] == [
+        ("100", ConfigSource.STATIC_BROKER_CONFIG),
+        ("6000", ConfigSource.DEFAULT_CONFIG),
+    ]
+    assert configs["group.max.session.timeout.ms"].value == "1800000"
+    assert configs["group.initial.rebalance.delay.ms"].value == "0"
 
 
 @pytest.mark.parametrize("version", range(apis.DESCRIBE_CONFIGS.first, apis.DESCRIBE_CONFIGS.last + 1))
@@ -322,7 +342,7 @@ def test_topics_follow_the_broker_in_what_they_do_not_set_themselves(
     produce(client, topic, bytes(200))
     assert value_of(client, topic, "max.message.bytes") == ("1000", ConfigSource.DYNAMIC_BROKER_CONFIG)
     assert set(describe(client, BROKER, ALL_BROKERS)) == {"message.max.bytes"}
-    assert clean_broker.broker.topics.by_name[topic].log_config.max_message_bytes == 1000
+    assert clean_broker.broker.topics.by_name[topic].config.log.max_message_bytes == 1000
 
 
 def test_what_the_broker_was_started_with_cannot_be_altered(clean_broker: ottla.Broker, client: RawClient) -> None:

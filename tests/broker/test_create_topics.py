@@ -263,4 +263,4 @@ def test_an_internal_topic_is_internal_whoever_creates_it(client: RawClient, bro
 
     assert created.is_internal
     assert len(created.partitions) == broker.broker.config.offsets_topic_partitions
-    assert broker.broker.topics.by_name["__consumer_offsets"].log_config.cleanup_policy == "compact"
+    assert broker.broker.topics.by_name["__consumer_offsets"].config.log.cleanup_policy == "compact"

@@ -154,4 +154,4 @@ def test_a_deleted_topic_stays_deleted_after_a_restart(tmp_path: Path) -> None:
     with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
         [topic] = client.ask(MetadataRequest(topics=None)).topics
         assert (topic.name, topic.topic_id, len(topic.partitions)) == ("kept", kept, 2)
-        assert broker.broker.topics.by_name["kept"].log_config.retention_ms == 1000
+        assert broker.broker.topics.by_name["kept"].config.log.retention_ms == 1000

@@ -10,8 +10,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import cramjam
 import pytest
-from tests.records.making import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, record
+from tests.records.making import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, record
 from tests.records.making import batch as any_batch
 
 import ottla
@@ -175,6 +176,10 @@ REFUSED: dict[str, tuple[bytes | None, ErrorCode]] = {
     "two-batches": (bytes(any_batch() * 2), ErrorCode.INVALID_RECORD),
     "trailing-bytes": (bytes(any_batch()) + b"x", ErrorCode.INVALID_RECORD),
     "too-large": (batch(bytes(1_100_000)), ErrorCode.MESSAGE_TOO_LARGE),
+    "linked-lz4-blocks": (
+        bytes(any_batch(bytes(cramjam.lz4.compress(record())), attributes=LZ4)),
+        ErrorCode.CORRUPT_MESSAGE,
+    ),
 }
 
 
@@ -243,6 +248,13 @@ def test_the_largest_batch_is_a_setting_of_the_topic(client: RawClient, name: st
     topic = Topic(name, create_topic(client, name, configs={"max.message.bytes": "500"}))
     assert send(client, topic, batch(bytes(300))).error_code == ErrorCode.NONE
     assert send(client, topic, batch(bytes(500))).error_code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize("acks", [1, -1])
+def test_no_more_replicas_can_be_asked_for_than_there_are(client: RawClient, name: str, acks: int) -> None:
+    # As in Kafka 4 (Partition.effectiveMinIsr): settings of a large cluster work on a small one.
+    topic = Topic(name, create_topic(client, name, configs={"min.insync.replicas": "2"}))
+    assert produce(client, topic, {0: batch(b"a")}, acks=acks)[0].error_code == ErrorCode.NONE
 
 
 @pytest.mark.parametrize("timestamp", [0, -1, 1])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pytest
+from tests.broker.making import set_topic_config
+from tests.broker.raw_client import RawClient
 
 from ottla.core.errors import ErrorCode
 
@@ -117,6 +119,24 @@ def test_what_one_client_compresses_every_client_reads(
         with reader.consumer(servers) as consumer:
             consumer.assign(at)
             assert values(receive(consumer, 64)) == sent, reader
+
+
+def test_a_topic_with_its_own_compression_takes_what_every_client_sends(
+    client: Client, broker: ottla.Broker, servers: str, at: TopicPartition
+) -> None:
+    with RawClient(servers) as raw:
+        set_topic_config(raw, at.topic, "compression.type", "zstd")
+    sent = [b"%d " % number * 200 for number in range(100)]
+    options = ProducerOptions(compression="gzip", is_idempotent=True, linger_ms=20)
+    with client.producer(servers, options) as producer, client.consumer(servers) as consumer:
+        acknowledged = [producer.send(at.topic, value) for value in sent]
+        producer.flush()
+        consumer.assign(at)
+        assert values(receive(consumer, 100)) == sent
+
+    assert [future.result(PATIENCE_S).offset for future in acknowledged] == list(range(100))
+    log = broker.broker.data_dir.path / str(at) / f"{0:020}.log"
+    assert log.read_bytes()[ATTRIBUTES_AT] & 0b111 == 4
 
 
 def test_a_record_of_almost_one_mebibyte_passes_and_a_larger_one_is_refused(

@@ -60,6 +60,35 @@ def test_a_request_with_a_late_answer_of_nothing_lets_the_next_one_pass(run: Run
     run(scenario())
 
 
+def test_what_came_before_a_broken_frame_is_answered_before_the_connection_closes(run: Run) -> None:
+    async def scenario() -> None:
+        behind = Obedient()
+        async with listening(behind) as listener:
+            for before in ([b"one"], [b"one", b"later two", b"three"], []):
+                client = await Client.to(listener)
+                await client.send(b"".join(map(frame, before)) + b"\xff\xff\xff\xff")
+                behind.go_on.set()
+                assert await client.read_to_the_end() == b"".join(map(frame, before))
+            assert listener.counts["bad request"] == 3
+
+    run(scenario())
+
+
+def test_a_broken_frame_waits_for_what_came_before_it_in_another_read(run: Run) -> None:
+    async def scenario() -> None:
+        behind = Obedient()
+        async with listening(behind) as listener:
+            client = await Client.to(listener)
+            await client.send(frame(b"later one"))
+            await until(lambda: behind.under_way == 1)
+            await client.send(frame(b"two") + b"\x7f\xff\xff\xff")
+            await until(lambda: listener.counts["bad request"] == 1)
+            behind.go_on.set()
+            assert await client.read_to_the_end() == frame(b"later one") + frame(b"two")
+
+    run(scenario())
+
+
 def test_connections_do_not_wait_for_each_other(run: Run) -> None:
     async def scenario() -> None:
         behind = Obedient()

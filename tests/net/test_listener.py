@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.net.listener import Address
-
 from .serving import Client, Obedient, frame, listening, until
 
 if TYPE_CHECKING:
@@ -202,11 +200,6 @@ def test_two_thousand_connections_come_and_go(run: Run) -> None:
             assert listener.counts["failed"] == 0
 
     run(scenario())
-
-
-def test_addresses_are_written_as_clients_take_them() -> None:
-    assert str(Address("127.0.0.1", 9092)) == "127.0.0.1:9092"
-    assert str(Address("::1", 9092)) == "[::1]:9092"
 
 
 def test_it_listens_on_ipv6(run: Run) -> None:

@@ -7,6 +7,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+import cramjam
 import crc32c
 import pytest
 
@@ -22,6 +23,7 @@ from .making import (
     CONTROL,
     GZIP,
     LOG_APPEND_TIME,
+    LZ4,
     MAX_INT32,
     MAX_INT64,
     TRANSACTIONAL,
@@ -35,6 +37,12 @@ if TYPE_CHECKING:
 
 TWO = record(0) + record(1)
 HIGHEST_BASE_OFFSET = 0x7FFFFFFF00000000
+
+
+def lz4_frame(*, is_linked: bool) -> bytes:
+    compressor = cramjam.lz4.Compressor(block_linked=is_linked)
+    compressor.compress(record())
+    return bytes(compressor.finish())
 
 
 def test_every_field_of_a_header_is_read_from_its_place(form: Form) -> None:
@@ -223,6 +231,12 @@ class TestCheckProduced:
     def test_more_records_than_bytes_are_refused_without_counting_them(self, form: Form) -> None:
         with pytest.raises(InvalidRecord, match="2147483647 records do not fit into 70 bytes"):
             form.batch.check_produced(batch(count=MAX_INT32))
+
+    def test_lz4_blocks_must_not_refer_to_each_other(self, form: Form) -> None:
+        with pytest.raises(CorruptMessage, match="refer to each other"):
+            form.batch.check_produced(batch(lz4_frame(is_linked=True), attributes=LZ4))
+        for frame in (lz4_frame(is_linked=False), b"\x04", b""):
+            assert form.batch.check_produced(batch(frame, attributes=LZ4)).record_count == 1
 
     def test_how_many_fit_into_a_compressed_batch_is_not_known(self, form: Form) -> None:
         assert form.batch.check_produced(batch(count=1000, attributes=GZIP)).record_count == 1000

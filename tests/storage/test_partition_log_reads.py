@@ -237,12 +237,16 @@ def test_a_failing_disk_is_an_error_of_that_read_alone(
 ) -> None:
     opened = partition()
     filled(opened)
+    opened.log.append(batch(b"x" * 300_000))
 
     def fail(*_: object) -> bytes:
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "pread", fail)
+        broken.setattr(os, "preadv", fail)
+        with pytest.raises(StorageError, match="orders-0: Input/output error"):
+            opened.log.read(0, 1 << 20)
         with pytest.raises(StorageError, match="orders-0: Input/output error"):
             opened.log.read(0, 1000)
         with pytest.raises(StorageError):

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.core.errors import ProtocolError
-from ottla.wire.frame import DEFAULT_MAX_FRAME_BYTES, SCRATCH_BYTES, FrameParser
+from ottla.wire.frame import DEFAULT_MAX_FRAME_BYTES, SCRATCH_BYTES, BrokenFrame, FrameParser
 
 LARGE = 300_000
 
@@ -92,6 +91,17 @@ def test_the_rest_of_a_large_frame_is_received_in_place() -> None:
     assert frame == b"z" * LARGE
 
 
+def test_one_who_is_trusted_gets_the_memory_that_is_announced_at_once() -> None:
+    body = bytes(range(256)) * 4000
+    trusting, wary = FrameParser(trusted_bytes=2 << 20), FrameParser()
+    for parser in (trusting, wary):
+        assert parser.feed(framed(body)[:1000]) == []
+    assert len(trusting.get_buffer()) == len(framed(body)) - 1000
+    assert len(wary.get_buffer()) < len(trusting.get_buffer())
+    for parser in (trusting, wary):
+        assert received(parser, framed(body)[1000:]) == [body]
+
+
 def test_a_frame_announced_and_never_sent_takes_no_memory() -> None:
     parser = FrameParser(scratch=bytearray(SCRATCH_BYTES))
     tracemalloc.start()
@@ -112,17 +122,18 @@ def test_half_a_size_is_pending_too() -> None:
 
 
 @pytest.mark.parametrize("size", [-1, -(2**31), 1001, 2**31 - 1])
-@pytest.mark.parametrize("before", [b"", framed(b"fine")])
-def test_a_hostile_size_is_refused_before_its_body_arrives(size: int, before: bytes) -> None:
+@pytest.mark.parametrize("before", [[], [b"fine"], [b"fine", b"", b"too"]])
+def test_a_hostile_size_is_refused_before_its_body_arrives(size: int, before: list[bytes]) -> None:
     parser = FrameParser(max_frame_bytes=1000)
-    with pytest.raises(ProtocolError, match=f"a frame of {size} bytes"):
-        parser.feed(before + struct.pack(">i", size))
+    with pytest.raises(BrokenFrame, match=f"a frame of {size} bytes") as broken:
+        parser.feed(framed(*before) + struct.pack(">i", size))
+    assert broken.value.complete == before
 
 
 def test_a_hostile_size_is_refused_in_whatever_pieces_it_comes() -> None:
     parser = FrameParser(max_frame_bytes=1000)
     assert parser.feed(framed(b"fine") + b"\x7f\xff") == [b"fine"]
-    with pytest.raises(ProtocolError, match="a frame of 2147483647 bytes, the most allowed is 1000"):
+    with pytest.raises(BrokenFrame, match="a frame of 2147483647 bytes, the most allowed is 1000"):
         parser.feed(b"\xff\xff")
 
 
@@ -134,7 +145,9 @@ def test_a_frame_of_exactly_the_limit_passes() -> None:
     ("first_bytes", "guess"),
     [
         (bytes.fromhex("1603010200010001fc0303"), "TLS on a plaintext port"),
+        (bytes.fromhex("15030300020246"), "TLS on a plaintext port"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
         (b"POST /topics HTTP/1.1\r\n", "HTTP"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),
@@ -143,9 +156,9 @@ def test_a_frame_of_exactly_the_limit_passes() -> None:
 )
 @pytest.mark.parametrize("limit", [DEFAULT_MAX_FRAME_BYTES, 2**31 - 1])
 def test_another_protocol_on_the_port_is_recognised(first_bytes: bytes, guess: str, limit: int) -> None:
-    with pytest.raises(ProtocolError, match=f"looks like {guess}"):
+    with pytest.raises(BrokenFrame, match=f"looks like {guess}"):
         FrameParser(max_frame_bytes=limit).feed(first_bytes)
     dripped = FrameParser(max_frame_bytes=limit)
     assert [dripped.feed(first_bytes[at : at + 1]) for at in range(3)] == [[], [], []]
-    with pytest.raises(ProtocolError, match=f"looks like {guess}"):
+    with pytest.raises(BrokenFrame, match=f"looks like {guess}"):
         dripped.feed(first_bytes[3:])

@@ -5,15 +5,18 @@ The same handlers answer, so whatever they check, refuse or wait for holds for e
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.context import Context
-from ottla.broker.dispatch import load_handler
+from ottla.broker.dispatch import in_turns, load_handler
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from ottla.broker.broker import Broker
     from ottla.wire.declare import Request
 
@@ -46,4 +49,8 @@ class LocalClient:
         api = request.API
         header = RequestHeader(api, api.last if version is None else version, 0, self._name, 0)
         answer = load_handler(api)(self._broker, request, Context(header, self))
-        return answer if answer is None or isinstance(answer, Response) else await answer
+        if isinstance(answer, GeneratorType):
+            answer = in_turns(answer)
+        if answer is None or isinstance(answer, Response):
+            return answer
+        return await cast("Awaitable[Response | None]", answer)

@@ -22,8 +22,9 @@ from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import problem_with_topic_name
 from ottla.groups.config import GroupConfig
+from ottla.net.addresses import Address
 from ottla.net.config import NetConfig, parse_address
-from ottla.net.listener import Address, Listener
+from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -31,7 +32,7 @@ from ottla.storage.data_dir import DataDir
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.broker.configs.definition import Value
+    from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
@@ -66,7 +67,7 @@ class Broker:
             self.catalog = SqliteCatalog.open(settings.broker.data_dir)
             undoing.callback(self.catalog.close)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
-            self.topics = Topics(self.data_dir, self.catalog, self._log_config_for)
+            self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog)
             undoing.pop_all()
         self.producer_ids = ProducerIds(self.catalog)
@@ -161,29 +162,9 @@ class Broker:
 
     # Configs
 
-    def _log_config_for(self, configs: Mapping[str, str]) -> LogConfig:
-        return self.configs.topic_config(configs).log
+    def _config_for(self, configs: Mapping[str, str]) -> TopicConfig:
+        return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, _static_settings(self.settings, address))
+        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)
-
-
-def _static_settings(settings: Settings, address: Address) -> dict[str, Value | None]:
-    """What the broker was started with for its network and its groups, under Kafka's names."""
-    net, groups = settings.net, settings.groups
-    return {
-        "listeners": f"PLAINTEXT://{address}",
-        "advertised.listeners": f"PLAINTEXT://{net.advertised}" if net.advertised else None,
-        "socket.request.max.bytes": net.max_frame_bytes,
-        "max.connections": net.max_connections,
-        "max.connections.per.ip": net.max_connections_per_address,
-        "connections.max.idle.ms": net.max_idle_ms,
-        "group.min.session.timeout.ms": groups.min_session_timeout_ms,
-        "group.max.session.timeout.ms": groups.max_session_timeout_ms,
-        "group.initial.rebalance.delay.ms": groups.initial_rebalance_delay_ms,
-        "group.max.size": groups.max_size,
-        "offsets.retention.minutes": groups.offsets_retention_minutes,
-        "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
-        "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
-    }

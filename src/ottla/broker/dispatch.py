@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from importlib import import_module
 from time import perf_counter_ns
+from types import GeneratorType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
+from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.broker.metrics import ApiStats
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.wire import apis
-from ottla.wire.apis import API_VERSIONS
+from ottla.wire.apis import API_VERSIONS, APIS, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
@@ -20,16 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
     from ottla.broker.broker import Broker
+    from ottla.broker.turns import InTurns
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
     from ottla.wire.declare import AnyBytes, Request
 
     Answer = Response | None
-    Handler = Callable[[Broker, Request, Context], Answer | Coroutine[object, object, Answer]]
+    Handler = Callable[[Broker, Request, Context], Answer | InTurns[Answer] | Coroutine[object, object, Answer]]
 
 
 class Route(NamedTuple):
-    """Where an API's handler is. It is imported with the first request for it."""
+    """Where an API's handler is. It is imported with the first request for it, or soon after the start."""
 
     module: str
     function: str
@@ -114,13 +118,13 @@ class Dispatcher:
         api = header.api
         if not api.first <= header.version <= api.last:
             return _refuse_version(header)
-        served = self._served.get(api.key)
-        if served is None:
-            served = self._served[api.key] = _Served(api)
+        served = self._served.get(api.key) or self._serve(api)
         stats = served.stats
         stats.bytes_in += len(frame)
         request = decode_request(header, frame)
         response = served.handler(self._broker, request, Context(header, connection))
+        if type(response) is GeneratorType:
+            response = in_turns(response)
         buffers = None
         if isinstance(response, Response):
             buffers = encode_response(header, response)
@@ -129,7 +133,7 @@ class Dispatcher:
                 stats.bytes_out += sum(map(len, buffers[1:]))
                 stats.note_errors(response)
         elif response is not None:
-            return _later(header, response, stats, began_ns)
+            return _later(header, cast("Coroutine[object, object, Answer]", response), stats, began_ns)
         # As `Histogram.add` does, without the call: every produce request passes here.
         elapsed_ns = perf_counter_ns() - began_ns
         stats.by_bits[elapsed_ns.bit_length()] += 1
@@ -138,6 +142,42 @@ class Dispatcher:
 
     def closed(self, connection: Connection) -> None:
         self._broker.connection_closed(connection)
+
+    async def load_all(self) -> None:
+        """Import what no request has asked for yet: later there may be no file descriptor left to read it with.
+
+        One by one, so that requests need not wait.
+        """
+        for key in ROUTES:
+            if key not in self._served:
+                self._serve(APIS[key])
+            request_type(APIS[key])
+            await asyncio.sleep(0)
+        broker_definitions()
+
+    def _serve(self, api: Api) -> _Served:
+        served = self._served[api.key] = _Served(api)
+        return served
+
+
+def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
+    """The answer, if the first turn was enough for it."""
+    try:
+        next(turns)
+    except StopIteration as done:
+        return cast("Answer", done.value)
+    return _go_on(turns)
+
+
+async def _go_on(turns: InTurns[Answer]) -> Answer:
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(turns)
+        except StopIteration as done:
+            # To encode a long answer takes a turn of its own.
+            await asyncio.sleep(0)
+            return cast("Answer", done.value)
 
 
 async def _later(

@@ -28,6 +28,7 @@ class EmbeddedBroker:
         self._given = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
+        self._loading: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
@@ -106,6 +107,7 @@ class EmbeddedBroker:
             self._remove_temporary()
             raise
         self._broker = broker
+        self._loading = asyncio.create_task(broker.dispatcher.load_all())
 
     def _settings(self) -> Settings:
         if self._data_dir is None:
@@ -117,6 +119,8 @@ class EmbeddedBroker:
 
     async def _stop(self) -> None:
         broker, self._broker = self._running, None
+        if self._loading is not None:
+            self._loading.cancel()
         try:
             await broker.stop()
         finally:

@@ -6,7 +6,7 @@ end, so that a full answer does not always come from the same ones.
 
 from __future__ import annotations
 
-import secrets
+import os
 from time import monotonic
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -25,7 +25,7 @@ EVICTED_AFTER_S: Final = 120.0
 there are sessions, each would always take another's, and none would have one when it needs it."""
 _FINAL_EPOCH: Final = -1
 _INITIAL_EPOCH: Final = 0
-_HIGHEST_EPOCH: Final = 0x7FFFFFFF
+_HIGHEST_INT32: Final = 0x7FFFFFFF
 
 
 class FetchSessionIdNotFound(ApiError):
@@ -72,7 +72,7 @@ class Session:
             self.wanted[key] = partition
 
     def advance(self) -> None:
-        self.epoch = 1 if self.epoch == _HIGHEST_EPOCH else self.epoch + 1
+        self.epoch = 1 if self.epoch == _HIGHEST_INT32 else self.epoch + 1
 
     def is_news(self, key: Key, data: PartitionData) -> bool:
         """Whether the client has to be told of this."""
@@ -161,7 +161,7 @@ class FetchSessions:
             self._close(oldest.id)
         session_id = NO_SESSION
         while session_id == NO_SESSION or session_id in self._sessions:
-            session_id = secrets.randbelow(_HIGHEST_EPOCH)
+            session_id = int.from_bytes(os.urandom(4), "big") & _HIGHEST_INT32
         session = self._sessions[session_id] = Session(session_id, is_by_id=is_by_id)
         session.last_used_s = now_s
         session.update(named, ())

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _TICK_S: Final = 0.25
+_AT_ONCE: Final = 32
+"""Each takes file descriptors until it is done, and a moment of the loop's time to begin and to end."""
 
 
 class Flusher:
@@ -61,6 +63,8 @@ class Flusher:
             for partition in list(self._open_partitions()):
                 since = self._last_flush_s.get(partition, 0.0)
                 if partition not in self._running and partition.log.is_flush_due(loop.time(), since):
+                    if len(self._running) >= _AT_ONCE:
+                        await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
                     self._last_flush_s[partition] = loop.time()
                     self._running[partition] = task = loop.create_task(flush(partition, self.fsync_times))
                     task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]

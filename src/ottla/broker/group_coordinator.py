@@ -80,10 +80,13 @@ class GroupCoordinator:
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
-        for group in self.rules.table:
-            self.run(self.rules.table.unload(group.group_id, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+        self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._timer is not None:
             self._timer.cancel()
+
+    def _unload_all(self, error: ErrorCode) -> None:
+        for group in self.rules.table:
+            self.run(self.rules.table.unload(group.group_id, error))
 
     # Asking the rules
 
@@ -188,7 +191,11 @@ class GroupCoordinator:
         self.run(self.rules.table.expire(self.now_ms()))
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
-        self.run(self.rules.offsets.forget_topics({name: topic_id}))
+        if name == CONSUMER_OFFSETS:
+            # As in Kafka, the groups go with their log: now, and not with the next start.
+            self._unload_all(ErrorCode.NOT_COORDINATOR)
+        else:
+            self.run(self.rules.offsets.forget_topics({name: topic_id}))
 
     def expire_offsets(self) -> None:
         self.run(self.rules.offsets.expire(self.now_ms()))

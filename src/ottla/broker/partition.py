@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.recompression import Recompression
 from ottla.core.errors import FencedLeaderEpoch, UnknownLeaderEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.waiting import ByteWait
     from ottla.core.ids import TopicPartition
     from ottla.storage.partition_log import PartitionLog
@@ -17,11 +19,12 @@ NO_EPOCH: Final = -1
 
 
 class Partition:
-    __slots__ = ("_log", "_open", "at", "leader_epoch", "waits")
+    __slots__ = ("_log", "_open", "at", "leader_epoch", "recompression", "waits")
 
-    def __init__(self, at: TopicPartition, open_log: Callable[[], PartitionLog]) -> None:
+    def __init__(self, at: TopicPartition, config: TopicConfig, open_log: Callable[[], PartitionLog]) -> None:
         self.at = at
         self.leader_epoch = 0
+        self.recompression = Recompression.of(config)
         self.waits: set[ByteWait] = set()
         self._open = open_log
         self._log: PartitionLog | None = None
@@ -34,6 +37,11 @@ class Partition:
             # It may come from elsewhere, and epochs never go back.
             self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
+
+    def use_config(self, config: TopicConfig) -> None:
+        self.recompression = Recompression.of(config)
+        if self._log is not None:
+            self._log.use_config(config.log)
 
     @property
     def is_open(self) -> bool:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from ottla.broker.configs.topic_config import TopicConfig
     from ottla.storage.catalog.catalog import Catalog, Edit
-    from ottla.storage.config import LogConfig
     from ottla.storage.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
 
@@ -37,11 +37,11 @@ _CLUSTER_METADATA: Final = "__cluster_metadata"
 class TopicState:
     """A topic's entry in the catalog and its partitions."""
 
-    __slots__ = ("entry", "log_config", "partitions")
+    __slots__ = ("config", "entry", "partitions")
 
-    def __init__(self, entry: Topic, log_config: LogConfig, partitions: list[Partition]) -> None:
+    def __init__(self, entry: Topic, config: TopicConfig, partitions: list[Partition]) -> None:
         self.entry = entry
-        self.log_config = log_config
+        self.config = config
         self.partitions = partitions
 
     @property
@@ -55,11 +55,11 @@ class TopicState:
 
 class Topics:
     def __init__(
-        self, data_dir: DataDir, catalog: Catalog, log_config_for: Callable[[Mapping[str, str]], LogConfig]
+        self, data_dir: DataDir, catalog: Catalog, config_for: Callable[[Mapping[str, str]], TopicConfig]
     ) -> None:
         self._data_dir = data_dir
         self._catalog = catalog
-        self._log_config_for = log_config_for
+        self._config_for = config_for
         self.by_name: dict[str, TopicState] = {}
         self.by_id: dict[bytes, TopicState] = {}
         self.version = 0
@@ -151,16 +151,15 @@ class Topics:
             self._put(state.entry)
 
     def _put(self, entry: Topic) -> TopicState:
-        log_config = self._log_config_for(entry.configs)
+        config = self._config_for(entry.configs)
         state = self.by_name.get(entry.name)
         if state is None or state.entry.id != entry.id:
-            state = self.by_name[entry.name] = TopicState(entry, log_config, [])
+            state = self.by_name[entry.name] = TopicState(entry, config, [])
             self.by_id[entry.id.raw] = state
         state.entry = entry
-        state.log_config = log_config
+        state.config = config
         for partition in state.partitions:
-            if partition.is_open:
-                partition.log.use_config(log_config)
+            partition.use_config(config)
         for index in range(len(state.partitions), entry.partitions):
             state.partitions.append(self._partition(state, index))
         self.version += 1
@@ -170,6 +169,6 @@ class Topics:
         at = TopicPartition(state.name, index)
 
         def open_log() -> PartitionLog:
-            return self._data_dir.open_partition(at, state.log_config, state.entry.id)
+            return self._data_dir.open_partition(at, state.config.log, state.entry.id)
 
-        return Partition(at, open_log)
+        return Partition(at, state.config, open_log)

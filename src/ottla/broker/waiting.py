@@ -23,7 +23,7 @@ class ByteWait:
     def __init__(self, partitions: Iterable[Partition], missing: int, until_s: float) -> None:
         loop = asyncio.get_running_loop()
         self._missing = missing
-        self._partitions = tuple(partitions)
+        self._partitions = list(partitions)
         self._future: asyncio.Future[None] = loop.create_future()
         self._timer = loop.call_at(until_s, self.give_up)
         self.is_last = False
@@ -33,6 +33,12 @@ class ByteWait:
 
     def __await__(self) -> Generator[object, None, None]:
         return self._future.__await__()
+
+    def watch(self, partition: Partition) -> None:
+        """From now on this one counts too, unless the wait is over."""
+        if not self._future.done():
+            self._partitions.append(partition)
+            partition.waits.add(self)
 
     def got(self, size: int) -> None:
         self._missing -= size

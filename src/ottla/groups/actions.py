@@ -6,8 +6,9 @@ nobody learns of a generation or an offset that a crash could take back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
 
 from ottla.core.errors import ErrorCode
 from ottla.groups.formats import GroupKey, OffsetKey
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
     """Stands for a request that waits for its answer. The caller makes it; the rules hand it back."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(Struct, frozen=True):
     """Who sends a request, how it is to be answered, and in which version."""
 
     token: Token
@@ -37,42 +37,36 @@ class Caller:
     client_host: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Persist:
+class Persist(Struct, frozen=True):
     """Append the group's record; without a value, its tombstone."""
 
     group_id: str
     value: GroupMetadataValue | None
 
 
-@dataclass(frozen=True, slots=True)
-class PersistOffsets:
+class PersistOffsets(Struct, frozen=True):
     """Append a record for each of these offsets; without a value, its tombstone."""
 
     group_id: str
     changes: Mapping[TopicPartition, OffsetCommitValue | None]
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerJoin:
+class AnswerJoin(Struct, frozen=True):
     token: Token
     response: JoinGroupResponse
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerSync:
+class AnswerSync(Struct, frozen=True):
     token: Token
     response: SyncGroupResponse
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerLeave:
+class AnswerLeave(Struct, frozen=True):
     token: Token
     response: LeaveGroupResponse
 
 
-@dataclass(frozen=True, slots=True)
-class MemberExpired:
+class MemberExpired(Struct, frozen=True):
     """Nothing to be done, but worth a line in the log: a member did not do in time what it had to."""
 
     group_id: str

@@ -169,7 +169,7 @@ class _Writer:
         self._call = call
         self._state = state
         self._keeps_offsets = keeps_offsets
-        self._max_bytes = state.log_config.max_message_bytes
+        self._max_bytes = state.config.log.max_message_bytes
         self._without_key = next_partition(len(state.partitions))
         self._ready: dict[int, list[BatchBuilder]] = {}
         self._order: list[int] = []
@@ -210,7 +210,7 @@ class _Writer:
 
     def _timestamp_of(self, ready: _Ready) -> int:
         """As the log would have it, which would refuse only the batch of that partition."""
-        now_ms, config = self._call.broker.clock.now_ms(), self._state.log_config
+        now_ms, config = self._call.broker.clock.now_ms(), self._state.config.log
         if ready.timestamp is None:
             return now_ms
         is_late = now_ms - ready.timestamp > config.message_timestamp_before_max_ms

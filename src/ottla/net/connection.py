@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.errors import ProtocolError
-from ottla.wire.frame import FrameParser
+from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -120,17 +120,15 @@ class Connection(asyncio.BufferedProtocol):
         self._moved += nbytes
         try:
             frames = self._frames.buffer_updated(nbytes)
-        except ProtocolError as broken:
-            self._hang_up(broken)
+        except BrokenFrame as broken:
+            self._end_with(broken)
             return
         if len(frames) == 1 and self._pending is None and not self._backlog and not self._is_writing_paused:
             answer = self._answer(frames[0])
             if answer:
                 self._send(answer)
         elif frames:
-            self._backlog += frames
-            self._backlog_bytes += sum(map(len, frames))
-            self._serve_backlog()
+            self._take_on(frames)
         else:
             self._service.half_received(nbytes)
 
@@ -175,6 +173,17 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(buffers[0])
         else:
             self._transport.writelines(buffers)
+
+    def _take_on(self, frames: list[memoryview]) -> None:
+        self._backlog += frames
+        self._backlog_bytes += sum(map(len, frames))
+        self._serve_backlog()
+
+    def _end_with(self, broken: BrokenFrame) -> None:
+        """Answer what came before this, then hang up."""
+        self._service.refused(self, broken)
+        self._is_finishing = True
+        self._take_on(broken.complete)
 
     def _serve_backlog(self) -> None:
         """Serve what was sent ahead, as far as may be now.

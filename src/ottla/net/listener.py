@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from ottla.net.addresses import Address, on_one_port
 from ottla.net.connection import Connection
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes
@@ -28,14 +29,6 @@ _BACKLOG: Final = 1024
 _MOST_REPORTS: Final = 10_000
 
 
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
 class Answering(Protocol):
     def answer(
         self, connection: Connection, frame: memoryview
@@ -45,7 +38,7 @@ class Answering(Protocol):
 
 
 class Listener:
-    """One address on which clients are served; a `Service` for its connections."""
+    """One port on which clients are served; a `Service` for its connections."""
 
     def __init__(self, config: NetConfig, answering: Answering) -> None:
         self.config = config
@@ -71,12 +64,12 @@ class Listener:
 
     async def start(self) -> None:
         self._most_connections = connections_that_fit(self.config.max_connections)
-        self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self), self.config.host, self.config.port, backlog=_BACKLOG
-        )
-        host, port = self._server.sockets[0].getsockname()[:2]
-        self.address = Address(host, port)
+        self._server, self.address = await on_one_port(self._listen, self.config.port)
         self._sweeper = asyncio.create_task(self._sweep())
+
+    async def _listen(self, port: int) -> asyncio.Server:
+        loop = asyncio.get_running_loop()
+        return await loop.create_server(lambda: Connection(self), self.config.host, port, backlog=_BACKLOG)
 
     def drain(self) -> None:
         """Accept no more, and close each connection once the requests that came on it are answered."""

@@ -62,11 +62,15 @@ _TRANSACTIONAL = cython.declare(cython.int, 0x10)
 _CONTROL = cython.declare(cython.int, 0x20)
 _MAGIC = cython.declare(cython.int, 2)
 _NO_SEQUENCE = cython.declare(cython.int, -1)
+_LZ4 = cython.declare(cython.int, 3)
 _HIGHEST_COMPRESSION = cython.declare(cython.int, 4)
 _SMALLEST_RECORD_BYTES = cython.declare(cython.longlong, 7)
 _HIGHEST_BASE_OFFSET = cython.declare(cython.longlong, 0x7FFFFFFF00000000)
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
+_LZ4_FRAME = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS_AT = 4
+_LZ4_INDEPENDENT_BLOCKS = 0x20
 
 
 @cython.final
@@ -214,6 +218,15 @@ def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
         return _parse(data, min(position, len(data)), len(data))
 
 
+def whole_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the whole batch at `position`, like `check_batch` but whatever its checksum."""
+    header: BatchHeader = read_header(source, position)
+    left = memoryview(source).nbytes - position
+    if header.size > left:
+        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {left} are here")
+    return header
+
+
 @cython.cfunc
 @cython.exceptval(-1)
 def _check(
@@ -305,11 +318,24 @@ def check_produced(source: bytes | bytearray | memoryview) -> BatchHeader:
         (header.batch_length + _LENGTH_AT - _HEADER_BYTES) // _SMALLEST_RECORD_BYTES
     ):
         raise InvalidRecord(f"{header.record_count} records do not fit into {header.size} bytes")
+    if header.attributes & _COMPRESSION_MASK == _LZ4 and _has_linked_blocks(source):
+        raise CorruptMessage("LZ4 blocks that refer to each other, which Kafka's clients in Java cannot read")
     if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
         raise InvalidRecord("a batch with a producer id needs an epoch and a sequence number")
     if header.producer_id < 0 and header.attributes & _TRANSACTIONAL:
         raise InvalidRecord("a transactional batch needs a producer id")
     return header
+
+
+@cython.cfunc
+def _has_linked_blocks(source: bytes | bytearray | memoryview) -> cython.bint:
+    """By the flags of the LZ4 frame; nothing is decompressed."""
+    frame = memoryview(source).cast("B")[HEADER_BYTES : HEADER_BYTES + _LZ4_FLAGS_AT + 1]
+    return (
+        len(frame) > _LZ4_FLAGS_AT
+        and frame[:_LZ4_FLAGS_AT] == _LZ4_FRAME
+        and not frame[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT_BLOCKS
+    )
 
 
 def place(target: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:

@@ -28,6 +28,11 @@ _GROWTH: Final = 4
 _GZIP_BEST_RATIO: Final = 1032
 _ZSTD_BEST_RATIO: Final = 128 * 1024  # a block of four bytes can say: the same byte so many times
 
+COMPRESSION_MASK: Final = 0x07
+"""Where a batch's attributes say which of these it is."""
+_GZIP_DEFAULT_LEVEL: Final = -1
+_LZ4_DEFAULT_LEVEL: Final = 9
+
 
 class Compression(IntEnum):
     NONE = 0
@@ -37,18 +42,21 @@ class Compression(IntEnum):
     ZSTD = 4
 
 
-def compress(codec: int, data: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
+def compress(
+    codec: int, data: bytes | bytearray | memoryview, level: int | None = None
+) -> bytes | bytearray | memoryview:
+    """`level` is one of Kafka's compression.<codec>.level; without it, the default."""
     match codec:
         case Compression.NONE:
             return data
         case Compression.GZIP:
-            return memoryview(cramjam.gzip.compress(data))
+            return memoryview(cramjam.gzip.compress(data, None if level == _GZIP_DEFAULT_LEVEL else level))
         case Compression.SNAPPY:
             return _compress_xerial(memoryview(data))
         case Compression.LZ4:
-            return _compress_lz4(data)
+            return _compress_lz4(data, level)
         case Compression.ZSTD:
-            return memoryview(cramjam.zstd.compress(data))
+            return memoryview(cramjam.zstd.compress(data, level))
     raise UnsupportedCompressionType(f"there is no compression {codec}")
 
 
@@ -72,10 +80,11 @@ def decompress(codec: int, data: memoryview, max_bytes: int = MAX_DECOMPRESSED_B
     raise UnsupportedCompressionType(f"there is no compression {codec}")
 
 
-def _compress_lz4(data: bytes | bytearray | memoryview) -> memoryview:
+def _compress_lz4(data: bytes | bytearray | memoryview, level: int | None) -> memoryview:
     # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
-    # is lz4's fast compressor, as Kafka's own default is.
-    compressor = cramjam.lz4.Compressor(level=0, content_checksum=False, block_linked=False)
+    # is lz4's fast compressor, and that is what Kafka's default level of 9 means to Kafka (Lz4BlockOutputStream).
+    level = 0 if level == _LZ4_DEFAULT_LEVEL else level or 0
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
     return memoryview(compressor.finish())
 

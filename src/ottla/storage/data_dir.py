@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import shutil
 import uuid
 from contextlib import contextmanager
 from functools import partial
@@ -268,8 +267,8 @@ class DataDir:
             self._note_aborted()
             if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
-        except (StorageError, OSError) as failed:
-            _logger.error("the next start will check the logs: %s", failed)
+        except (StorageError, OSError) as refused:
+            _logger.error("the next start will check the logs: %s", refused)
         self.logs.clear()
         self._files.close()
         self._lock.release()
@@ -333,6 +332,8 @@ def _close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll
 
 def remove_deleted(doomed: Path) -> None:
     """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
+    import shutil  # only now: it takes 2 ms, which no start should wait for
+
     if doomed.is_dir():
         shutil.rmtree(doomed, ignore_errors=True)
     else:

@@ -10,6 +10,8 @@ import os
 import resource
 from typing import TYPE_CHECKING, TypeVar
 
+from ottla.storage.read_buffers import ReadBuffers
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -25,6 +27,7 @@ class OpenFiles:
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
+        self.buffers = ReadBuffers()
 
     def get(self, path: Path) -> int:
         """A descriptor for reading this file. Valid until the next call: do not keep it."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -257,6 +256,8 @@ class _Opening:
         if position == segment.size:
             _logger.warning("%s: the log ends with %s: %s", self._folder.name, segment.path.name, reason)
             return
+        import shutil  # only now: it takes 2 ms, which no other start should wait for
+
         kept_as = segment.path.with_name(f"{segment.path.name}.{position}{CORRUPT}")
         try:
             with segment.path.open("rb") as damaged, kept_as.open("wb") as aside:

@@ -275,7 +275,7 @@ class Segment:
         floor = self.base_offset if known is None else bounds.from_offset
         size = max(bounds.max_bytes + slack, HEADER_BYTES)
         while position < self.size:
-            data = self.read_at(position, size)
+            data = self._files.buffers.read(self._read_fd(), min(size, self.size - position), position)
             try:
                 start, end, next_offset = find_batches(data, *bounds)
                 if end == start:

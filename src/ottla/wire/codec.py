@@ -34,10 +34,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 ResponseT_co = TypeVar("ResponseT_co", bound=Response, covariant=True)
 
 MOST_ENTRIES_IN_A_REQUEST: Final = 100_000
-"""Array entries and tagged fields together; a request with more is an attack, or was meant to be several.
-
-A broker takes some ten microseconds for each, in which it serves nobody else.
-"""
+"""Array entries and tagged fields together; a request with more is an attack, or was meant to be several."""
 MOST_ENTRIES_IN_A_RESPONSE: Final = 50_000_000
 
 _request_decoders: dict[tuple[int, int], Decoder[Request]] = {}

@@ -16,8 +16,11 @@ from ottla.broker.configs.describe import (
 )
 from ottla.broker.configs.layers import BrokerConfigs, ConfigSource
 from ottla.broker.configs.replies import for_create, for_describe
-from ottla.broker.configs.static import static_settings
+from ottla.broker.configs.static import default_settings, static_settings
 from ottla.broker.configs.values import to_text
+from ottla.groups.config import GroupConfig
+from ottla.net.addresses import Address
+from ottla.net.config import NetConfig
 from ottla.storage.config import LogConfig
 from ottla.wire.messages.describe_configs import DescribeConfigsSynonym
 
@@ -179,19 +182,37 @@ def test_the_cluster_default_is_described_by_what_was_set_for_it_alone() -> None
 
 def test_the_brokers_own_settings_are_told_under_kafkas_names() -> None:
     config = BrokerConfig(node_id=7, data_dir=Path("/data"), default_partitions=3, auto_create_topics=False)
-    more = {"listeners": ("PLAINTEXT://127.0.0.1:9092",), "broker.rack": None}
-    broker = BrokerConfigs(static=static_settings(config, more))
-    described = {one.name: one for one in describe_broker(broker)}
+    groups = GroupConfig(max_session_timeout_ms=60_000, initial_rebalance_delay_ms=3000, max_size=10)
+    static = static_settings(config, NetConfig(advertised="kafka:1"), groups, Address("127.0.0.1", 5))
+    described = {one.name: one for one in describe_broker(BrokerConfigs(static=static))}
 
-    assert static_settings(config, more).keys() <= broker_definitions().keys()
+    assert {one.name for one in described.values() if one.source is STATIC} == static.keys()
     assert described["node.id"].value == described["broker.id"].value == "7"
     assert described["log.dirs"].value == "/data"
     assert described["num.partitions"].value == "3"
     assert described["auto.create.topics.enable"].value == "false"
-    assert described["listeners"].value == "PLAINTEXT://127.0.0.1:9092"
+    assert described["listeners"].value == "PLAINTEXT://127.0.0.1:5"
+    assert described["advertised.listeners"].value == "PLAINTEXT://kafka:1"
+    assert described["group.max.session.timeout.ms"].value == "60000"
+    assert described["group.initial.rebalance.delay.ms"].synonyms == (
+        Synonym("group.initial.rebalance.delay.ms", "3000", STATIC),
+        Synonym("group.initial.rebalance.delay.ms", "0", DEFAULT),
+    )
+    assert described["group.max.size"].value == "10"
     assert described["offsets.topic.replication.factor"].value == "1"
     assert described["broker.rack"].value is None
     assert described["node.id"].is_read_only
+
+
+def test_what_nobody_has_set_is_the_default_and_that_is_what_the_broker_goes_by() -> None:
+    usual = default_settings()
+    described = {one.name: one for one in describe_broker(UNSET)}
+
+    assert usual.keys() <= described.keys()
+    for name, value in usual.items():
+        assert (name, described[name].value) == (name, None if value is None else to_text(value))
+    assert {one.source for one in described.values()} == {DEFAULT}
+    assert static_settings(BrokerConfig(), NetConfig(), GroupConfig(), Address("127.0.0.1", 9092)) == {}
 
 
 def test_synonyms_and_documentation_are_sent_to_who_asks_for_them() -> None:

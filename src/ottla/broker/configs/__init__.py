@@ -12,6 +12,9 @@ Where this differs from Apache Kafka 4.3 on purpose:
 
 - flush.ms is 1000 by default, because that is what happens; Kafka leaves it to the operating system. flush.messages
   with any limit means that records are on the disk before they are acknowledged.
+- Broker configs have the defaults of this broker: groups do not wait before their first rebalance, internal topics
+  have one partition and one replica, connections have a limit, and what Kafka must be told has a default too.
+  What was set to its default counts as not set.
 - Texts are stored normalised, so list items can be subtracted however they were spaced when they were appended, and
   lists hold nothing twice. Numbers are ASCII digits; NaN, hexadecimal and suffixed decimals are refused.
 - internal.segment.bytes must be at least 1024; Kafka takes anything.

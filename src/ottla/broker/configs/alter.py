@@ -151,10 +151,10 @@ def replacing_edit(resource: Resource, configs: Sequence[alter_configs.Alterable
 def new_topic_configs(broker: BrokerConfigs, configs: Iterable[create_topics.CreatableTopicConfig]) -> dict[str, str]:
     """Of a config that is given twice the last counts, as in Kafka."""
     settings = []
-    for config in configs:
-        if config.value is None:
-            raise InvalidConfig(f"{config.name} cannot be null; what is left out has its default")
-        settings.append(Alteration(Operation.SET, config.name, config.value))
+    for name, value in {config.name: config.value for config in configs}.items():
+        if value is None:
+            raise InvalidConfig(f"{name} cannot be null; what is left out has its default")
+        settings.append(Alteration(Operation.SET, name, value))
     return topic_resource(broker).changed({}, settings)
 
 

@@ -4,36 +4,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.values import to_text
+from ottla.groups.config import GroupConfig
+from ottla.net.addresses import Address
+from ottla.net.config import NetConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ottla.broker.config import BrokerConfig
     from ottla.broker.configs.definition import Value
 
 
-def static_settings(config: BrokerConfig, more: Mapping[str, Value | None]) -> dict[str, str]:
-    """What the BrokerConfig says, and `more` under Kafka's names: listeners, limits, group timeouts, …
+def static_settings(broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address) -> dict[str, str]:
+    """What somebody has chosen: the rest are the defaults of the definitions.
 
-    What is None is left to its default. What a LogConfig says is no part of it: BrokerConfigs sees to that.
+    What a LogConfig says is no part of it: BrokerConfigs sees to that.
     """
-    settings: dict[str, Value | None] = {
-        "node.id": config.node_id,
-        "broker.id": config.node_id,
-        "process.roles": ("broker", "controller"),
-        "log.dirs": str(config.data_dir),
-        "auto.create.topics.enable": config.auto_create_topics,
-        "num.partitions": config.default_partitions,
-        "fetch.max.bytes": config.fetch_max_bytes,
-        "max.incremental.fetch.session.cache.slots": config.max_fetch_sessions,
-        "log.retention.check.interval.ms": config.retention_check_interval_ms,
-        "log.flush.offset.checkpoint.interval.ms": config.checkpoint_interval_ms,
-        "offsets.topic.num.partitions": config.offsets_topic_partitions,
-        # One node: there is nobody to hold a second replica.
-        "offsets.topic.replication.factor": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
-        **more,
+    told, usual = in_kafkas_words(broker, net, groups, address), default_settings()
+    return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
+
+
+def default_settings() -> dict[str, Value | None]:
+    usual = NetConfig()
+    return in_kafkas_words(BrokerConfig(), usual, GroupConfig(), Address(usual.host, usual.port))
+
+
+def in_kafkas_words(
+    broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address
+) -> dict[str, Value | None]:
+    return {
+        "node.id": broker.node_id,
+        "broker.id": broker.node_id,
+        "log.dirs": (str(broker.data_dir),),
+        "auto.create.topics.enable": broker.auto_create_topics,
+        "num.partitions": broker.default_partitions,
+        "fetch.max.bytes": broker.fetch_max_bytes,
+        "max.incremental.fetch.session.cache.slots": broker.max_fetch_sessions,
+        "log.retention.check.interval.ms": broker.retention_check_interval_ms,
+        "log.flush.offset.checkpoint.interval.ms": broker.checkpoint_interval_ms,
+        "offsets.topic.num.partitions": broker.offsets_topic_partitions,
+        "listeners": (f"PLAINTEXT://{address}",),
+        "advertised.listeners": (f"PLAINTEXT://{net.advertised}",) if net.advertised else None,
+        "socket.request.max.bytes": net.max_frame_bytes,
+        "max.connections": net.max_connections,
+        "max.connections.per.ip": net.max_connections_per_address,
+        "connections.max.idle.ms": net.max_idle_ms,
+        "group.min.session.timeout.ms": groups.min_session_timeout_ms,
+        "group.max.session.timeout.ms": groups.max_session_timeout_ms,
+        "group.initial.rebalance.delay.ms": groups.initial_rebalance_delay_ms,
+        "group.max.size": groups.max_size,
+        "offsets.retention.minutes": groups.offsets_retention_minutes,
+        "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
+        "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
     }
-    return {name: to_text(value) for name, value in settings.items() if value is not None}

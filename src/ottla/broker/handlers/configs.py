@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from ottla.broker.configs.alter import (
     broker_resource,
@@ -18,6 +18,7 @@ from ottla.broker.configs.alter import (
 )
 from ottla.broker.configs.describe import describe_broker, describe_cluster_default, describe_topic
 from ottla.broker.configs.replies import for_describe
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
 from ottla.wire.messages import alter_configs as replacing
@@ -30,17 +31,20 @@ from ottla.wire.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from ottla.broker.broker import Broker
     from ottla.broker.configs.alter import Resource
     from ottla.broker.configs.describe import ConfigEntry
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.storage.catalog.catalog import Edit
 
     AlterRequest: TypeAlias = replacing.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest
     Altered: TypeAlias = replacing.AlterConfigsResource | incremental.AlterConfigsResource
     MakeEdit: TypeAlias = Callable[[Resource, Any], Edit[str]]
+
+AnswerT = TypeVar("AnswerT")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -52,10 +56,18 @@ _ALL_BROKERS: Final = ""
 # Describing
 
 
-def describe_configs(broker: Broker, request: DescribeConfigsRequest, _context: Context) -> DescribeConfigsResponse:
+def describe_configs(
+    broker: Broker, request: DescribeConfigsRequest, _context: Context
+) -> InTurns[DescribeConfigsResponse]:
     # Each once: a request may name the same resource, which takes ten thousand bytes to describe, a million times.
     resources = {(one.resource_type, one.resource_name): one for one in request.resources}
-    return DescribeConfigsResponse(results=tuple(_result(broker, one, request) for one in resources.values()))
+    turns = Turns()
+    results = []
+    for one in resources.values():
+        results.append(_result(broker, one, request))
+        if turns.are_over():
+            yield
+    return DescribeConfigsResponse(results=tuple(results))
 
 
 def _result(broker: Broker, wanted: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
@@ -91,45 +103,47 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
 # Altering
 
 
-class _Outcome(NamedTuple):
-    """What both kinds of answer say of a resource."""
-
-    error_code: int
-    error_message: str | None
-    resource_type: int
-    resource_name: str
-
-
 def alter_configs(
     broker: Broker, request: replacing.AlterConfigsRequest, context: Context
-) -> replacing.AlterConfigsResponse:
+) -> InTurns[replacing.AlterConfigsResponse]:
     """What is not named goes back to its default."""
-    outcomes = _outcomes(broker, request, replacing_edit, context)
-    answers = (replacing.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
-    return replacing.AlterConfigsResponse(responses=tuple(answers))
+    answer = replacing.AlterConfigsResourceResponse
+    return replacing.AlterConfigsResponse(
+        responses=(yield from _answers(broker, request, replacing_edit, context, answer))
+    )
 
 
 def incremental_alter_configs(
     broker: Broker, request: incremental.IncrementalAlterConfigsRequest, context: Context
-) -> incremental.IncrementalAlterConfigsResponse:
-    outcomes = _outcomes(broker, request, incremental_edit, context)
-    answers = (incremental.AlterConfigsResourceResponse(**outcome._asdict()) for outcome in outcomes)
-    return incremental.IncrementalAlterConfigsResponse(responses=tuple(answers))
+) -> InTurns[incremental.IncrementalAlterConfigsResponse]:
+    answer = incremental.AlterConfigsResourceResponse
+    return incremental.IncrementalAlterConfigsResponse(
+        responses=(yield from _answers(broker, request, incremental_edit, context, answer))
+    )
 
 
-def _outcomes(broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context) -> Iterator[_Outcome]:
+def _answers(
+    broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context, answer: Callable[..., AnswerT]
+) -> InTurns[tuple[AnswerT, ...]]:
+    turns = Turns()
+    answers = []
     times = Counter((one.resource_type, one.resource_name) for one in request.resources)
     for one in request.resources:
         resource = one.resource_type, one.resource_name
+        code, message = ErrorCode.NONE, None
         try:
             if times[resource] > 1:
                 raise InvalidRequest("Each resource must appear at most once.")
             _alter(broker, one, make_edit, is_trial=request.validate_only)
         except ApiError as refused:
             _logger.info("configs of resource %s not altered for %s: %s", resource, context, refused)
-            yield _Outcome(refused.code, str(refused), *resource)
-        else:
-            yield _Outcome(ErrorCode.NONE, None, *resource)
+            code, message = refused.code, str(refused)
+        answers.append(
+            answer(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
+        )
+        if turns.are_over():
+            yield
+    return tuple(answers)
 
 
 def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: bool) -> None:

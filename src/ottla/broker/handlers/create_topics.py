@@ -19,6 +19,7 @@ from ottla.broker import placement
 from ottla.broker.configs.alter import new_topic_configs
 from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidPartitions, InvalidRequest, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import (
@@ -104,7 +105,10 @@ async def create_partitions(
     repeated = _repeated(topic.name for topic in request.topics)
     results = {name: _not_grown(name, InvalidRequest("Duplicate topic name.")) for name in repeated}
     allowed: list[tuple[CreatePartitionsTopic, TopicState]] = []
+    turns = Turns()
     for topic in request.topics:
+        if turns.are_over():
+            await asyncio.sleep(0)
         if topic.name not in repeated:
             try:
                 allowed.append((topic, _growable(broker, topic)))

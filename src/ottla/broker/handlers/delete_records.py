@@ -7,9 +7,11 @@ looked for.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -34,21 +36,22 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
-    results = {
-        name: [_result(broker, name, one, context) for one in partitions.values()]
-        for name, partitions in wanted.items()
-    }
+    turns = Turns()
+    results: dict[str, list[DeleteRecordsPartitionResult]] = {name: [] for name in wanted}
+    for name, partitions in wanted.items():
+        for one in partitions.values():
+            results[name].append(_result(broker, name, one, context))
+            if turns.are_over():
+                await asyncio.sleep(0)
     # Also where nothing had to be deleted: who did that before may not have got it to the disk.
-    if any(one.error_code == ErrorCode.NONE for partitions in results.values() for one in partitions):
+    if any(one.error_code == ErrorCode.NONE for found in results.values() for one in found):
         try:
             await broker.maintenance.checkpoint()
         except ApiError as failed:
             _logger.error("records may be back after a crash: %s", failed)
             results = {name: [_not_durable(one, failed) for one in found] for name, found in results.items()}
     return DeleteRecordsResponse(
-        topics=tuple(
-            DeleteRecordsTopicResult(name=name, partitions=tuple(partitions)) for name, partitions in results.items()
-        )
+        topics=tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(found)) for name, found in results.items())
     )
 
 

@@ -1,7 +1,7 @@
 """DeleteTopics (20): by name, or from version 6 on by name or id.
 
 A topic is gone when the answer is sent; its files are removed afterwards, in the background. Internal topics can
-be deleted, as in Kafka.
+be deleted, as in Kafka, and with __consumer_offsets go all groups and their offsets.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.delete_topics import (
@@ -35,11 +36,14 @@ _BY_ID_SINCE: Final = 6
 async def delete_topics(broker: Broker, request: DeleteTopicsRequest, context: Context) -> DeleteTopicsResponse:
     results = []
     found: Counter[TopicState] = Counter()
+    turns = Turns()
     for wanted, times in Counter(_wanted(request, context)).items():
         try:
             found[_find(broker, wanted, times)] += 1
         except ApiError as refused:
             results.append(_result(wanted.name, wanted.topic_id, refused))
+        if turns.are_over():
+            await asyncio.sleep(0)
     for state, times in found.items():
         results.append(_delete(broker, state, times, context))
         # Others are served between the waits for the disk.

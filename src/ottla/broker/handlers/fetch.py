@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.fetch_sessions import NO_SESSION, Plan
+from ottla.broker.turns import FEW, Turns
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError
 from ottla.wire.messages.fetch import (
@@ -17,7 +19,7 @@ from ottla.wire.messages.fetch import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 _BY_ID_SINCE: Final = 13
 _READ_COMMITTED: Final = 1
 _MAX_WAIT_MS: Final = 300_000
+_READ_IN_A_ROW: Final = 16
 _NO_DIVERGENCE: Final = EpochEndOffset()
 
 Results = list[tuple["Key", PartitionData]]
@@ -41,11 +44,13 @@ def fetch(
         plan = broker.fetch_sessions.plan(request, is_by_id=is_by_id)
     except ApiError as refused:
         return FetchResponse(error_code=refused.code, responses=())
-    results = _read_all(broker, request, plan, is_by_id)
+    if len(plan.wanted) > FEW:
+        return _fetch_many(broker, request, plan, is_by_id)
+    results = _read_all(broker, request, plan.wanted, is_by_id)
     missing = _missing(request, results)
     if missing <= 0 or request.max_wait_ms <= 0 or not results:
         return _response(plan, results)
-    until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
+    until_s = _until_s(request)
     # Begun here and not in the task, which runs only later: what is appended in between must count.
     return _when_enough(broker, request, plan, is_by_id, _wait(broker, plan, is_by_id, missing, until_s), until_s)
 
@@ -63,12 +68,63 @@ async def _when_enough(  # noqa: PLR0913
             await wait
         finally:
             wait.end()
-        results = _read_all(broker, request, plan, is_by_id)
+        results = _read_all(broker, request, plan.wanted, is_by_id)
         missing = _missing(request, results)
         if missing <= 0 or wait.is_last:
             return _response(plan, results)
         # What was appended cannot all be read yet: it is not durable, say, or not committed.
         wait = _wait(broker, plan, is_by_id, missing, until_s)
+
+
+async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> FetchResponse:  # noqa: FBT001
+    """As `fetch`, for so many partitions that others have to be served in between."""
+    until_s = _until_s(request)
+    while True:
+        wait = ByteWait((), request.min_bytes, until_s)
+        try:
+            results = await _read_in_turns(broker, request, plan, is_by_id, wait)
+            missing = _missing(request, results)
+            if missing <= 0 or wait.is_last or request.max_wait_ms <= 0:
+                response = _response(plan, results)
+                await asyncio.sleep(0)
+                return response
+            wait.got(request.min_bytes - missing)
+            await wait
+        finally:
+            wait.end()
+
+
+async def _read_in_turns(
+    broker: Broker,
+    request: FetchRequest,
+    plan: Plan,
+    is_by_id: bool,  # noqa: FBT001
+    wait: ByteWait,
+) -> Results:
+    turns = Turns()
+    results: Results = []
+    taken = 0
+    for start in range(0, len(plan.wanted), _READ_IN_A_ROW):
+        some = plan.wanted[start : start + _READ_IN_A_ROW]
+        # Before they are read: what is appended to them while others have their turn must count.
+        if request.max_wait_ms > 0:
+            _watch(broker, some, is_by_id, wait)
+        read = _read_all(broker, request, some, is_by_id, taken)
+        taken += sum([len(data.records or b"") for _, data in read])
+        results += read
+        if turns.are_over():
+            await asyncio.sleep(0)
+    return results
+
+
+def _watch(broker: Broker, some: Sequence[tuple[Key, FetchPartition]], is_by_id: bool, wait: ByteWait) -> None:  # noqa: FBT001
+    for key, _ in some:
+        with suppress(ApiError):
+            wait.watch(_find(broker, key, is_by_id))
+
+
+def _until_s(request: FetchRequest) -> float:
+    return asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
 
 
 def _wait(broker: Broker, plan: Plan, is_by_id: bool, missing: int, until_s: float) -> ByteWait:  # noqa: FBT001
@@ -85,11 +141,18 @@ def _missing(request: FetchRequest, results: Results) -> int:
     return missing
 
 
-def _read_all(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> Results:  # noqa: FBT001
-    left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room)
+def _read_all(
+    broker: Broker,
+    request: FetchRequest,
+    all_wanted: Sequence[tuple[Key, FetchPartition]],
+    is_by_id: bool,  # noqa: FBT001
+    taken: int = 0,
+) -> Results:
+    """`taken` bytes of the answer are read already."""
+    left = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room) - taken
     results: Results = []
-    is_first = True
-    for key, wanted in plan.wanted:
+    is_first = taken == 0
+    for key, wanted in all_wanted:
         try:
             partition = _find(broker, key, is_by_id)
             data = _read(partition, wanted, request.isolation_level, left, is_first)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.declare import NO_UUID
@@ -34,16 +36,47 @@ from ottla.wire.messages.offset_fetch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.groups.records import OffsetCommitValue
 
 _BY_ID_SINCE: Final = 10
 _GROUPS_SINCE: Final = 8
 _NO_OFFSET: Final = -1
+_COMMITTED_AT_ONCE: Final = 5000
 
 
 async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: Context) -> OffsetCommitResponse:
+    topics: list[OffsetCommitResponseTopic] = []
+    for number, piece in enumerate(_pieces(request.topics)):
+        if number > 0:
+            await asyncio.sleep(0)
+        topics += await _commit(broker, msgspec.structs.replace(request, topics=piece), context)
+    return OffsetCommitResponse(topics=tuple(topics))
+
+
+def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[OffsetCommitRequestTopic, ...]]:
+    """All at once, unless there are so many partitions that others have to be served in between."""
+    piece: list[OffsetCommitRequestTopic] = []
+    size = 0
+    for topic in topics:
+        for start in range(0, len(topic.partitions) or 1, _COMMITTED_AT_ONCE):
+            partitions = topic.partitions[start : start + _COMMITTED_AT_ONCE]
+            piece.append(msgspec.structs.replace(topic, partitions=partitions))
+            size += 1 + len(partitions)
+            if size >= _COMMITTED_AT_ONCE:
+                yield tuple(piece)
+                piece, size = [], 0
+    if piece or not topics:
+        yield tuple(piece)
+
+
+async def _commit(
+    broker: Broker, request: OffsetCommitRequest, context: Context
+) -> tuple[OffsetCommitResponseTopic, ...]:
     known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     groups = broker.groups
     response, actions = groups.rules.offsets.commit(
@@ -52,7 +85,7 @@ async def offset_commit(broker: Broker, request: OffsetCommitRequest, context: C
     error = await groups.persist(actions)
     if error:
         return _all_refused(request, error)
-    return OffsetCommitResponse(topics=(*response.topics, *refused))
+    return (*response.topics, *refused)
 
 
 def _sorted_out(
@@ -85,33 +118,43 @@ def _sorted_out(
     return tuple(known), refused
 
 
-def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
-    return OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partitions=tuple(
-                    OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
-                    for part in topic.partitions
-                ),
-            )
-            for topic in request.topics
+def _all_refused(request: OffsetCommitRequest, error: ErrorCode) -> tuple[OffsetCommitResponseTopic, ...]:
+    return tuple(
+        OffsetCommitResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
+                for part in topic.partitions
+            ),
         )
+        for topic in request.topics
     )
 
 
-def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) -> OffsetFetchResponse:
+def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) -> InTurns[OffsetFetchResponse]:
+    turns = Turns()
     if context.version >= _GROUPS_SINCE:
         is_by_id = context.version >= _BY_ID_SINCE
-        return OffsetFetchResponse(groups=tuple(_fetched(broker, group, is_by_id) for group in request.groups))
+        groups = []
+        for group in request.groups:
+            fetched = yield from _fetched(broker, group, turns, is_by_id=is_by_id)
+            groups.append(fetched)
+            if turns.are_over():
+                yield
+        return OffsetFetchResponse(groups=tuple(groups))
     wanted = None
     if request.topics is not None:
         wanted = tuple(
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         )
-    found = _fetched(broker, OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted), is_by_id=False)
+    only = OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted)
+    return _of_one_group((yield from _fetched(broker, only, turns, is_by_id=False)))
+
+
+def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
+    """As it is answered before version 8."""
     return OffsetFetchResponse(
         error_code=found.error_code,
         topics=tuple(
@@ -133,12 +176,15 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) 
     )
 
 
-def _fetched(broker: Broker, group: OffsetFetchRequestGroup, is_by_id: bool) -> OffsetFetchResponseGroup:  # noqa: FBT001
+def _fetched(
+    broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool
+) -> InTurns[OffsetFetchResponseGroup]:
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id,
-        topics=tuple(_fetched_topic(broker, group.group_id, topic, is_by_id) for topic in wanted),
-    )
+    topics = []
+    for topic in wanted:
+        fetched = yield from _fetched_topic(broker, group.group_id, topic, turns, is_by_id=is_by_id)
+        topics.append(fetched)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 
 
 def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ...]:
@@ -156,28 +202,21 @@ def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ..
 
 
 def _fetched_topic(
-    broker: Broker,
-    group_id: str,
-    topic: OffsetFetchRequestTopics,
-    is_by_id: bool,  # noqa: FBT001
-) -> OffsetFetchResponseTopics:
+    broker: Broker, group_id: str, topic: OffsetFetchRequestTopics, turns: Turns, *, is_by_id: bool
+) -> InTurns[OffsetFetchResponseTopics]:
     state = broker.topics.by_id.get(topic.topic_id) if is_by_id else broker.topics.by_name.get(topic.name)
     is_unknown = is_by_id and state is None
+    error = ErrorCode.UNKNOWN_TOPIC_ID if is_unknown else ErrorCode.NONE
     name = state.name if state else topic.name
     topic_id = state.raw_id if state else NO_UUID
     offsets = broker.groups.rules.offsets
-    return OffsetFetchResponseTopics(
-        name=name,
-        topic_id=topic.topic_id,
-        partitions=tuple(
-            _fetched_partition(
-                index,
-                None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id),
-                ErrorCode.UNKNOWN_TOPIC_ID if is_unknown else ErrorCode.NONE,
-            )
-            for index in topic.partition_indexes
-        ),
-    )
+    partitions = []
+    for index in topic.partition_indexes:
+        value = None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id)
+        partitions.append(_fetched_partition(index, value, error))
+        if turns.are_over():
+            yield
+    return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=tuple(partitions))
 
 
 def _fetched_partition(index: int, value: OffsetCommitValue | None, error: ErrorCode) -> OffsetFetchResponsePartitions:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import Caller
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -18,6 +19,7 @@ from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsRespons
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.wire.declare import Response
     from ottla.wire.messages.join_group import JoinGroupRequest
     from ottla.wire.messages.leave_group import LeaveGroupRequest
@@ -27,10 +29,17 @@ _GROUP: Final = 0
 _MANY_SINCE: Final = 4
 
 
-def find_coordinator(broker: Broker, request: FindCoordinatorRequest, context: Context) -> FindCoordinatorResponse:
+def find_coordinator(
+    broker: Broker, request: FindCoordinatorRequest, context: Context
+) -> InTurns[FindCoordinatorResponse]:
     if context.version >= _MANY_SINCE:
-        found = tuple(_coordinator(broker, key, request.key_type, context) for key in request.coordinator_keys)
-        return FindCoordinatorResponse(coordinators=found)
+        turns = Turns()
+        found = []
+        for key in request.coordinator_keys:
+            found.append(_coordinator(broker, key, request.key_type, context))
+            if turns.are_over():
+                yield
+        return FindCoordinatorResponse(coordinators=tuple(found))
     one = _coordinator(broker, request.key, request.key_type, context)
     return FindCoordinatorResponse(
         error_code=one.error_code,
@@ -82,9 +91,16 @@ def heartbeat(broker: Broker, request: HeartbeatRequest, _context: Context) -> H
     return HeartbeatResponse(error_code=broker.groups.rules.heartbeat(request, broker.groups.now_ms()))
 
 
-def describe_groups(broker: Broker, request: DescribeGroupsRequest, context: Context) -> DescribeGroupsResponse:
-    rules = broker.groups.rules
-    return DescribeGroupsResponse(groups=tuple(rules.describe(group, context.version) for group in request.groups))
+def describe_groups(
+    broker: Broker, request: DescribeGroupsRequest, context: Context
+) -> InTurns[DescribeGroupsResponse]:
+    turns = Turns()
+    described = []
+    for group_id in request.groups:
+        described.append(broker.groups.rules.describe(group_id, context.version))
+        if turns.are_over():
+            yield
+    return DescribeGroupsResponse(groups=tuple(described))
 
 
 def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -> ListGroupsResponse:
@@ -92,9 +108,12 @@ def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -
 
 
 async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: Context) -> DeleteGroupsResponse:
+    turns = Turns()
     results = []
     for group_id in request.groups_names:
         error, actions = broker.groups.rules.delete(group_id)
         failed = await broker.groups.persist(actions)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error or failed))
+        if turns.are_over():
+            await asyncio.sleep(0)
     return DeleteGroupsResponse(results=tuple(results))

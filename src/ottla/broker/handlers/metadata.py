@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from ottla.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, TopicAlreadyExists
 from ottla.core.ids import problem_with_topic_name
 from ottla.wire.declare import NO_UUID
@@ -22,11 +22,10 @@ from ottla.wire.messages.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.topics import TopicState
+    from ottla.broker.turns import InTurns
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -34,38 +33,45 @@ _NAMELESS_SINCE: Final = 12
 """From this version on a topic that was asked for by id need not have a name."""
 
 
-def metadata(
-    broker: Broker, request: MetadataRequest, context: Context
-) -> MetadataResponse | Coroutine[object, object, MetadataResponse]:
-    wants_all = request.topics is None or (context.version == 0 and not request.topics)
-    if wants_all:
-        return _response(broker, request, context, [_described(broker, s) for s in broker.topics.by_name.values()])
-    # Each once, as from Kafka: a request may name the same large topic a million times.
-    asked = {_identity(wanted): wanted for wanted in request.topics or ()}
-    if broker.config.auto_create_topics and request.allow_auto_topic_creation:
-        missing = [name for name in asked if isinstance(name, str) and name not in broker.topics.by_name]
-        if missing:
-            return _after_creating(broker, request, context, asked, missing)
-    return _response(broker, request, context, [_asked_for(broker, wanted, context) for wanted in asked.values()])
-
-
-async def _after_creating(
-    broker: Broker,
-    request: MetadataRequest,
-    context: Context,
-    asked: dict[bytes | str, MetadataRequestTopic],
-    missing: list[str],
-) -> MetadataResponse:
-    refused: dict[bytes | str, MetadataResponseTopic] = {}
-    for name in missing:
-        try:
-            _create(broker, name)
-        except ApiError as error:
-            refused[name] = _unknown(error.code, name, NO_UUID)
-        # Each waits for the disk: others must get their turn in between.
-        await asyncio.sleep(0)
-    topics = [refused.get(key) or _asked_for(broker, wanted, context) for key, wanted in asked.items()]
+def metadata(broker: Broker, request: MetadataRequest, context: Context) -> InTurns[MetadataResponse]:
+    if request.topics is None or (context.version == 0 and not request.topics):
+        topics = yield from _all(broker)
+    else:
+        # Each once, as from Kafka: a request may name the same large topic a million times.
+        asked = {_identity(wanted): wanted for wanted in request.topics}
+        topics = yield from _those(broker, request, asked, context)
     return _response(broker, request, context, topics)
+
+
+def _all(broker: Broker) -> InTurns[list[MetadataResponseTopic]]:
+    turns = Turns()
+    topics = []
+    for state in list(broker.topics.by_name.values()):
+        topics.append(_described(broker, state))
+        if turns.are_over():
+            yield
+    return topics
+
+
+def _those(
+    broker: Broker, request: MetadataRequest, asked: dict[bytes | str, MetadataRequestTopic], context: Context
+) -> InTurns[list[MetadataResponseTopic]]:
+    refused: dict[bytes | str, MetadataResponseTopic] = {}
+    if broker.config.auto_create_topics and request.allow_auto_topic_creation:
+        for name in [name for name in asked if isinstance(name, str) and name not in broker.topics.by_name]:
+            try:
+                _create(broker, name)
+            except ApiError as error:
+                refused[name] = _unknown(error.code, name, NO_UUID)
+            # Each waits for the disk: others must get their turn in between.
+            yield
+    turns = Turns()
+    topics = []
+    for key, wanted in asked.items():
+        topics.append(refused.get(key) or _asked_for(broker, wanted, context))
+        if turns.are_over():
+            yield
+    return topics
 
 
 def _create(broker: Broker, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.turns import InTurns
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -48,7 +50,8 @@ class _UnsupportedVersion(ApiError):
     code = ErrorCode.UNSUPPORTED_VERSION
 
 
-def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
+def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) -> InTurns[ListOffsetsResponse]:
+    turns = Turns()
     topics = []
     seen: set[tuple[str, int]] = set()
     for topic in request.topics:
@@ -63,6 +66,8 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) 
                 partitions.append(
                     ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused.code)
                 )
+            if turns.are_over():
+                yield
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -104,16 +109,17 @@ def _found(partition: Partition, timestamp: int, until: int) -> tuple[int, int, 
 
 def offset_for_leader_epoch(
     broker: Broker, request: OffsetForLeaderEpochRequest, _context: Context
-) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=tuple(
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=tuple(_epoch_end(broker, topic.topic, wanted) for wanted in topic.partitions),
-            )
-            for topic in request.topics
-        )
-    )
+) -> InTurns[OffsetForLeaderEpochResponse]:
+    turns = Turns()
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for wanted in topic.partitions:
+            partitions.append(_epoch_end(broker, topic.topic, wanted))
+            if turns.are_over():
+                yield
+        topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=tuple(partitions)))
+    return OffsetForLeaderEpochResponse(topics=tuple(topics))
 
 
 def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL, check_produced
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -38,22 +39,23 @@ Undurable = list[tuple["Partition", int]]
 def produce(
     broker: Broker, request: ProduceRequest, context: Context
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
+    if request.acks not in (-1, 0, 1):
+        return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+    count = 0
+    for topic in request.topic_data:
+        count += len(topic.partition_data)
+    if count > FEW:
+        return _produce_many(broker, request, context)
     undurable: Undurable = []
-    has_valid_acks = request.acks in (-1, 0, 1)
     responses = []
     for topic in request.topic_data:
         results = []
         for part in topic.partition_data:
             try:
-                if not has_valid_acks:
-                    raise _InvalidRequiredAcks
                 results.append(_append(broker, topic, part, context, undurable))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
-                results.append(_refusal(part.index, refused))
-                broker.dispatcher.refused(ProduceRequest.API, refused.code)
-                name = topic.name or topic.topic_id.hex()
-                _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+                results.append(_refused(broker, topic, part, context, refused))
         responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
         )
@@ -62,6 +64,30 @@ def produce(
         _hang_up_on_errors(response)
         return None
     return _when_durable(broker, response, undurable) if undurable else response
+
+
+async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    """As `produce`, for so many partitions that others have to be served in between."""
+    turns = Turns()
+    undurable: Undurable = []
+    responses = []
+    for topic in request.topic_data:
+        results = []
+        for part in topic.partition_data:
+            try:
+                results.append(_append(broker, topic, part, context, undurable))
+            except ApiError as refused:
+                results.append(_refused(broker, topic, part, context, refused))
+            if turns.are_over():
+                await asyncio.sleep(0)
+        responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
+        )
+    response = ProduceResponse(responses=tuple(responses))
+    if request.acks == 0:
+        _hang_up_on_errors(response)
+        return None
+    return await _when_durable(broker, response, undurable)
 
 
 def _append(
@@ -81,12 +107,13 @@ def _append(
         check_produced(records)
         # Nobody could end the transaction, and so nobody could read past it.
         raise _InvalidTxnState("transactions are not served yet")
+    batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
-    appended = log.append(records, partition.leader_epoch)
+    appended = log.append(batch, partition.leader_epoch)
     if log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
     elif partition.waits and not appended.is_duplicate:
-        partition.appended(len(records))
+        partition.appended(len(batch))
     return PartitionProduceResponse(
         index=part.index,
         error_code=0,
@@ -99,6 +126,28 @@ def _append(
 def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     return PartitionProduceResponse(
         index=index, error_code=refused.code, base_offset=-1, error_message=str(refused) or None
+    )
+
+
+def _refused(
+    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
+) -> PartitionProduceResponse:
+    broker.dispatcher.refused(ProduceRequest.API, refused.code)
+    name = topic.name or topic.topic_id.hex()
+    _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+    return _refusal(part.index, refused)
+
+
+def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=tuple(_refusal(part.index, refused) for part in topic.partition_data),
+            )
+            for topic in request.topic_data
+        )
     )
 
 

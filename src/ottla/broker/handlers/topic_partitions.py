@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker import authorized_operations
 from ottla.broker.topics import INTERNAL_TOPICS
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode, InvalidRequest
 from ottla.core.ids import problem_with_topic_name
 from ottla.wire.declare import NO_UUID
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from ottla.broker.context import Context
     from ottla.broker.partition import Partition
     from ottla.broker.topics import TopicState
+    from ottla.broker.turns import InTurns
 
 _MOST_PARTITIONS: Final = 2000
 """max.request.partition.size.limit, which nobody has had a reason to change yet."""
@@ -31,7 +33,7 @@ _MOST_PARTITIONS: Final = 2000
 
 def describe_topic_partitions(
     broker: Broker, request: DescribeTopicPartitionsRequest, _context: Context
-) -> DescribeTopicPartitionsResponse:
+) -> InTurns[DescribeTopicPartitionsResponse]:
     try:
         names = _names(broker, request)
     except InvalidRequest as refused:
@@ -39,7 +41,10 @@ def describe_topic_partitions(
         return _page([_without_partitions(name, refused.code) for name in asked], None)
     left = max(1, min(request.response_partition_limit, _MOST_PARTITIONS))
     topics: list[DescribeTopicPartitionsResponseTopic] = []
+    turns = Turns()
     for name in names:
+        if turns.are_over():
+            yield
         if left == 0:
             return _page(topics, Cursor(topic_name=name, partition_index=0))
         state = broker.topics.by_name.get(name)

@@ -10,7 +10,7 @@ GROUPS: Final = (
     Definition(
         name="group.initial.rebalance.delay.ms",
         type=ConfigType.INT,
-        default=3000,
+        default=0,
         is_read_only=True,
         documentation=(
             "How long a group that was empty waits for more members before its first rebalance. "
@@ -62,14 +62,14 @@ GROUPS: Final = (
     Definition(
         name="offsets.topic.num.partitions",
         type=ConfigType.INT,
-        default=50,
+        default=1,
         is_read_only=True,
         documentation="How many partitions __consumer_offsets, the topic of committed offsets, is created with.",
     ),
     Definition(
         name="offsets.topic.replication.factor",
         type=ConfigType.SHORT,
-        default=3,
+        default=1,
         is_read_only=True,
         documentation="How many replicas __consumer_offsets is created with.",
     ),
@@ -107,14 +107,14 @@ TRANSACTIONS: Final = (
     Definition(
         name="transaction.state.log.replication.factor",
         type=ConfigType.SHORT,
-        default=3,
+        default=1,
         is_read_only=True,
         documentation="How many replicas __transaction_state is created with.",
     ),
     Definition(
         name="transaction.state.log.min.isr",
         type=ConfigType.INT,
-        default=2,
+        default=1,
         is_read_only=True,
         documentation="min.insync.replicas of __transaction_state.",
     ),

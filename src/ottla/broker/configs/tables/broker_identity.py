@@ -8,14 +8,14 @@ IDENTITY: Final = (
     Definition(
         name="node.id",
         type=ConfigType.INT,
-        default=None,
+        default=0,
         is_read_only=True,
         documentation="This broker's number, different from that of every other node of the cluster.",
     ),
     Definition(
         name="broker.id",
         type=ConfigType.INT,
-        default=-1,
+        default=0,
         is_read_only=True,
         documentation="The older name of node.id; always the same number.",
     ),
@@ -29,14 +29,14 @@ IDENTITY: Final = (
     Definition(
         name="process.roles",
         type=ConfigType.LIST,
-        default=None,
+        default=("broker", "controller"),
         is_read_only=True,
         documentation="What this process does in the cluster: serve clients (broker), decide who leads (controller).",
     ),
     Definition(
         name="listeners",
         type=ConfigType.LIST,
-        default=("PLAINTEXT://:9092",),
+        default=("PLAINTEXT://127.0.0.1:9092",),
         is_read_only=True,
         documentation="The addresses on which this broker accepts connections, as NAME://host:port.",
     ),
@@ -74,7 +74,7 @@ IDENTITY: Final = (
     Definition(
         name="log.dirs",
         type=ConfigType.LIST,
-        default=None,
+        default=("data",),
         is_read_only=True,
         documentation="The folder that holds this broker's data.",
     ),

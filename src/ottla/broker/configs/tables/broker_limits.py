@@ -5,7 +5,6 @@ from typing import Final
 from ottla.broker.configs.definition import ConfigType, Definition
 from ottla.broker.configs.rules import at_least
 
-_NO_LIMIT: Final = (1 << 31) - 1
 _ANY_RATE: Final = (1 << 63) - 1
 
 LIMITS: Final = (
@@ -26,14 +25,14 @@ LIMITS: Final = (
     Definition(
         name="max.connections",
         type=ConfigType.INT,
-        default=_NO_LIMIT,
+        default=20_000,
         is_read_only=True,
         documentation="How many connections may be open at once.",
     ),
     Definition(
         name="max.connections.per.ip",
         type=ConfigType.INT,
-        default=_NO_LIMIT,
+        default=20_000,
         is_read_only=True,
         documentation="How many connections may be open at once from one address.",
     ),

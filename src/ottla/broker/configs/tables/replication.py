@@ -14,7 +14,8 @@ REPLICATION: Final = (
         broker_name="min.insync.replicas",
         documentation=(
             "How many replicas, the leader among them, must be in sync for a produce request with acks=all to be "
-            "taken. With fewer it is refused as NOT_ENOUGH_REPLICAS; acks=0 and acks=1 do not ask."
+            "taken. With fewer it is refused as NOT_ENOUGH_REPLICAS; acks=0 and acks=1 do not ask. More than a "
+            "topic has replicas is as many as it has."
         ),
     ),
     Definition(

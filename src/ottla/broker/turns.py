@@ -1,0 +1,33 @@
+"""Long requests are answered in turns, so that nobody else waits for the whole of one.
+
+A handler that goes through what may be a hundred thousand entries is a generator: it yields when its turn is over,
+and returns its response. Most requests are answered in their first turn, without a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from time import monotonic
+from typing import Final, TypeAlias, TypeVar
+
+ResponseT = TypeVar("ResponseT")
+InTurns: TypeAlias = Generator[None, None, ResponseT]
+
+FEW: Final = 100
+"""So many entries need not be counted in turns, even where that would cost too much for the usual one."""
+_TURN_S: Final = 0.005
+
+
+class Turns:
+    __slots__ = ("_until_s",)
+
+    def __init__(self) -> None:
+        self._until_s = monotonic() + _TURN_S
+
+    def are_over(self) -> bool:
+        """Whether it is time to let others have theirs; after that a new one begins."""
+        now_s = monotonic()
+        if now_s < self._until_s:
+            return False
+        self._until_s = now_s + _TURN_S
+        return True

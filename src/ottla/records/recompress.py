@@ -1,0 +1,31 @@
+"""A batch in another compression, otherwise unchanged."""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from ottla.records.batch import CHECKSUM_STARTS_AT, HEADER_BYTES, LENGTH_STARTS_AT, check_produced
+from ottla.records.checksum import crc32c
+from ottla.records.compression import COMPRESSION_MASK, compress, decompress
+
+_ATTRIBUTES: Final = struct.Struct(">h")
+_LENGTH: Final = struct.Struct(">i")
+_CRC: Final = struct.Struct(">I")
+_LENGTH_AT: Final = LENGTH_STARTS_AT - _LENGTH.size
+_CRC_AT: Final = CHECKSUM_STARTS_AT - _CRC.size
+
+
+def recompressed(batch: memoryview, codec: int, level: int | None, max_bytes: int) -> bytearray:
+    """A producer's batch with its records compressed by `codec`.
+
+    CorruptMessage if they do not decompress, or to more than `max_bytes`. The records themselves are not read.
+    """
+    header = check_produced(batch)
+    records = compress(codec, decompress(header.compression, batch[HEADER_BYTES:], max_bytes), level)
+    made = bytearray(batch[:HEADER_BYTES])
+    made += records
+    _LENGTH.pack_into(made, _LENGTH_AT, len(made) - LENGTH_STARTS_AT)
+    _ATTRIBUTES.pack_into(made, CHECKSUM_STARTS_AT, header.attributes & ~COMPRESSION_MASK | codec)
+    _CRC.pack_into(made, _CRC_AT, crc32c(memoryview(made)[CHECKSUM_STARTS_AT:]))
+    return made

@@ -1,0 +1,91 @@
+"""__consumer_offsets is deleted: the groups go with it, at once and for good, and new ones can come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.groups.making import join_request
+
+import ottla
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+
+from .making import ask_until, create_topic, delete_topic, partition_count
+from .raw_client import RawClient
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+LOG = "__consumer_offsets"
+FIRST_JOIN_WITHOUT_ID_REQUIRED = 3
+BY_NAME = 7
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[ottla.Broker]:
+    """One for each test: what is deleted is everybody's."""
+    with ottla.Broker(tmp_path) as broker:
+        yield broker
+
+
+def commit(client: RawClient, group: str, topic: str, offset: int) -> None:
+    part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata=None)
+    topics = (OffsetCommitRequestTopic(name=topic, partitions=(part,)),)
+    [answer] = client.ask(OffsetCommitRequest(group_id=group, member_id="", topics=topics), BY_NAME).topics
+    assert answer.partitions[0].error_code == ErrorCode.NONE
+
+
+def committed(client: RawClient, group: str, topic: str) -> int:
+    asked = OffsetFetchRequest(group_id=group, topics=(OffsetFetchRequestTopic(name=topic, partition_indexes=(0,)),))
+    [answer] = client.ask(asked, BY_NAME).topics
+    return answer.partitions[0].committed_offset
+
+
+def groups(client: RawClient) -> list[str]:
+    return sorted(group.group_id for group in client.ask(ListGroupsRequest()).groups)
+
+
+def test_members_learn_that_their_group_is_gone(broker: ottla.Broker, client: RawClient) -> None:
+    create_topic(client, LOG)
+    joined = client.ask(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED)
+    assert joined.error_code == ErrorCode.NONE
+    with RawClient(broker.bootstrap_servers) as another:
+        waiting = another.send(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED)
+        group = broker.broker.groups.rules.table.get("g")
+        assert group is not None
+        ask_until(client, lambda: len(group.describe().members) == 2)
+        delete_topic(client, LOG)
+        assert another.receive(waiting).error_code == ErrorCode.NOT_COORDINATOR
+
+    beat = HeartbeatRequest(group_id="g", generation_id=joined.generation_id, member_id=joined.member_id)
+    assert client.ask(beat).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert groups(client) == []
+    assert client.ask(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED).generation_id == 1
+
+
+def test_offsets_are_gone_at_once_and_stay_so_over_a_restart(tmp_path: Path) -> None:
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, "read")
+        commit(client, "old", "read", 5)
+        commit(client, "both", "read", 6)
+        delete_topic(client, LOG)
+        assert (committed(client, "old", "read"), committed(client, "both", "read")) == (-1, -1)
+        assert groups(client) == []
+        assert partition_count(client, LOG) == 0
+        commit(client, "both", "read", 7)
+        commit(client, "new", "read", 8)
+        assert groups(client) == ["both", "new"]
+
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert groups(client) == ["both", "new"]
+        found = [committed(client, group, "read") for group in ("old", "both", "new")]
+        assert found == [-1, 7, 8]

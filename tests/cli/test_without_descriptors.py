@@ -1,0 +1,71 @@
+"""A broker that is out of file descriptors serves what nobody has asked for before."""
+
+from __future__ import annotations
+
+import resource
+from typing import TYPE_CHECKING
+
+from tests.broker.raw_client import RawClient
+
+from ottla.broker.dispatch import ROUTES
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.create_topics import CreateTopicsRequest
+from ottla.wire.messages.delete_records import DeleteRecordsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from ottla.wire.messages.fetch import FetchRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.produce import ProduceRequest
+
+from .serving import Serve
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.wire.declare import Request
+
+BROKER = 4
+STANDARD_STREAMS = 3
+ONE_PER_MODULE: list[Request] = [
+    ProduceRequest(acks=1, timeout_ms=0, topic_data=()),
+    FetchRequest(max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=()),
+    ListOffsetsRequest(replica_id=-1, topics=()),
+    MetadataRequest(topics=()),
+    OffsetFetchRequest(groups=()),
+    ListGroupsRequest(),
+    ApiVersionsRequest(client_software_name="test", client_software_version="1"),
+    CreateTopicsRequest(topics=()),
+    DeleteTopicsRequest(topics=(), timeout_ms=0),
+    DeleteRecordsRequest(topics=(), timeout_ms=0),
+    DescribeLogDirsRequest(topics=()),
+    DescribeClusterRequest(include_cluster_authorized_operations=False),
+    DescribeTopicPartitionsRequest(topics=()),
+    DescribeConfigsRequest(
+        resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
+    ),
+]
+
+
+def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -> None:
+    assert len(ONE_PER_MODULE) == len({route.module for route in ROUTES.values()})
+    with Serve(tmp_path) as serve, RawClient(serve.address) as client:
+        # A turn of the broker's loop for each, in which it also imports a handler.
+        for _ in range(2 * len(ROUTES)):
+            client.ask(ApiVersionsRequest(), 0)
+        _, hard = resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (STANDARD_STREAMS, hard))
+        for request in ONE_PER_MODULE[:-1]:
+            client.ask(request)
+        [described] = client.ask(ONE_PER_MODULE[-1]).results
+        assert described.error_code == ErrorCode.NONE
+        assert {config.name for config in described.configs} > {"group.max.size", "log.dirs"}
+        resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        assert serve.terminate() == 0
+        assert serve.output()[1] == ""
