@@ -46,7 +46,7 @@ def test_a_broker_that_listens_everywhere_is_named_as_this_page_is(console: Watc
     assert all("127.0.0.1:9092" in code for code in _snippets(console, "confluent-kafka", "some-topic"))
 
 
-@pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka", "kafka-python"])
+@pytest.mark.parametrize("library", ["confluent-kafka", "aiokafka", "kafka-python", "ottla.client"])
 def test_a_snippet_for_python_writes_and_reads(console: WatchedPage, library: str, name: str) -> None:
     produce, consume = _snippets(console, library, name)
     # Each library in a group of its own.
