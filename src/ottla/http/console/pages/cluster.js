@@ -24,7 +24,9 @@ export async function show({ signal }) {
   await every(REFRESH_MS, signal, () =>
     attempt(refusal, async () => {
       const ask = (path) => api.get(path, signal);
-      const [broker, cluster, dirs, connected] = await Promise.all(["/v1/broker", "/v1/cluster", "/v1/log-dirs", "/v1/clients"].map(ask));
+      const [broker, cluster, dirs, connected] = await Promise.all(
+        ["/v1/broker", "/v1/cluster", "/v1/log-dirs", "/v1/clients"].map(ask),
+      );
       replace(facts, factsOf(broker));
       brokers.update(cluster.brokers.map((one) => ({ ...one, isController: one.broker_id === cluster.controller_id })));
       replace(folders, dirs.log_dirs.map(folderOf));
@@ -49,7 +51,10 @@ function factsOf(broker) {
     ["Cluster id", broker.cluster_id],
     ["Kafka", broker.kafka],
     ["Data", broker.data_dir],
-    ["Holds", `${plural(broker.topics, "topic")}, ${plural(broker.partitions, "partition")}, ${plural(broker.groups, "group")}`],
+    [
+      "Holds",
+      `${plural(broker.topics, "topic")}, ${plural(broker.partitions, "partition")}, ${plural(broker.groups, "group")}`,
+    ],
   ];
   return facts.map(([name, value]) => [h("dt", name), h("dd", value)]);
 }
@@ -61,7 +66,9 @@ function folderOf({ path, total_bytes: total, usable_bytes: usable, partitions }
     { label: "Disk in use", value: used, shown: bytes(used), isDull: true },
     { label: "Logs in it", value: ours, shown: bytes(ours) },
   ];
-  const largest = [...partitions].sort((one, other) => Number(other.size_bytes) - Number(one.size_bytes)).slice(0, MOST_PARTITIONS);
+  const largest = [...partitions]
+    .sort((one, other) => Number(other.size_bytes) - Number(one.size_bytes))
+    .slice(0, MOST_PARTITIONS);
   const rows = largest.map((one) => ({
     label: `${one.topic} ${one.partition}`,
     href: place("topics", one.topic, "partitions"),
@@ -76,12 +83,24 @@ function folderOf({ path, total_bytes: total, usable_bytes: usable, partitions }
 }
 
 const BROKER_COLUMNS = [
-  { label: "Broker", cell: (one) => h("span", one.broker_id, " ", one.isController && badge("controller", "good")), sort: (one) => one.broker_id },
+  {
+    label: "Broker",
+    cell: (one) => h("span", one.broker_id, " ", one.isController && badge("controller", "good")),
+    sort: (one) => one.broker_id,
+  },
   { label: "Address", cell: (one) => h("code", `${one.host}:${one.port}`) },
 ];
 
 const CLIENT_COLUMNS = [
   { label: "Address", cell: ({ host, port }) => h("code", `${host}:${port}`), sort: ({ host }) => host },
-  { label: "Software", cell: ({ software }) => software ?? h("span.soft", "unknown"), sort: ({ software }) => software ?? "" },
-  { label: "Now", cell: ({ is_busy: isBusy }) => (isBusy ? badge("waits for an answer", "good") : badge("idle")), sort: ({ is_busy: isBusy }) => String(isBusy) },
+  {
+    label: "Software",
+    cell: ({ software }) => software ?? h("span.soft", "unknown"),
+    sort: ({ software }) => software ?? "",
+  },
+  {
+    label: "Now",
+    cell: ({ is_busy: isBusy }) => (isBusy ? badge("waits for an answer", "good") : badge("idle")),
+    sort: ({ is_busy: isBusy }) => String(isBusy),
+  },
 ];

@@ -18,12 +18,23 @@ const SOURCES = {
 
 export async function configEditor(path, signal) {
   let { configs } = await api.get(path, signal);
-  const search = h("input.grow", { type: "search", placeholder: "Filter by name", "aria-label": "Filter configs by name" });
+  const search = h("input.grow", {
+    type: "search",
+    placeholder: "Filter by name",
+    "aria-label": "Filter configs by name",
+  });
   const changed = h("input", { type: "checkbox" });
-  const list = table(columns((config) => edit(config)), { caption: "Configs", empty: "No config matches." });
+  const list = table(
+    columns((config) => edit(config)),
+    { caption: "Configs", empty: "No config matches." },
+  );
 
   const draw = () =>
-    list.update(configs.filter(({ name, is_default: isDefault }) => name.includes(search.value.trim()) && !(changed.checked && isDefault)));
+    list.update(
+      configs.filter(
+        ({ name, is_default: isDefault }) => name.includes(search.value.trim()) && !(changed.checked && isDefault),
+      ),
+    );
 
   function edit(config) {
     const input = h("input", { name: "value", value: config.value ?? "", autofocus: true });
@@ -44,7 +55,10 @@ export async function configEditor(path, signal) {
       hint,
       h("label.check", toDefault, "Use the default instead"),
     ];
-    form(config.name, fields, { submit: "Save", send: (given) => send(given.has("default") ? null : given.get("value")) });
+    form(config.name, fields, {
+      submit: "Save",
+      send: (given) => send(given.has("default") ? null : given.get("value")),
+    });
   }
 
   search.addEventListener("input", draw);
@@ -55,9 +69,17 @@ export async function configEditor(path, signal) {
 
 function columns(edit) {
   return [
-    { label: "Config", cell: (config) => h("span.config-name", { title: config.documentation ?? "" }, config.name), sort: (config) => config.name },
+    {
+      label: "Config",
+      cell: (config) => h("span.config-name", { title: config.documentation ?? "" }, config.name),
+      sort: (config) => config.name,
+    },
     { label: "Value", cell: valueOf },
-    { label: "From", cell: (config) => badge(SOURCES[config.source] ?? config.source, config.is_default ? "" : "good"), sort: (config) => config.source },
+    {
+      label: "From",
+      cell: (config) => badge(SOURCES[config.source] ?? config.source, config.is_default ? "" : "good"),
+      sort: (config) => config.source,
+    },
     { label: "", isNumber: true, cell: (config) => action(config, edit) },
   ];
 }

@@ -15,7 +15,11 @@ export async function show({ signal }) {
   const draw = () => {
     const found = SNIPPETS.find(({ name }) => name === chosen);
     const values = { address, http: location.origin, topic: topic.value.trim() || "orders" };
-    replace(shown, h("p.soft", "Install: ", h("code", found.install)), found.parts.map(([title, make]) => [h("h2", title), snippet(make(values))]));
+    replace(
+      shown,
+      h("p.soft", "Install: ", h("code", found.install)),
+      found.parts.map(([title, make]) => [h("h2", title), snippet(make(values))]),
+    );
   };
   const names = SNIPPETS.map(({ name, label }) => [name, label]);
   const pick = (name) => {
@@ -26,13 +30,23 @@ export async function show({ signal }) {
   draw();
   const addresses = h(
     "dl.facts",
-    [["Kafka", address], ["HTTP", location.origin]].map(([name, value]) => [h("dt", name), h("dd", h("code", value))]),
+    [
+      ["Kafka", address],
+      ["HTTP", location.origin],
+    ].map(([name, value]) => [h("dt", name), h("dd", h("code", value))]),
   );
   return h(
     "div.page",
     heading("Connect"),
     card("Addresses", addresses),
     card("", h("div.bar-of-fields", field("Topic", topic)), switcher("Client library", names, chosen, pick), shown),
-    h("p.soft", "The REST API is described at ", h("a", { href: "/v1/openapi.json" }, "/v1/openapi.json"), ", metrics are at ", h("a", { href: "/metrics" }, "/metrics"), "."),
+    h(
+      "p.soft",
+      "The REST API is described at ",
+      h("a", { href: "/v1/openapi.json" }, "/v1/openapi.json"),
+      ", metrics are at ",
+      h("a", { href: "/metrics" }, "/metrics"),
+      ".",
+    ),
   );
 }

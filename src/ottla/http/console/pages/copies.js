@@ -13,7 +13,10 @@ export function copiesOf(topic, message) {
   return [
     ["kcat", (address) => `kcat -b ${address} -C -t ${shell(topic)} -p ${partition} -o ${offset} -c 1 -e`],
     ["curl", () => `curl ${shell(here + read)}`],
-    ["curl that writes it again", () => `curl -H 'Content-Type: application/json' ${shell(here + write)} -d ${shell(bodyOf(message))}`],
+    [
+      "curl that writes it again",
+      () => `curl -H 'Content-Type: application/json' ${shell(here + write)} -d ${shell(bodyOf(message))}`,
+    ],
     ["Python", (address) => python(address, topic, partition, offset)],
     ["value", () => new Payload(message.value).text ?? message.value ?? ""],
   ];

@@ -87,14 +87,23 @@ function deleteGroup(id) {
 }
 
 const MEMBER_COLUMNS = [
-  { label: "Member", cell: (member) => h("span", { title: member.member_id }, member.instance_id ?? member.client_id), sort: (member) => member.client_id },
+  {
+    label: "Member",
+    cell: (member) => h("span", { title: member.member_id }, member.instance_id ?? member.client_id),
+    sort: (member) => member.client_id,
+  },
   { label: "Host", cell: (member) => member.client_host, sort: (member) => member.client_host },
   { label: "Reads", cell: (member) => assigned(member.assignment) },
 ];
 
 function assigned(assignment) {
   if (!assignment.length) return h("span.soft", "nothing");
-  return h("span", assignment.map(({ topic, partitions }) => h("div", h("a", { href: place("topics", topic) }, topic), ` ${partitions.join(", ")}`)));
+  return h(
+    "span",
+    assignment.map(({ topic, partitions }) =>
+      h("div", h("a", { href: place("topics", topic) }, topic), ` ${partitions.join(", ")}`),
+    ),
+  );
 }
 
 const OFFSET_COLUMNS = [

@@ -31,7 +31,12 @@ export function viewMessage(topic, messages, index) {
     h(
       "div.actions",
       h("button.small", { type: "button", onclick: () => step(-1), disabled: at === 0 }, icon("left"), "Previous"),
-      h("button.small", { type: "button", onclick: () => step(1), disabled: at === messages.length - 1 }, "Next", icon("right")),
+      h(
+        "button.small",
+        { type: "button", onclick: () => step(1), disabled: at === messages.length - 1 },
+        "Next",
+        icon("right"),
+      ),
     );
   dialog.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
@@ -48,7 +53,10 @@ function factsOf(message) {
     ["Timestamp", String(message.timestamp)],
     ["Size", `key ${sizeOf(message.key)}, value ${sizeOf(message.value)}`],
   ];
-  return h("dl.facts", facts.map(([name, value]) => [h("dt", name), h("dd", value)]));
+  return h(
+    "dl.facts",
+    facts.map(([name, value]) => [h("dt", name), h("dd", value)]),
+  );
 }
 
 function sizeOf(encoded) {

@@ -10,7 +10,12 @@ import { viewMessage } from "./message-view.js";
 import { Search } from "./search.js";
 
 const LIMITS = [50, 100, 500, 1000];
-const STARTS = [["newest", "Newest"], ["oldest", "Oldest"], ["offset", "Offset"], ["time", "Time"]];
+const STARTS = [
+  ["newest", "Newest"],
+  ["oldest", "Oldest"],
+  ["offset", "Offset"],
+  ["time", "Time"],
+];
 const FILTERS = [
   ["key", "Key is", "customer-1"],
   ["contains", "Value contains", "coffee"],
@@ -40,7 +45,12 @@ export async function show({ topic, query, signal }) {
 function searchForm(topic, query) {
   const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   const from = choice("from", STARTS, query.get("from") ?? (query.has("offset") ? "offset" : "newest"));
-  const offset = h("input", { name: "offset", inputmode: "numeric", pattern: "[0-9]{1,19}", value: query.get("offset") ?? "0" });
+  const offset = h("input", {
+    name: "offset",
+    inputmode: "numeric",
+    pattern: "[0-9]{1,19}",
+    value: query.get("offset") ?? "0",
+  });
   const time = timeInput("time", query.get("timestamp"));
   const where = { offset: field("Offset", offset), time: field("Time", time) };
   const follow = () => {
@@ -62,7 +72,14 @@ function searchForm(topic, query) {
       where.offset,
       where.time,
       field("Partition", choice("partition", [["", "All"], ...partitions], query.get("partition") ?? "")),
-      field("At most", choice("limit", LIMITS.map((limit) => [limit, count(limit)]), query.get("limit") ?? 50)),
+      field(
+        "At most",
+        choice(
+          "limit",
+          LIMITS.map((limit) => [limit, count(limit)]),
+          query.get("limit") ?? 50,
+        ),
+      ),
       h("button.primary", { type: "submit" }, "Show"),
     ),
     h("details", { open: isFiltered }, h("summary", "Filter"), h("div.bar-of-fields.filters", filters)),
@@ -87,7 +104,11 @@ function begin(view, wanted) {
 }
 
 function headRow() {
-  return h("div.row-head", { "aria-hidden": "true" }, ["Time", "Partition:offset", "Key", "Value"].map((label) => h("span", label)));
+  return h(
+    "div.row-head",
+    { "aria-hidden": "true" },
+    ["Time", "Partition:offset", "Key", "Value"].map((label) => h("span", label)),
+  );
 }
 
 async function goOn(view) {
@@ -103,7 +124,11 @@ async function goOn(view) {
     if (view.search !== search) return;
     const first = messages.length;
     messages.push(...found);
-    view.rows.append(...found.map((one, index) => messageRow(one, { hasDate: true, open: () => viewMessage(topic.name, messages, first + index) })));
+    view.rows.append(
+      ...found.map((one, index) =>
+        messageRow(one, { hasDate: true, open: () => viewMessage(topic.name, messages, first + index) }),
+      ),
+    );
   });
   if (view.search !== search) return;
   view.rows.hidden = messages.length === 0;
@@ -114,7 +139,8 @@ function summary(view) {
   const { search, messages, topic } = view;
   const more = h("button.small", { onclick: () => goOn(view) }, search.isBackwards ? "Older" : "More");
   if (messages.length === 0) {
-    if (search.hasFilter) return [h("span", `Nothing found in ${plural(search.scanned, "message")}.`), !search.isEnd && more];
+    if (search.hasFilter)
+      return [h("span", `Nothing found in ${plural(search.scanned, "message")}.`), !search.isEnd && more];
     return h("span", "No messages here. ", h("a", { href: place("topics", topic.name, "produce") }, "Write one"));
   }
   const told = search.hasFilter ? `, found in ${plural(search.scanned, "message")}` : "";

@@ -100,7 +100,9 @@ function faultsOf(totals) {
 }
 
 async function listAll(topics, groups, signal) {
-  const [listed, grouped] = await Promise.all([api.get("/v1/topics", signal), api.get("/v1/groups", signal)]).catch(() => []);
+  const [listed, grouped] = await Promise.all([api.get("/v1/topics", signal), api.get("/v1/groups", signal)]).catch(
+    () => [],
+  );
   if (!listed) return;
   const largest = top(listed.topics, "size_bytes").map((topic) => ({
     label: topic.name,
@@ -117,7 +119,10 @@ async function listAll(topics, groups, signal) {
     title: `${group.state}, ${plural(group.members, "member")}`,
   }));
   replace(topics, largest.length ? bars(largest) : nothing("No topics yet.", "Create one", place("topics")));
-  replace(groups, behind.length ? bars(behind) : nothing("No consumer groups yet.", "Connect a client", place("connect")));
+  replace(
+    groups,
+    behind.length ? bars(behind) : nothing("No consumer groups yet.", "Connect a client", place("connect")),
+  );
 }
 
 function top(rows, name) {

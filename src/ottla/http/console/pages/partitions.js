@@ -41,7 +41,8 @@ export function show({ topic: first, reload, signal }) {
 }
 
 function columns(name) {
-  const link = (one) => h("a", { href: `${place("topics", name, "messages")}?partition=${one.partition}` }, one.partition);
+  const link = (one) =>
+    h("a", { href: `${place("topics", name, "messages")}?partition=${one.partition}` }, one.partition);
   const held = (one) => BigInt(one.end_offset) - BigInt(one.start_offset);
   return [
     { label: "Partition", cell: link, sort: (one) => one.partition },
@@ -50,7 +51,12 @@ function columns(name) {
     { label: "Next offset", isNumber: true, cell: (one) => count(one.end_offset), sort: (one) => one.end_offset },
     { label: "Offsets", isNumber: true, cell: (one) => count(held(one)), sort: held },
     { label: "Size", isNumber: true, cell: (one) => bytes(one.size_bytes), sort: (one) => one.size_bytes },
-    { label: "Segments", isNumber: true, cell: (one) => count(one.segments.length), sort: (one) => one.segments.length },
+    {
+      label: "Segments",
+      isNumber: true,
+      cell: (one) => count(one.segments.length),
+      sort: (one) => one.segments.length,
+    },
   ];
 }
 

@@ -12,7 +12,12 @@ import { switcher } from "../parts/tabs.js";
 const MOST_BYTES = 64 * 1024;
 const lenient = new TextDecoder();
 
-const VIEWS = [["json", "JSON"], ["text", "Text"], ["hex", "Hex"], ["avro", "Avro"]];
+const VIEWS = [
+  ["json", "JSON"],
+  ["text", "Text"],
+  ["hex", "Hex"],
+  ["avro", "Avro"],
+];
 
 /** `place` names what the Avro schema is remembered for. */
 export function payloadView(title, payload, place) {
@@ -47,7 +52,11 @@ function avroView(bytes, place) {
   const envelope = envelopeOf(bytes);
   const decoded = h("div.payload");
   const kept = `avro:${place}`;
-  const schema = h("textarea", { rows: 3, value: localStorage.getItem(kept) ?? "", placeholder: '{"type": "record", …}' });
+  const schema = h("textarea", {
+    rows: 3,
+    value: localStorage.getItem(kept) ?? "",
+    placeholder: '{"type": "record", …}',
+  });
   const draw = () => {
     if (schema.value) localStorage.setItem(kept, schema.value);
     else localStorage.removeItem(kept);
@@ -76,6 +85,9 @@ function guessed(bytes, { start }) {
   const rows = guessFields(bytes, start).map(({ kind, value, at }) =>
     h("tr", h("td.number.mono", at), h("td", kind), h("td.mono", value)),
   );
-  const head = h("tr", ["Byte", "Could be", "Value"].map((label) => h("th", { scope: "col" }, label)));
+  const head = h(
+    "tr",
+    ["Byte", "Could be", "Value"].map((label) => h("th", { scope: "col" }, label)),
+  );
   return [h("p.soft", "Without a schema this is a guess:"), h("table", h("thead", head), h("tbody", rows))];
 }

@@ -9,22 +9,44 @@ import { icon } from "../parts/icons.js";
 import { attempt } from "../parts/notice.js";
 import { place } from "../parts/router.js";
 
-const ENCODINGS = [["utf8", "Text"], ["json", "JSON"], ["base64", "Base64"], ["hex", "Hex"], ["none", "None"]];
+const ENCODINGS = [
+  ["utf8", "Text"],
+  ["json", "JSON"],
+  ["base64", "Base64"],
+  ["hex", "Hex"],
+  ["none", "None"],
+];
 const MOST_COPIES = 1000;
 
 export function show({ topic, reload }) {
   const written = h("p", { role: "status" });
   const refusal = h("div.refusal");
   const headers = h("div.payload");
-  const add = h("button.quiet.small", { type: "button", onclick: () => addHeader(headers) }, icon("plus"), "Add header");
+  const add = h(
+    "button.quiet.small",
+    { type: "button", onclick: () => addHeader(headers) },
+    icon("plus"),
+    "Add header",
+  );
   const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
   const value = h("textarea", { name: "value", rows: 8, placeholder: '{"hello": "world"}', spellcheck: "false" });
   const form = h(
     "form.card",
     h("div.two", field("Key", h("input", { name: "key" })), field("Key is", choice("key_encoding", ENCODINGS, "utf8"))),
     field("Value", value),
-    h("div.two", field("Value is", choice("value_encoding", ENCODINGS, "utf8")), field("Partition", choice("partition", [["", "By the key"], ...partitions], ""))),
-    h("div.two", field("Time", timeInput("time"), "Empty: now"), field("How many times", h("input", { name: "copies", type: "number", min: 1, max: MOST_COPIES, value: 1, required: true }))),
+    h(
+      "div.two",
+      field("Value is", choice("value_encoding", ENCODINGS, "utf8")),
+      field("Partition", choice("partition", [["", "By the key"], ...partitions], "")),
+    ),
+    h(
+      "div.two",
+      field("Time", timeInput("time"), "Empty: now"),
+      field(
+        "How many times",
+        h("input", { name: "copies", type: "number", min: 1, max: MOST_COPIES, value: 1, required: true }),
+      ),
+    ),
     h("section.payload", h("h2", "Headers"), headers, h("div", add)),
     refusal,
     h("div.bar-of-fields", h("button.primary", { type: "submit" }, "Send"), written),
@@ -47,7 +69,11 @@ function addHeader(headers) {
     "div.header-row",
     h("input", { placeholder: "Name", "aria-label": "Header name", required: true }),
     h("input", { placeholder: "Value", "aria-label": "Header value" }),
-    h("button.quiet.only-icon", { type: "button", "aria-label": "Remove header", onclick: () => row.remove() }, icon("close")),
+    h(
+      "button.quiet.only-icon",
+      { type: "button", "aria-label": "Remove header", onclick: () => row.remove() },
+      icon("close"),
+    ),
   );
   headers.append(row);
   row.firstElementChild.focus();
@@ -59,7 +85,10 @@ function messageOf(form, headers) {
   if (fields.partition.value) message.partition = Number(fields.partition.value);
   const timestamp = msOf(fields.time);
   if (timestamp !== undefined) message.timestamp = timestamp;
-  message.headers = [...headers.children].map(({ children: [name, value] }) => ({ name: name.value, value: value.value }));
+  message.headers = [...headers.children].map(({ children: [name, value] }) => ({
+    name: name.value,
+    value: value.value,
+  }));
   return message;
 }
 
@@ -73,7 +102,9 @@ function payloadOf(fields, name) {
 }
 
 function saying(topic, { written, offsets: [first] }) {
-  const there = `${place("topics", topic, "messages")}?from=offset&partition=${first.partition}&offset=${first.offset}&open=1`;
-  const link = h("a", { href: there }, `partition ${first.partition}, offset ${first.offset}`);
+  const { partition, offset } = first;
+  const query = new URLSearchParams({ from: "offset", partition, offset, open: 1 });
+  const there = `${place("topics", topic, "messages")}?${query}`;
+  const link = h("a", { href: there }, `partition ${partition}, offset ${offset}`);
   return [`${plural(written, "message")} written: `, link];
 }

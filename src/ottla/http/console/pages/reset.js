@@ -22,7 +22,11 @@ export function resetGroup(group, done) {
   const by = h("input", { name: "by", type: "number", step: 1, value: -100 });
   const file = h("input", { name: "file", type: "file", accept: ".json,application/json" });
   const topics = h("input", { name: "topics", placeholder: "all that it reads", autocapitalize: "off" });
-  const details = { timestamp: field("Time", time), by: field("Messages", by, "Negative: back"), offsets: field("File", file, "As saved by “Save offsets”") };
+  const details = {
+    timestamp: field("Time", time),
+    by: field("Messages", by, "Negative: back"),
+    offsets: field("File", file, "As saved by “Save offsets”"),
+  };
   const preview = h("div");
   const refusal = h("div.refusal");
   const apply = h("button.primary", { type: "button", disabled: true }, "Reset offsets");
@@ -38,7 +42,8 @@ export function resetGroup(group, done) {
   const form = h(
     "form",
     { method: "dialog" },
-    group.members.length > 0 && h("p.problem", "The group has members. Stop them first: they would go on where they are."),
+    group.members.length > 0 &&
+      h("p.problem", "The group has members. Stop them first: they would go on where they are."),
     field("Move to", to),
     Object.values(details),
     field("Topics", topics, "Separated by commas; empty for all that it has committed offsets for"),
@@ -77,7 +82,10 @@ async function bodyOf(to, { time, by, file, topics }) {
     return { to, offsets: saved.offsets.map((one) => ({ ...one, offset: BigInt(one.offset) })) };
   }
   const body = { to };
-  const names = topics.value.split(",").map((name) => name.trim()).filter(Boolean);
+  const names = topics.value
+    .split(",")
+    .map((name) => name.trim())
+    .filter(Boolean);
   if (names.length) body.topics = names;
   if (to === "timestamp") {
     body.timestamp = msOf(time);

@@ -76,7 +76,10 @@ export class Search {
   async #page(query, signal) {
     const filters = Object.fromEntries(FILTERS.map((name) => [name, this.#wanted[name]]));
     try {
-      return await api.get(withQuery(url`/v1/topics/${this.#topic.name}/messages`, { ...query, ...filters, ...AS_BYTES }), signal);
+      return await api.get(
+        withQuery(url`/v1/topics/${this.#topic.name}/messages`, { ...query, ...filters, ...AS_BYTES }),
+        signal,
+      );
     } catch (failed) {
       if (failed.name === "AbortError") return undefined;
       throw failed;
@@ -107,7 +110,9 @@ export class Search {
 }
 
 function newestFirst(messages) {
-  return messages.sort((one, other) => other.timestamp - one.timestamp || other.partition - one.partition || compare(other, one));
+  return messages.sort(
+    (one, other) => other.timestamp - one.timestamp || other.partition - one.partition || compare(other, one),
+  );
 }
 
 function compare(one, other) {

@@ -5,7 +5,9 @@ const java = {
   label: "Java",
   install: "org.apache.kafka:kafka-clients",
   parts: [
-    ["Produce", ({ address, topic }) => `import java.util.Map;
+    [
+      "Produce",
+      ({ address, topic }) => `import java.util.Map;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
@@ -18,8 +20,11 @@ class Produce {
         }
     }
 }
-`],
-    ["Consume", ({ address, topic }) => `import java.time.Duration;
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `import java.time.Duration;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -37,7 +42,8 @@ class Consume {
         }
     }
 }
-`],
+`,
+    ],
   ],
 };
 
@@ -46,7 +52,9 @@ const kafkajs = {
   label: "kafkajs",
   install: "npm install kafkajs",
   parts: [
-    ["Produce", ({ address, topic }) => `const { Kafka } = require("kafkajs");
+    [
+      "Produce",
+      ({ address, topic }) => `const { Kafka } = require("kafkajs");
 
 async function main() {
   const producer = new Kafka({ brokers: ${JSON.stringify(address.split(","))} }).producer();
@@ -56,8 +64,11 @@ async function main() {
 }
 
 main();
-`],
-    ["Consume", ({ address, topic }) => `const { Kafka } = require("kafkajs");
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `const { Kafka } = require("kafkajs");
 
 async function main() {
   const consumer = new Kafka({ brokers: ${JSON.stringify(address.split(","))} }).consumer({ groupId: "kitchen" });
@@ -69,7 +80,8 @@ async function main() {
 }
 
 main();
-`],
+`,
+    ],
   ],
 };
 
@@ -78,7 +90,9 @@ const franzGo = {
   label: "franz-go",
   install: "go get github.com/twmb/franz-go",
   parts: [
-    ["Produce and consume", ({ address, topic }) => `package main
+    [
+      "Produce and consume",
+      ({ address, topic }) => `package main
 
 import (
 	"context"
@@ -109,7 +123,8 @@ func main() {
 		fmt.Println(r.Offset, string(r.Key), string(r.Value))
 	})
 }
-`],
+`,
+    ],
   ],
 };
 
@@ -118,7 +133,9 @@ const sarama = {
   label: "Sarama",
   install: "go get github.com/IBM/sarama",
   parts: [
-    ["Produce and consume", ({ address, topic }) => `package main
+    [
+      "Produce and consume",
+      ({ address, topic }) => `package main
 
 import (
 	"fmt"
@@ -158,12 +175,16 @@ func main() {
 	read := <-reader.Messages()
 	fmt.Println(read.Offset, string(read.Key), string(read.Value))
 }
-`],
+`,
+    ],
   ],
 };
 
 function quoted(address) {
-  return address.split(",").map((one) => JSON.stringify(one)).join(", ");
+  return address
+    .split(",")
+    .map((one) => JSON.stringify(one))
+    .join(", ");
 }
 
 export const COMPILED = [java, kafkajs, franzGo, sarama];

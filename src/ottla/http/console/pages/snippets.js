@@ -1,4 +1,5 @@
-// A producer and a consumer for each client library. `address` is what Kafka clients connect to, `http` this page's host.
+// A producer and a consumer for each client library. `address` is what Kafka clients connect to, `http` where this page
+// came from.
 
 import { COMPILED } from "./snippets-compiled.js";
 
@@ -7,20 +8,26 @@ const confluent = {
   label: "confluent-kafka",
   install: "pip install confluent-kafka",
   parts: [
-    ["Produce", ({ address, topic }) => `from confluent_kafka import Producer
+    [
+      "Produce",
+      ({ address, topic }) => `from confluent_kafka import Producer
 
 producer = Producer({"bootstrap.servers": "${address}"})
 producer.produce("${topic}", key="customer-1", value="two coffees")
 producer.flush()
-`],
-    ["Consume", ({ address, topic }) => `from confluent_kafka import Consumer
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `from confluent_kafka import Consumer
 
 consumer = Consumer({"bootstrap.servers": "${address}", "group.id": "kitchen", "auto.offset.reset": "earliest"})
 consumer.subscribe(["${topic}"])
 message = consumer.poll(10)
 print(message.offset(), message.key(), message.value())
 consumer.close()
-`],
+`,
+    ],
   ],
 };
 
@@ -29,7 +36,9 @@ const aiokafka = {
   label: "aiokafka",
   install: "pip install aiokafka",
   parts: [
-    ["Produce", ({ address, topic }) => `import asyncio
+    [
+      "Produce",
+      ({ address, topic }) => `import asyncio
 
 from aiokafka import AIOKafkaProducer
 
@@ -40,8 +49,11 @@ async def main():
 
 
 asyncio.run(main())
-`],
-    ["Consume", ({ address, topic }) => `import asyncio
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `import asyncio
 
 from aiokafka import AIOKafkaConsumer
 
@@ -54,7 +66,8 @@ async def main():
 
 
 asyncio.run(main())
-`],
+`,
+    ],
   ],
 };
 
@@ -63,13 +76,18 @@ const kafkaPython = {
   label: "kafka-python",
   install: "pip install kafka-python",
   parts: [
-    ["Produce", ({ address, topic }) => `from kafka import KafkaProducer
+    [
+      "Produce",
+      ({ address, topic }) => `from kafka import KafkaProducer
 
 producer = KafkaProducer(bootstrap_servers="${address}")
 producer.send("${topic}", key=b"customer-1", value=b"two coffees")
 producer.close()
-`],
-    ["Consume", ({ address, topic }) => `from kafka import KafkaConsumer
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `from kafka import KafkaConsumer
 
 consumer = KafkaConsumer(
     "${topic}", bootstrap_servers="${address}", group_id="kitchen", auto_offset_reset="earliest"
@@ -77,7 +95,8 @@ consumer = KafkaConsumer(
 message = next(consumer)
 print(message.offset, message.key, message.value)
 consumer.close()
-`],
+`,
+    ],
   ],
 };
 
@@ -86,7 +105,9 @@ const ottla = {
   label: "ottla.client",
   install: "pip install ottla",
   parts: [
-    ["Produce", ({ address, topic }) => `import asyncio
+    [
+      "Produce",
+      ({ address, topic }) => `import asyncio
 
 from ottla.client import Client
 
@@ -97,8 +118,11 @@ async def main():
 
 
 asyncio.run(main())
-`],
-    ["Consume", ({ address, topic }) => `import asyncio
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `import asyncio
 
 from ottla.client import Client
 
@@ -112,7 +136,8 @@ async def main():
 
 
 asyncio.run(main())
-`],
+`,
+    ],
   ],
 };
 
@@ -121,10 +146,16 @@ const kcat = {
   label: "kcat",
   install: "apt install kcat",
   parts: [
-    ["Produce", ({ address, topic }) => `echo 'customer-1:two coffees' | kcat -b ${address} -P -t ${topic} -K:
-`],
-    ["Consume", ({ address, topic }) => `kcat -b ${address} -C -t ${topic} -o beginning -e -K:
-`],
+    [
+      "Produce",
+      ({ address, topic }) => `echo 'customer-1:two coffees' | kcat -b ${address} -P -t ${topic} -K:
+`,
+    ],
+    [
+      "Consume",
+      ({ address, topic }) => `kcat -b ${address} -C -t ${topic} -o beginning -e -K:
+`,
+    ],
   ],
 };
 
@@ -133,13 +164,22 @@ const curl = {
   label: "curl",
   install: "apt install curl",
   parts: [
-    ["Produce", ({ http, topic }) => `curl -H 'Content-Type: application/json' '${http}/v1/topics/${topic}/messages' \\
+    [
+      "Produce",
+      ({ http, topic }) => `curl -H 'Content-Type: application/json' '${http}/v1/topics/${topic}/messages' \\
   -d '{"messages": [{"key": "customer-1", "value": "two coffees"}]}'
-`],
-    ["Consume", ({ http, topic }) => `curl '${http}/v1/topics/${topic}/messages?last=10'
-`],
-    ["Follow", ({ http, topic }) => `curl -N '${http}/v1/topics/${topic}/tail'
-`],
+`,
+    ],
+    [
+      "Consume",
+      ({ http, topic }) => `curl '${http}/v1/topics/${topic}/messages?last=10'
+`,
+    ],
+    [
+      "Follow",
+      ({ http, topic }) => `curl -N '${http}/v1/topics/${topic}/tail'
+`,
+    ],
   ],
 };
 

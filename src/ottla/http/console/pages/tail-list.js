@@ -24,7 +24,12 @@ export class TailList {
   constructor(open) {
     this.#open = open;
     this.dropped = 0;
-    this.element = h("div.tail-view", { tabindex: 0, "aria-label": "Messages as they come" }, this.#spacer, this.#window);
+    this.element = h(
+      "div.tail-view",
+      { tabindex: 0, "aria-label": "Messages as they come" },
+      this.#spacer,
+      this.#window,
+    );
     this.element.addEventListener("scroll", () => this.#schedule(0), { passive: true });
   }
 
@@ -86,7 +91,10 @@ export class TailList {
     if (!this.#isPaused) view.scrollTop = view.scrollHeight;
     const first = Math.max(0, Math.floor(view.scrollTop / this.#rowHeight) - MARGIN_ROWS);
     const shown = Math.ceil(view.clientHeight / this.#rowHeight) + 2 * MARGIN_ROWS;
-    replace(this.#window, this.#entries.slice(first, first + shown).map((entry) => this.#row(entry)));
+    replace(
+      this.#window,
+      this.#entries.slice(first, first + shown).map((entry) => this.#row(entry)),
+    );
     this.#window.style.transform = `translateY(${first * this.#rowHeight}px)`;
     this.#measure();
   }

@@ -59,7 +59,9 @@ export function show({ topic, signal }) {
     source.close();
   });
   // Whoever scrolls back wants to read.
-  list.element.addEventListener("wheel", (event) => event.deltaY < 0 && !list.isPaused && setPaused(true), { passive: true });
+  list.element.addEventListener("wheel", (event) => event.deltaY < 0 && !list.isPaused && setPaused(true), {
+    passive: true,
+  });
   list.element.addEventListener("keydown", (event) => {
     if (["ArrowUp", "PageUp", "Home"].includes(event.key) && !list.isPaused) setPaused(true);
   });

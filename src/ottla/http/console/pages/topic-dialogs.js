@@ -34,7 +34,13 @@ export function createTopic() {
   const fields = [
     field("Name", name),
     h("div.two", field("Partitions", partitions), field("Keep messages for", choice("retention", RETENTIONS, ""))),
-    field("Clean up by", choice("cleanup", [["", "Deleting old messages (default)"], ["compact", "Keeping the newest of each key"]])),
+    field(
+      "Clean up by",
+      choice("cleanup", [
+        ["", "Deleting old messages (default)"],
+        ["compact", "Keeping the newest of each key"],
+      ]),
+    ),
     field("Other configs", others, "One to a line: name=value"),
   ];
   return form("Create topic", fields, {
@@ -48,8 +54,13 @@ export function createTopic() {
 }
 
 function bodyOf(given) {
-  const lines = given.get("configs").split("\n").filter((line) => line.includes("="));
-  const configs = Object.fromEntries(lines.map((line) => [line.split("=")[0].trim(), line.slice(line.indexOf("=") + 1).trim()]));
+  const lines = given
+    .get("configs")
+    .split("\n")
+    .filter((line) => line.includes("="));
+  const configs = Object.fromEntries(
+    lines.map((line) => [line.split("=")[0].trim(), line.slice(line.indexOf("=") + 1).trim()]),
+  );
   if (given.get("retention")) configs["retention.ms"] = given.get("retention");
   if (given.get("cleanup")) configs["cleanup.policy"] = given.get("cleanup");
   return { name: given.get("name"), partitions: Number(given.get("partitions") || -1), configs };
@@ -66,7 +77,14 @@ export function deleteTopic(name, done) {
 
 export function addPartitions(topic, done) {
   const now = topic.partitions.length;
-  const input = h("input", { name: "count", type: "number", min: now + 1, value: now + 1, required: true, autofocus: true });
+  const input = h("input", {
+    name: "count",
+    type: "number",
+    min: now + 1,
+    value: now + 1,
+    required: true,
+    autofocus: true,
+  });
   const warning = "Keys may then go to other partitions than before. Partitions cannot be taken away again.";
   return form(`Partitions of ${topic.name}`, [h("p", warning), field("Partitions altogether", input)], {
     submit: "Add partitions",
@@ -79,7 +97,12 @@ export function addPartitions(topic, done) {
 
 export function deleteRecords(topic, done) {
   const partitions = topic.partitions.map(({ partition }) => [partition, `Partition ${partition}`]);
-  const before = h("input", { name: "before", inputmode: "numeric", pattern: "[0-9]{1,19}", placeholder: "all of them" });
+  const before = h("input", {
+    name: "before",
+    inputmode: "numeric",
+    pattern: "[0-9]{1,19}",
+    placeholder: "all of them",
+  });
   const fields = [
     field("Partition", choice("partition", partitions)),
     field("Forget messages before offset", before, "Empty: everything there is. They cannot be brought back."),

@@ -24,7 +24,11 @@ export async function show(here) {
   const topic = await api.get(path, here.signal);
   const about = h("p.soft");
   const describe = (shown) => {
-    const facts = [plural(shown.messages, "message"), plural(shown.partitions.length, "partition"), bytes(shown.size_bytes)];
+    const facts = [
+      plural(shown.messages, "message"),
+      plural(shown.partitions.length, "partition"),
+      bytes(shown.size_bytes),
+    ];
     replace(about, facts.join(" · "), shown.is_internal && [" ", badge("internal")]);
   };
   describe(topic);

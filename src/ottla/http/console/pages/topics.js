@@ -17,7 +17,10 @@ export async function show({ signal }) {
   const refusal = h("div.refusal");
   const search = h("input.grow", { type: "search", placeholder: "Filter by name", "aria-label": "Filter by name" });
   const internal = h("input", { type: "checkbox" });
-  const list = table(columns(() => load()), { caption: "Topics", empty: "No topic matches." });
+  const list = table(
+    columns(() => load()),
+    { caption: "Topics", empty: "No topic matches." },
+  );
   let topics = [];
 
   const draw = () => list.update(topics.filter((topic) => topic.name.includes(search.value.trim())));
@@ -33,11 +36,7 @@ export async function show({ signal }) {
     "div.page",
     heading("Topics", h("button.primary", { onclick: () => createTopic() }, icon("plus"), "Create topic")),
     refusal,
-    card(
-      "",
-      h("div.bar-of-fields", search, h("label.check", internal, "Show the broker's own")),
-      list,
-    ),
+    card("", h("div.bar-of-fields", search, h("label.check", internal, "Show the broker's own")), list),
   );
 }
 
@@ -48,7 +47,12 @@ function columns(reload) {
   ];
   return [
     { label: "Topic", cell: (topic) => h("span", name(topic)), sort: (topic) => topic.name },
-    { label: "Partitions", isNumber: true, cell: (topic) => count(topic.partitions), sort: (topic) => topic.partitions },
+    {
+      label: "Partitions",
+      isNumber: true,
+      cell: (topic) => count(topic.partitions),
+      sort: (topic) => topic.partitions,
+    },
     { label: "Messages", isNumber: true, cell: (topic) => count(topic.messages), sort: (topic) => topic.messages },
     { label: "Size", isNumber: true, cell: (topic) => bytes(topic.size_bytes), sort: (topic) => topic.size_bytes },
     { label: "", isNumber: true, cell: (topic) => actions(topic, reload) },
@@ -58,5 +62,9 @@ function columns(reload) {
 function actions(topic, reload) {
   if (topic.is_internal) return undefined;
   const label = `Delete ${topic.name}`;
-  return h("button.quiet.only-icon.small", { "aria-label": label, title: label, onclick: () => deleteTopic(topic.name, reload) }, icon("trash"));
+  return h(
+    "button.quiet.only-icon.small",
+    { "aria-label": label, title: label, onclick: () => deleteTopic(topic.name, reload) },
+    icon("trash"),
+  );
 }

@@ -49,7 +49,11 @@ async function call(method, path, { body, signal } = {}) {
 
 function problemOf(response, text) {
   if (response.headers.get("content-type")?.includes("json")) return parse(text);
-  return { title: response.statusText || `Status ${response.status}`, detail: text.slice(0, 300), status: response.status };
+  return {
+    title: response.statusText || `Status ${response.status}`,
+    detail: text.slice(0, 300),
+    status: response.status,
+  };
 }
 
 export const api = {

@@ -5,7 +5,10 @@ import { h } from "./dom.js";
 /** `rows` is [{ label, href, value, shown, title }]. */
 export function bars(rows, { most } = {}) {
   const longest = most ?? Math.max(1, ...rows.map((row) => Number(row.value)));
-  return h("ul.bars", rows.map((row) => h("li", { title: row.title }, labelOf(row), trackOf(row, longest), h("b", row.shown))));
+  return h(
+    "ul.bars",
+    rows.map((row) => h("li", { title: row.title }, labelOf(row), trackOf(row, longest), h("b", row.shown))),
+  );
 }
 
 function labelOf({ label, href }) {

@@ -7,7 +7,11 @@ import { attempt } from "./notice.js";
 /** Open a dialog with this content; it is gone once closed. */
 export function open(title, content, { kind = "" } = {}) {
   const heading = h("h2", { id: "dialog-title" }, title);
-  const close = h("button.quiet.only-icon", { type: "button", "aria-label": "Close", onclick: () => dialog.close() }, icon("close"));
+  const close = h(
+    "button.quiet.only-icon",
+    { type: "button", "aria-label": "Close", onclick: () => dialog.close() },
+    icon("close"),
+  );
   const dialog = h("dialog", { "aria-labelledby": "dialog-title", class: kind }, h("header", heading, close), content);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());

@@ -15,7 +15,8 @@ export function svg(tag, ...rest) {
 }
 
 function fill(element, rest) {
-  const hasProps = rest[0] !== null && typeof rest[0] === "object" && !(rest[0] instanceof Node) && !Array.isArray(rest[0]);
+  const hasProps =
+    rest[0] !== null && typeof rest[0] === "object" && !(rest[0] instanceof Node) && !Array.isArray(rest[0]);
   if (hasProps) setAll(element, rest.shift());
   element.append(...flat(rest));
   return element;

@@ -13,7 +13,9 @@ export function field(label, input, hint) {
 }
 
 export function choice(name, options, chosen) {
-  const list = options.map(([value, label]) => h("option", { value, selected: String(value) === String(chosen) }, label));
+  const list = options.map(([value, label]) =>
+    h("option", { value, selected: String(value) === String(chosen) }, label),
+  );
   return h("select", { name }, list);
 }
 

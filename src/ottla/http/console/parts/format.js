@@ -45,7 +45,12 @@ export function plural(number, one, many = `${one}s`) {
 }
 
 const DAY = 86_400_000;
-const SPANS = [[DAY, "d"], [3_600_000, "h"], [60_000, "min"], [1000, "s"]];
+const SPANS = [
+  [DAY, "d"],
+  [3_600_000, "h"],
+  [60_000, "min"],
+  [1000, "s"],
+];
 
 /** 604800000 as "7 d": what a config in milliseconds comes to. */
 export function duration(ms) {

@@ -31,7 +31,7 @@ class LineChart extends HTMLElement {
     this.#resized.disconnect();
   }
 
-  /** `series` is [{ name, points: [[ms, value], …] }, …]; all share their times. `base` 1024 has ticks for bytes. */
+  /** `series` is [{ name, points: [[ms, value], …] }, …], all at the same times. `base` 1024: ticks for bytes. */
   update(series, { show, spanMs, base = 10 }) {
     this.#series = series;
     this.#show = show;
@@ -50,7 +50,10 @@ class LineChart extends HTMLElement {
     if (width === 0) return;
     const last = this.#times.at(-1) ?? Date.now();
     const from = Math.max(last - this.#spanMs, Math.min(this.#times[0] ?? last, last - 30_000));
-    const top = niceTop(Math.max(...this.#series.flatMap((one) => one.points.map(([, value]) => value)), 0), this.#base);
+    const top = niceTop(
+      Math.max(...this.#series.flatMap((one) => one.points.map(([, value]) => value)), 0),
+      this.#base,
+    );
     const scale = {
       x: (at) => LEFT + ((at - from) / (last - from || 1)) * (width - LEFT - RIGHT),
       y: (value) => height - BOTTOM - (value / top) * (height - TOP - BOTTOM),
@@ -70,7 +73,13 @@ class LineChart extends HTMLElement {
   #yAxis({ y, width, top }) {
     return Array.from({ length: TICKS + 1 }, (_, index) => {
       const value = (top / TICKS) * index;
-      const line = svg("line", { class: index ? "grid" : "axis", x1: LEFT, x2: width - RIGHT, y1: y(value), y2: y(value) });
+      const line = svg("line", {
+        class: index ? "grid" : "axis",
+        x1: LEFT,
+        x2: width - RIGHT,
+        y1: y(value),
+        y2: y(value),
+      });
       return [line, svg("text", { class: "tick end", x: LEFT - 8, y: y(value) + 4 }, this.#show(value))];
     }).flat();
   }
@@ -159,5 +168,8 @@ export function lineChart(title) {
 }
 
 export function legend(...names) {
-  return h("p.legend", names.map((name, index) => h("span", h(`i.swatch.series-${index}`), name)));
+  return h(
+    "p.legend",
+    names.map((name, index) => h("span", h(`i.swatch.series-${index}`), name)),
+  );
 }

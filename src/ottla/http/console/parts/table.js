@@ -36,7 +36,17 @@ export function table(columns, { caption, empty = "Nothing here yet." }) {
     nothing.hidden = rows.length > 0;
     rest.hidden = rows.length <= MOST_ROWS;
     replace(rest, `${count(rows.length - MOST_ROWS)} more are not shown.`);
-    replace(body, inOrder().slice(0, MOST_ROWS).map((row) => h("tr", columns.map((column) => cellOf(column, row)))));
+    replace(
+      body,
+      inOrder()
+        .slice(0, MOST_ROWS)
+        .map((row) =>
+          h(
+            "tr",
+            columns.map((column) => cellOf(column, row)),
+          ),
+        ),
+    );
   }
 
   frame.update = (given) => {
