@@ -63,7 +63,12 @@ def kafka() -> KafkaArtifacts:
 
 @pytest.fixture(scope="session")
 def kcat() -> Path:
-    return _needed(foreign_clients.kcat)
+    return _needed(lambda: foreign_clients.debian_program("kcat"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Path:
+    return _needed(lambda: foreign_clients.debian_program("chromium"))
 
 
 @pytest.fixture(scope="session")

@@ -18,15 +18,15 @@ FETCH_TIMEOUT_S = 220
 
 
 @cache
-def kcat() -> Path:
-    """Debian's kcat; a root user's machine gets it installed."""
-    found = shutil.which("kcat")
+def debian_program(name: str) -> Path:
+    """A program of the Debian package of that name; a root user's machine gets it installed."""
+    found = shutil.which(name)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
         with _only_one_process("apt-get"):
-            _install_package("kcat")
-        found = shutil.which("kcat")
+            _install_package(name)
+        found = shutil.which(name)
     if found is None:
-        raise ToolMissingError("kcat is not installed, and only root on Debian may install it here.")
+        raise ToolMissingError(f"{name} is not installed, and only root on Debian may install it here.")
     return Path(found)
 
 

@@ -21,6 +21,8 @@ POLL_S = 0.02
 class OttlaServer:
     bootstrap: str
     data_dir: Path
+    http: str | None
+    """host:port, if it serves HTTP."""
 
     def batches(self, topic: str, partition: int) -> list[BatchHeader]:
         """The headers of what a producer's batches became on disk."""
@@ -34,17 +36,20 @@ class OttlaServer:
 
 
 @contextmanager
-def ottla_server(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[OttlaServer]:
+def ottla_server(
+    folder: Path, settings: Mapping[str, str] | None = None, *, serves_http: bool = False
+) -> Iterator[OttlaServer]:
     """A clean stop is part of every test: a server that was harmed by its clients ends with another code."""
     ready, report = folder / "ready.json", folder / "ottla.log"
     given = [part for key, value in (settings or {}).items() for part in ("--set", f"{key}={value}")]
-    places = ["--port", "0", "--http-port", "-1", "--data-dir", str(folder / "data"), "--ready-file", str(ready)]
+    ports = ["--port", "0", "--http-port", "0" if serves_http else "-1"]
+    places = [*ports, "--data-dir", str(folder / "data"), "--ready-file", str(ready)]
     with report.open("wb") as told:
         command = [sys.executable, "-m", "ottla", "serve", *places, *given]
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=told, stderr=told)
     try:
         addresses = _wait_until_ready(process, ready, report)
-        yield OttlaServer(addresses["kafka"], Path(addresses["data_dir"]))
+        yield OttlaServer(addresses["kafka"], Path(addresses["data_dir"]), addresses.get("http"))
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_TIMEOUT_S) == 0, report.read_text()
     finally:

@@ -67,3 +67,13 @@ def test_it_warns_once_and_works(wheel: Path, tmp_path: Path) -> None:
     assert str(tmp_path) in ran.stdout
     assert ran.stderr.count("UncompiledWarning") == 1
     assert "install a C compiler and reinstall ottla" in ran.stderr
+
+
+@pytest.mark.timeout(300)
+def test_the_web_console_is_in_it(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+    source = ROOT / "src"
+    console = {path.relative_to(source).as_posix() for path in (source / "ottla/http/console").rglob("*.*")}
+
+    assert len(console) > 50
+    assert console <= names

@@ -23,9 +23,11 @@ from ottla.http import (
     resets,
     tail,
     topics,
+    totals,
 )
 from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
+from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
     *cluster.ENDPOINTS,
+    *totals.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 
@@ -68,7 +71,7 @@ def build_app(door: Door) -> ASGIApp:
 
 def _routes(door: Door) -> Iterator[Route]:
     by_path: dict[str, dict[str, Endpoint]] = {}
-    for endpoint in ENDPOINTS:
+    for endpoint in (*ENDPOINTS, *Console().endpoints()):
         by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
     for path, by_method in by_path.items():
         yield Route(path, _Resource(door, by_method))

@@ -10,6 +10,7 @@ from ottla import __version__
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
+from ottla.http.opening import opened
 from ottla.http.openmetrics import Family, counter, gauge, histogram
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from ottla.http.stats import HttpStats
 
 OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
-_TURN_PARTITIONS: Final = 100
 
 
 async def metrics(call: Call) -> Response:
@@ -120,10 +120,8 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
         ends.add(partition.log.next_offset, **labels)
         offline.add(int(partition.log.is_offline), **labels)
 
-    for number, partition in enumerate(list(broker.topics.all_partitions()), 1):
+    async for partition in opened(broker.topics.all_partitions()):
         note(partition)
-        if number % _TURN_PARTITIONS == 0:
-            await others()
     return sizes, starts, ends, offline
 
 

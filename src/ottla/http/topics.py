@@ -11,6 +11,7 @@ from ottla.core.errors import UnknownTopicOrPartition
 from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, changed, described
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Given, OffsetNumber, PartitionIndex, Struct
+from ottla.http.opening import opened
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -26,7 +27,7 @@ Count = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 31) - 1)]
 ReplicationFactor = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 15) - 1)]
 
 _TIMEOUT_MS: Final = 60_000
-_TURN_PARTITIONS: Final = 100
+_TURN_TOPICS: Final = 100
 _TO_THE_END: Final = -1
 
 
@@ -53,19 +54,19 @@ class TopicsQuery(Given, frozen=True, kw_only=True):
 async def list_topics(call: Call) -> TopicList:
     query = call.query(TopicsQuery)
     found = []
-    for name, state in sorted(call.broker.topics.by_name.items()):
+    for number, (name, state) in enumerate(sorted(call.broker.topics.by_name.items()), 1):
         if name.startswith(query.prefix) and (query.internal or not state.entry.is_internal):
             found.append(await _summary(state))
+        if number % _TURN_TOPICS == 0:
+            await others()
     return TopicList(topics=found)
 
 
 async def _summary(state: TopicState) -> TopicSummary:
     messages = size_bytes = 0
-    for number, partition in enumerate(state.partitions, 1):
+    async for partition in opened(state.partitions):
         messages += partition.high_watermark - partition.log.start_offset
         size_bytes += partition.log.size
-        if number % _TURN_PARTITIONS == 0:
-            await others()
     return TopicSummary(
         name=state.name,
         topic_id=state.entry.id.text,

@@ -1,0 +1,83 @@
+"""A small shop's topics and groups: what the pages are looked at with."""
+
+import json
+import struct
+
+import httpx
+from confluent_kafka import Consumer, Producer
+
+ORDERS = 1500
+VIEWS = 20_000
+READINGS = 60
+LONG_ID = 9007199254740993
+"""The first whole number that a browser would round."""
+
+READING_SCHEMA = {
+    "type": "record",
+    "name": "Reading",
+    "fields": [
+        {"name": "sensor", "type": "string"},
+        {"name": "at", "type": "long"},
+        {"name": "celsius", "type": "double"},
+        {"name": "room", "type": ["null", "string"]},
+    ],
+}
+
+
+def fill(http: httpx.Client, bootstrap: str) -> None:
+    for name, partitions in (("orders", 3), ("page-views", 4), ("sensor-readings", 1), ("invoices", 1)):
+        configs = {"segment.bytes": "1048576"} if name == "page-views" else {}
+        answer = http.post("/v1/topics", json={"name": name, "partitions": partitions, "configs": configs})
+        answer.raise_for_status()
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
+    for number in range(ORDERS):
+        headers = [("trace", f"{number:08x}"), ("source", "shop")]
+        producer.produce("orders", key=f"customer-{number % 97}", value=order(number), headers=headers)
+    for number in range(VIEWS):
+        producer.produce("page-views", value=json.dumps({"path": f"/product/{number % 500}", "agent": "x" * 60}))
+        producer.poll(0)
+    for number in range(READINGS):
+        producer.produce("sensor-readings", key=f"sensor-{number % 5}", value=reading(number))
+    assert producer.flush(30) == 0
+    read_some(bootstrap, "billing", "orders", 900)
+    read_some(bootstrap, "reports", "page-views", 15_000)
+
+
+def order(number: int) -> str:
+    items = [{"sku": "coffee", "count": number % 4 + 1}, {"sku": "cake", "count": 1}]
+    return json.dumps({"order": number, "id": LONG_ID + 2 * number, "items": items, "paid": number % 3 == 0})
+
+
+def reading(number: int) -> bytes:
+    """In a schema registry's envelope."""
+    room = _zigzag(1) + _text("kitchen") if number % 2 else _zigzag(0)
+    celsius = struct.pack("<d", 20.5 + number / 7)
+    return b"\0" + struct.pack(">I", 42) + _text(f"sensor-{number % 5}") + _zigzag(1794725428734) + celsius + room
+
+
+def _text(text: str) -> bytes:
+    return _zigzag(len(text)) + text.encode()
+
+
+def _zigzag(number: int) -> bytes:
+    left, encoded = number << 1, b""
+    while left > 0x7F:
+        encoded += bytes([left & 0x7F | 0x80])
+        left >>= 7
+    return encoded + bytes([left])
+
+
+def read_some(bootstrap: str, group: str, topic: str, messages: int) -> None:
+    consumer = open_consumer(bootstrap, group, topic)
+    read = 0
+    while read < messages:
+        read += len(consumer.consume(min(500, messages - read), timeout=10))
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+def open_consumer(bootstrap: str, group: str, topic: str) -> Consumer:
+    settings = {"bootstrap.servers": bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "enable.auto.commit": False})
+    consumer.subscribe([topic])
+    return consumer

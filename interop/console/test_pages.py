@@ -1,0 +1,97 @@
+"""Every page, on a desk and on a phone, in light and in dark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import httpx
+
+    from interop.console.watched_page import WatchedPage
+
+PHONE = {"width": 390, "height": 844}
+
+PAGES = {
+    "overview": ("", "Largest topics"),
+    "topics": ("topics", "page-views"),
+    "messages": ("topics/orders", "newest first"),
+    "tail": ("topics/orders/live", "received"),
+    "produce": ("topics/orders/produce", "Add header"),
+    "partitions": ("topics/page-views/partitions", "00000000000000000000.log"),
+    "configs": ("topics/orders/configs", "retention.ms"),
+    "groups": ("groups", "billing"),
+    "group": ("groups/billing", "Lag by partition"),
+    "cluster": ("cluster", "Log folders"),
+    "connect": ("connect", "bootstrap.servers"),
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_what_it_is_for(console: WatchedPage, page: str) -> None:
+    place, content = PAGES[page]
+
+    main = console.go(place).locator("main")
+
+    expect(main.get_by_text(content).first).to_be_visible()
+    expect(main.locator(".problem")).to_have_count(0)
+    console.keep_picture(f"{page}-light")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_fits_a_phone_in_the_dark(open_console: Callable[..., WatchedPage], page: str) -> None:
+    place, content = PAGES[page]
+    console = open_console(viewport=PHONE, color_scheme="dark", has_touch=True)
+
+    shown = console.go(place)
+
+    expect(shown.locator("main").get_by_text(content).first).to_be_attached()
+    assert shown.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    brightness = shown.evaluate("getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)")
+    assert max(brightness) < 64
+    console.keep_picture(f"{page}-phone-dark")
+
+
+def test_the_menu_leads_to_every_page_and_back(console: WatchedPage) -> None:
+    page = console.go("")
+    for label in ("Topics", "Groups", "Cluster", "Connect", "Overview"):
+        page.get_by_role("navigation", name="Pages").get_by_role("link", name=label).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(label)
+    page.go_back()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Connect")
+
+
+def test_the_overview_draws_rates_and_says_their_values_under_the_pointer(
+    console: WatchedPage, http: httpx.Client
+) -> None:
+    page = console.go("")
+    chart = page.locator("line-chart").first
+
+    expect(chart.locator("polyline.series-1")).to_be_attached()
+    chart.hover()
+    expect(chart.locator(".readout")).to_contain_text("Out")
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(chart.locator(".readout time")).to_be_visible()
+    assert chart.locator(".tick").count() >= 7
+    groups = http.get("/v1/broker").json()["groups"]
+    expect(page.locator(".figure", has_text="Groups").locator("b")).to_have_text(str(groups))
+
+
+def test_a_topic_that_is_not_there_is_said_in_the_brokers_words(console: WatchedPage) -> None:
+    console.page.goto(f"{console.home}/#/topics/nothing-here")
+
+    problem = console.page.get_by_role("alert")
+    expect(problem).to_contain_text("there is no topic 'nothing-here'")
+    expect(problem).to_contain_text("UNKNOWN_TOPIC_OR_PARTITION")
+
+
+@pytest.mark.parametrize("place", ["nowhere/at/all", "%E0%A4%A"])
+def test_an_address_that_is_no_page_is_said(console: WatchedPage, place: str) -> None:
+    console.page.goto(f"{console.home}/#/{place}")
+
+    expect(console.page.get_by_role("alert")).to_contain_text("There is no such page")

@@ -1,0 +1,86 @@
+// The frame around the pages: where they are, which one is shown, and whether the broker answers.
+
+import { h, replace } from "./parts/dom.js";
+import { startHistory } from "./parts/history.js";
+import { icon } from "./parts/icons.js";
+import { problemCard } from "./parts/notice.js";
+import { follow } from "./parts/router.js";
+
+const NAV = [
+  ["", "Overview", "overview"],
+  ["topics", "Topics", "topics"],
+  ["groups", "Groups", "groups"],
+  ["cluster", "Cluster", "cluster"],
+  ["connect", "Connect", "connect"],
+];
+
+const ROUTES = [
+  ["", () => import("./pages/overview.js")],
+  ["topics", () => import("./pages/topics.js")],
+  ["topics/:name", () => import("./pages/topic.js")],
+  ["topics/:name/:tab", () => import("./pages/topic.js")],
+  ["groups", () => import("./pages/groups.js")],
+  ["groups/:id", () => import("./pages/group.js")],
+  ["cluster", () => import("./pages/cluster.js")],
+  ["connect", () => import("./pages/connect.js")],
+];
+
+const main = document.querySelector("main");
+const nav = document.querySelector("nav");
+const status = document.querySelector(".broker");
+
+nav.append(
+  ...NAV.map(([path, label, name]) => h("a", { href: `#/${path}`, "data-page": path }, icon(name), h("span", label))),
+);
+
+startHistory((broker, problem) => {
+  const isUp = problem === undefined;
+  status.classList.toggle("is-down", !isUp);
+  replace(status, h("i.dot"), isUp ? `${broker.kafka}` : "The broker does not answer");
+  status.title = isUp ? `Broker ${broker.broker_id}, Ottla ${broker.version}` : problem.message;
+});
+
+let isFirst = true;
+
+follow(ROUTES, async (place, load) => {
+  const section = place.path.split("/")[0];
+  for (const link of nav.children) {
+    if (link.dataset.page === section) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
+  if (load === undefined) {
+    replace(main, problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
+    return;
+  }
+  main.setAttribute("aria-busy", "true");
+  try {
+    const page = await load();
+    const shown = await page.show(place);
+    // Somebody who is quick may be elsewhere by now.
+    if (place.signal.aborted) return;
+    replace(main, shown);
+    if (!isFirst) main.focus({ preventScroll: true });
+    isFirst = false;
+  } catch (failed) {
+    if (failed.name === "AbortError" || place.signal.aborted) return;
+    const stale = failed instanceof TypeError && "Reload the page: the broker may have been updated.";
+    replace(main, problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
+  } finally {
+    if (!place.signal.aborted) main.removeAttribute("aria-busy");
+  }
+});
+
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  main.focus();
+});
+
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.target.closest("input, textarea, select")) return;
+  const search = main.querySelector("input[type=search]");
+  if (search && !document.querySelector("dialog[open]")) {
+    event.preventDefault();
+    search.focus();
+  }
+});

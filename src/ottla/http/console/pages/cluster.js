@@ -1,0 +1,106 @@
+// The brokers, where they keep their data, who is connected, and the broker's configs.
+
+import { api } from "../parts/api.js";
+import { bars } from "../parts/bars.js";
+import { h, replace } from "../parts/dom.js";
+import { badge, card, heading } from "../parts/field.js";
+import { bytes, plural } from "../parts/format.js";
+import { every } from "../parts/live.js";
+import { attempt } from "../parts/notice.js";
+import { place } from "../parts/router.js";
+import { table } from "../parts/table.js";
+import { configEditor } from "./configs.js";
+
+const REFRESH_MS = 5000;
+const MOST_PARTITIONS = 10;
+
+export async function show({ signal }) {
+  const refusal = h("div.refusal");
+  const facts = h("dl.facts");
+  const folders = h("div.payload");
+  const brokers = table(BROKER_COLUMNS, { caption: "Brokers" });
+  const clients = table(CLIENT_COLUMNS, { caption: "Clients", empty: "No Kafka client is connected." });
+  const configs = await configEditor("/v1/configs", signal);
+  await every(REFRESH_MS, signal, () =>
+    attempt(refusal, async () => {
+      const ask = (path) => api.get(path, signal);
+      const [broker, cluster, dirs, connected] = await Promise.all(
+        ["/v1/broker", "/v1/cluster", "/v1/log-dirs", "/v1/clients"].map(ask),
+      );
+      replace(facts, factsOf(broker));
+      brokers.update(cluster.brokers.map((one) => ({ ...one, isController: one.broker_id === cluster.controller_id })));
+      replace(folders, dirs.log_dirs.map(folderOf));
+      clients.update(connected.clients);
+    }),
+  );
+  return h(
+    "div.page",
+    heading("Cluster"),
+    refusal,
+    h("div.columns", card("This broker", facts), card("Brokers", brokers)),
+    card("Log folders", folders),
+    card("Clients connected", clients),
+    h("h2", "Configs of this broker"),
+    configs,
+  );
+}
+
+function factsOf(broker) {
+  const facts = [
+    ["Version", `Ottla ${broker.version}`],
+    ["Cluster id", broker.cluster_id],
+    ["Kafka", broker.kafka],
+    ["Data", broker.data_dir],
+    [
+      "Holds",
+      `${plural(broker.topics, "topic")}, ${plural(broker.partitions, "partition")}, ${plural(broker.groups, "group")}`,
+    ],
+  ];
+  return facts.map(([name, value]) => [h("dt", name), h("dd", value)]);
+}
+
+function folderOf({ path, total_bytes: total, usable_bytes: usable, partitions }) {
+  const ours = partitions.reduce((sum, one) => sum + Number(one.size_bytes), 0);
+  const used = Number(total) - Number(usable);
+  const disk = [
+    { label: "Disk in use", value: used, shown: bytes(used), isDull: true },
+    { label: "Logs in it", value: ours, shown: bytes(ours) },
+  ];
+  const largest = [...partitions]
+    .sort((one, other) => Number(other.size_bytes) - Number(one.size_bytes))
+    .slice(0, MOST_PARTITIONS);
+  const rows = largest.map((one) => ({
+    label: `${one.topic} ${one.partition}`,
+    href: place("topics", one.topic, "partitions"),
+    value: one.size_bytes,
+    shown: bytes(one.size_bytes),
+  }));
+  return [
+    h("p", h("code", path), h("span.soft", ` ${bytes(usable)} free of ${bytes(total)}`)),
+    bars(disk, { most: Number(total) || 1 }),
+    rows.length > 0 && [h("h2", "Largest partitions"), bars(rows)],
+  ];
+}
+
+const BROKER_COLUMNS = [
+  {
+    label: "Broker",
+    cell: (one) => h("span", one.broker_id, " ", one.isController && badge("controller", "good")),
+    sort: (one) => one.broker_id,
+  },
+  { label: "Address", cell: (one) => h("code", `${one.host}:${one.port}`) },
+];
+
+const CLIENT_COLUMNS = [
+  { label: "Address", cell: ({ host, port }) => h("code", `${host}:${port}`), sort: ({ host }) => host },
+  {
+    label: "Software",
+    cell: ({ software }) => software ?? h("span.soft", "unknown"),
+    sort: ({ software }) => software ?? "",
+  },
+  {
+    label: "Now",
+    cell: ({ is_busy: isBusy }) => (isBusy ? badge("waits for an answer", "good") : badge("idle")),
+    sort: ({ is_busy: isBusy }) => String(isBusy),
+  },
+];

@@ -1,0 +1,93 @@
+// A key or a value, in the ways there are to look at bytes.
+
+import { decodeAvro, Reader } from "../decode/avro.js";
+import { envelopeOf, guessFields, readContainer } from "../decode/avro-guess.js";
+import { hexDump } from "../decode/bytes.js";
+import { isJson, prettyJson } from "../decode/json-text.js";
+import { h, replace } from "../parts/dom.js";
+import { field } from "../parts/field.js";
+import { bytes as sizeOf } from "../parts/format.js";
+import { switcher } from "../parts/tabs.js";
+
+const MOST_BYTES = 64 * 1024;
+const lenient = new TextDecoder();
+
+const VIEWS = [
+  ["json", "JSON"],
+  ["text", "Text"],
+  ["hex", "Hex"],
+  ["avro", "Avro"],
+];
+
+/** `place` names what the Avro schema is remembered for. */
+export function payloadView(title, payload, place) {
+  if (payload.isNull) return h("section.payload", h("h2", title), h("p.soft", "None."));
+  const first = { json: "json", text: "text", binary: isAvro(payload.bytes) ? "avro" : "hex" }[payload.kind];
+  const content = h("div.payload");
+  const pick = (name) => replace(content, SHOW[name](payload, place));
+  pick(first);
+  const head = h("div.card-head", h("h2", title), switcher(`${title} as`, VIEWS, first, pick));
+  return h("section.payload", head, content);
+}
+
+const SHOW = {
+  json: (payload) =>
+    payload.text !== undefined && isJson(payload.text) ? prettyJson(payload.text) : h("p.soft", "This is not JSON."),
+  text: (payload) => capped(payload.bytes, (bytes) => h("pre.text", { tabindex: 0 }, lenient.decode(bytes))),
+  hex: (payload) => capped(payload.bytes, (bytes) => h("pre", { tabindex: 0 }, hexDump(bytes))),
+  avro: (payload, place) => avroView(payload.bytes, place),
+};
+
+function capped(bytes, show) {
+  const isCut = bytes.length > MOST_BYTES;
+  const shown = show(bytes.subarray(0, MOST_BYTES));
+  return isCut ? [shown, h("p.soft", `The first ${sizeOf(MOST_BYTES)} of ${sizeOf(bytes.length)}.`)] : shown;
+}
+
+function isAvro(bytes) {
+  return envelopeOf(bytes).what !== "no envelope";
+}
+
+function avroView(bytes, place) {
+  const envelope = envelopeOf(bytes);
+  const decoded = h("div.payload");
+  const kept = `avro:${place}`;
+  const schema = h("textarea", {
+    rows: 3,
+    value: localStorage.getItem(kept) ?? "",
+    placeholder: '{"type": "record", …}',
+  });
+  const draw = () => {
+    if (schema.value) localStorage.setItem(kept, schema.value);
+    else localStorage.removeItem(kept);
+    replace(decoded, avroContent(bytes, envelope, schema.value));
+  };
+  schema.addEventListener("change", draw);
+  draw();
+  return [
+    h("p.soft", `Found ${envelope.what}.`),
+    decoded,
+    !envelope.isContainer && field("Its schema, if you have it", schema, "Kept in this browser only."),
+  ];
+}
+
+function avroContent(bytes, envelope, schema) {
+  try {
+    if (envelope.isContainer) return prettyJson(readContainer(bytes));
+    if (schema) return prettyJson(decodeAvro(JSON.parse(schema), new Reader(bytes, envelope.start)));
+  } catch (wrong) {
+    return [h("p.problem", `It does not fit: ${wrong.message}.`), guessed(bytes, envelope)];
+  }
+  return guessed(bytes, envelope);
+}
+
+function guessed(bytes, { start }) {
+  const rows = guessFields(bytes, start).map(({ kind, value, at }) =>
+    h("tr", h("td.number.mono", at), h("td", kind), h("td.mono", value)),
+  );
+  const head = h(
+    "tr",
+    ["Byte", "Could be", "Value"].map((label) => h("th", { scope: "col" }, label)),
+  );
+  return [h("p.soft", "Without a schema this is a guess:"), h("table", h("thead", head), h("tbody", rows))];
+}

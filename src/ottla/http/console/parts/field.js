@@ -1,0 +1,56 @@
+// Inputs with their names, and times as inputs write them.
+
+import { h } from "./dom.js";
+
+let fields = 0;
+
+export function field(label, input, hint) {
+  fields += 1;
+  input.id = `field-${fields}`;
+  const told = hint && h("small", { id: `hint-${fields}` }, hint);
+  if (told) input.setAttribute("aria-describedby", told.id);
+  return h("div.field", h("label", { for: input.id }, label), input, told);
+}
+
+export function choice(name, options, chosen) {
+  const list = options.map(([value, label]) =>
+    h("option", { value, selected: String(value) === String(chosen) }, label),
+  );
+  return h("select", { name }, list);
+}
+
+export function heading(title, ...actions) {
+  return h("header.title", h("h1", title), h("div.actions", actions));
+}
+
+export function card(title, ...content) {
+  return h("section.card", title && h("h2", title), content);
+}
+
+/** A moment by the clock of whoever looks; `ms` fills it in. */
+export function timeInput(name, ms) {
+  const at = ms ? new Date(Number(ms)) : undefined;
+  const value = at && new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  return h("input", { type: "datetime-local", name, step: 1, value });
+}
+
+export function msOf(input) {
+  return input.value ? new Date(input.value).getTime() : undefined;
+}
+
+const FILTER = "filter.";
+
+/** What to call the input of a filter: a form has methods, and an input named "contains" would hide one. */
+export function filterName(name) {
+  return FILTER + name;
+}
+
+/** What is filled in of a form, filters by their own names. */
+export function filledIn(form) {
+  const given = [...new FormData(form)].filter(([, value]) => value !== "");
+  return Object.fromEntries(given.map(([name, value]) => [name.replace(FILTER, ""), value]));
+}
+
+export function badge(text, kind = "") {
+  return h(kind ? `span.badge.${kind}` : "span.badge", text);
+}
