@@ -66,8 +66,7 @@ def repair(path: str | os.PathLike[str], name: str) -> list[str]:
         raise NotFound(f"there is no queue {name} in {path}")
     lock = Lock(folder.lock, f"queue {name} in {path}")
     try:
-        parts = [part for part in folder.parts() if folder.data(part).exists()]
-        mended = [part for part in parts if mend_tail(folder, part, is_durable=True)]
+        mended = [part for part in folder.parts_with_data() if mend_tail(folder, part, is_durable=True)]
         done = [f"info_push of part {part} is written anew" for part in mended]
         if folder.written_part() is None:
             newest = folder.newest_part()

@@ -214,7 +214,7 @@ class Consumer:
 
     def _hop(self, wanted: int, newest: int, *, may_skip: bool) -> bool:
         """Go to this part, or to the next one there is; whether there is one."""
-        later = [part for part in self._folder.parts() if part >= wanted] if newest >= wanted else []
+        later = [part for part in self._folder.parts_with_data() if part >= wanted] if newest >= wanted else []
         if not later or (later[0] != wanted and not may_skip):
             return False
         self._go_to(Position(later[0], 0, 0))

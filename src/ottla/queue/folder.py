@@ -105,10 +105,16 @@ class QueueFolder:
         return self.info_queue.exists() or bool(self.parts())
 
     def parts(self) -> list[int]:
-        """The parts whose folders are there, in order."""
+        """The parts that are there, in order."""
         pattern = re.compile(re.escape(self.name) + r"-(0|[1-9][0-9]{0,9})")
-        found = (pattern.fullmatch(name) for name in _names_in(self.base))
-        return sorted(part for match in found if match and (part := int(match[1])) <= _MAX_PART)
+        matches = (pattern.fullmatch(name) for name in _names_in(self.base))
+        found = sorted(part for match in matches if match and (part := int(match[1])) <= _MAX_PART)
+        # A folder alone is none: a writer was killed on beginning it, and the next one will begin it again.
+        return [part for part in found if self.data(part).exists() or self.info_push(part).exists()]
+
+    def parts_with_data(self) -> list[int]:
+        """Those that can be read."""
+        return [part for part in self.parts() if self.data(part).exists()]
 
     def consumers(self) -> list[str]:
         prefix = f"{self.name}{_INFO_POP}"

@@ -85,16 +85,17 @@ class PartReader:
     def skip(self, place: Place) -> tuple[Damage, Place]:
         """What is damaged here, and where reading goes on."""
         edge, count = self.info
+        size = os.fstat(self._fd).st_size
         header = self._header_at(place.offset)
         if header is not None and header.number == place.number + 1 and self._is_boundary(header.end):
             after = Place(header.end, header.number)
-            return self._damage(place, after, "a message does not match its checksum"), after
-        found = self._search(place, edge)
-        if found is not None:
+            if after.offset <= size:
+                return self._damage(place, after, "a message does not match its checksum"), after
+        elif (found := self._search(place, edge)) is not None:
             after = Place(found.offset, max(found.number - 1, place.number))
             return self._damage(place, after, "there is no intact message"), after
         after = Place(edge, max(count, place.number))
-        if os.fstat(self._fd).st_size < edge:
+        if size < edge:
             return self._damage(place, after, "the end of the part is missing", FailReadTailMessage), after
         return self._damage(place, after, self._reason(place.offset)), after
 

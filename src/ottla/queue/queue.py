@@ -76,9 +76,9 @@ class Queue:
         try:
             written, parts = self.folder.written_part(), self.folder.parts()
             newest = max([*parts, *([] if written is None else [written])], default=None)
-            if parts:
+            for part in self.folder.parts_with_data()[-1:]:
                 # Before the new part is there: consumers leave this one when they see a newer.
-                mend_tail(self.folder, parts[-1], is_durable=self._is_durable)
+                mend_tail(self.folder, part, is_durable=self._is_durable)
             self._begin_part(0 if newest is None else newest + 1)
         except BaseException:
             self.close()
