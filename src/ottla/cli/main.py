@@ -23,6 +23,7 @@ class Command:
 COMMANDS: Final = {
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
+    "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
 }
 

@@ -33,6 +33,7 @@ from ottla.queue.folder import list_queues
 from ottla.queue.positions import Position
 from ottla.queue.queue import Queue
 from ottla.queue.record import Message
+from ottla.queue.removal import delete_queue
 
 __all__ = [
     "AlreadyOpen",
@@ -51,6 +52,7 @@ __all__ = [
     "Queue",
     "QueueConfig",
     "QueueError",
+    "delete_queue",
     "list_queues",
     "repair",
     "verify",

@@ -38,8 +38,8 @@ class ConsumerOptions(NamedTuple):
 class Consumer:
     """Made by `Queue.consumer`. One thread at a time may use it."""
 
-    def __init__(self, folder: QueueFolder, name: str, options: ConsumerOptions) -> None:
-        self.name = check_name("consumer", name)
+    def __init__(self, folder: QueueFolder, name: str | None, options: ConsumerOptions) -> None:
+        self.name = "" if name is None else check_name("consumer", name)
         self._folder = folder
         self._options = options
         self._reader: PartReader | None = None
@@ -49,7 +49,7 @@ class Consumer:
         self._last: Message | None = None
         self._ready: Iterator[Message] = iter(())
         if options.mode == "read_write":
-            self._lock = Lock(folder.consumer_lock(name), f"consumer {name} of queue {folder.name}")
+            self._lock = Lock(folder.consumer_lock(self.name), f"consumer {self.name} of queue {folder.name}")
         try:
             self._go_to(self._first())
         except BaseException:
@@ -57,8 +57,9 @@ class Consumer:
             raise
 
     def _first(self) -> Position:
-        is_new = not self._folder.info_pop(self.name).exists()
-        if not is_new:
+        if not self.name:
+            return first_position(self._folder, self._options.start)
+        if self._folder.info_pop(self.name).exists():
             return committed_position(self._folder, self.name)
         if self._lock is None:
             raise NotFound(f"queue {self._folder.name} has no consumer {self.name}")

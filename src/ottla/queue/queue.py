@@ -239,6 +239,17 @@ class Queue:
         options = ConsumerOptions(start, mode, self._is_durable, on_damage)
         return Consumer(self.folder, name, options)
 
+    def reader(self, start: Start = "latest_part", *, on_damage: OnDamage = log_damage) -> Consumer:
+        """Read without a name: nothing is kept of it, and nothing can be committed."""
+        if self._is_closed:
+            raise NotReady(f"queue {self.name} is closed")
+        return Consumer(self.folder, None, ConsumerOptions(start, "read", self._is_durable, on_damage))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it takes no more messages until it is opened again."""
+        return bool(self._failure)
+
     @property
     def part(self) -> int:
         """The part that is written to."""

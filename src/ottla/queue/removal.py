@@ -6,10 +6,14 @@ import logging
 import shutil
 from typing import TYPE_CHECKING, Final
 
+from ottla.queue.errors import FailWrite, NotFound
+from ottla.queue.files import failing_as
+from ottla.queue.folder import QueueFolder
+from ottla.queue.locks import Lock
 from ottla.queue.part_reader import count_of
 
 if TYPE_CHECKING:
-    from ottla.queue.folder import QueueFolder
+    from pathlib import Path
 
 _logger: Final = logging.getLogger("ottla.queue")
 
@@ -34,6 +38,23 @@ def remove_parts(folder: QueueFolder) -> list[int]:
         else:
             removed.append(part)
     return removed
+
+
+def delete_queue(base: Path, name: str) -> None:
+    """Remove a queue and all its consumers; AlreadyOpen while somebody writes to it."""
+    folder = QueueFolder(base, name)
+    if not folder.exists():
+        raise NotFound(f"there is no queue {name} in {base}")
+    lock = Lock(folder.lock, f"queue {name} in {base}")
+    try:
+        with failing_as(FailWrite, f"queue {name} cannot be removed"):
+            for consumer in folder.consumers():
+                folder.info_pop(consumer).unlink(missing_ok=True)
+            for part in folder.parts():
+                shutil.rmtree(folder.part(part))
+            folder.info_queue.unlink(missing_ok=True)
+    finally:
+        lock.release(remove=not folder.exists())
 
 
 def _first_needed(folder: QueueFolder, consumer: str) -> int:

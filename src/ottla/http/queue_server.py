@@ -1,0 +1,70 @@
+"""The HTTP server of `ottla queue serve`: queues and /health, without a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from ottla import __version__
+from ottla.http.queue_store import QueueStore
+from ottla.http.queues import Queues, mounted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from ottla.http.queue_config import QueueServerConfig
+
+
+async def health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
+    others = Starlette(routes=[Route("/health", health)])
+    return mounted(Queues(store, config), others)
+
+
+def open_store(config: QueueServerConfig) -> QueueStore:
+    options = {"fsync": config.fsync, "part_bytes": config.part_bytes, "remove": config.remove}
+    return QueueStore(config.data_directory, options)  # type: ignore[arg-type]  # keys and values as the config has them
+
+
+def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:
+    """Serve until told to stop; `on_ready` hears the address."""
+    store = open_store(config)
+    host, port = config.address
+    settings = uvicorn.Config(
+        build_queue_app(store, config),
+        host=host,
+        port=port,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=5,
+    )
+    try:
+        _Server(settings, on_ready).run()
+    finally:
+        store.close()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._on_ready(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
