@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import uvicorn
-from starlette.applications import Starlette
 from starlette.responses import JSONResponse
-from starlette.routing import Route
+from starlette.routing import Route, Router
 
 from ottla import __version__
 from ottla.http.queue_store import QueueStore
-from ottla.http.queues import Queues, mounted
+from ottla.http.queues import Queues, mounted, not_served
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +26,7 @@ async def health(_: Request) -> JSONResponse:
 
 
 def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
-    others = Starlette(routes=[Route("/health", health)])
+    others = Router([Route("/health", health)], redirect_slashes=False, default=not_served)
     return mounted(Queues(store, config), others)
 
 

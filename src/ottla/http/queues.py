@@ -64,7 +64,7 @@ class Queues:
         self._config = config
         self._turns: dict[tuple[str, str], _Turn] = {}
         self._pushed: dict[str, asyncio.Event] = {}
-        self._router = Router(list(self._routes()), redirect_slashes=False, default=_not_served)
+        self._router = Router(list(self._routes()), redirect_slashes=False, default=not_served)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Routes match the path as it was sent: an encoded slash is part of a name and no separator.
@@ -256,7 +256,7 @@ class _Resource:
         await response(scope, receive, send)
 
 
-async def _not_served(scope: Scope, receive: Receive, send: Send) -> None:
+async def not_served(scope: Scope, receive: Receive, send: Send) -> None:
     await _error(404, f"{scope['path']} is not served")(scope, receive, send)
 
 
