@@ -8,8 +8,9 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns", "murmur2"]
 WIRE = ["reader", "writer"]
+CLIENT = ["producer/accumulator"]
 
 
 class BuildAllOrNothing(build_ext):
@@ -29,7 +30,8 @@ setup(
     cmdclass={"build_ext": BuildAllOrNothing},
     ext_modules=cythonize(
         [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in RECORDS]
-        + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE],
+        + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE]
+        + [Extension(f"ottla.client.{name.replace('/', '.')}", [f"src/ottla/client/{name}.py"]) for name in CLIENT],
         build_dir="build",
         language_level=3,
         compiler_directives={"auto_pickle": False},

@@ -39,6 +39,7 @@ _MODULES: Final = (
     "encode",
     "encode_columns",
     "memory",
+    "murmur2",
     "payload",
     "reader",
     "uncompiled",

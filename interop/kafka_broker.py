@@ -6,7 +6,7 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -51,11 +51,28 @@ class KafkaBroker:
     `with KafkaBroker(kafka, folder) as broker:` starts it, and stops it cleanly at the end.
     """
 
-    def __init__(self, kafka: KafkaArtifacts, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        kafka: KafkaArtifacts,
+        folder: Path,
+        properties: Mapping[str, str] | None = None,
+        *,
+        listeners: Sequence[str] = (),
+        format_options: Sequence[str] = (),
+        controller: str | None = None,
+    ) -> None:
         self.log_dir = folder / "data"
         self.bootstrap = ""
+        self.addresses: dict[str, str] = {}
+        """Where it listens, by the names in `listeners`: security protocols beside PLAINTEXT."""
+        self.controller = controller or ""
+        """Whom brokers of its cluster follow: itself unless it was given another, as `id@host:port`."""
+        self._is_controller = controller is None
+        self._listeners = listeners
+        self._format_options = format_options
         self._kafka = kafka
-        self._properties = {**DEFAULTS, **(properties or {})}
+        roles = {} if controller is None else {"process.roles": "broker"}
+        self._properties = {**DEFAULTS, **roles, **(properties or {})}
         self._settings_file = folder / "server.properties"
         self._report = folder / "broker.log"
         self._process: subprocess.Popen[bytes] | None = None
@@ -151,11 +168,18 @@ class KafkaBroker:
 
     def _configure(self) -> None:
         # New ports each time: nobody keeps the old ones for a broker that is down.
-        port, controller_port = _free_ports(2)
+        port, controller_port, *others = _free_ports(2 + len(self._listeners))
         self.bootstrap = f"127.0.0.1:{port}"
+        self.addresses = {name: f"localhost:{own}" for name, own in zip(self._listeners, others, strict=True)}
+        more = "".join(f",{name}://{address}" for name, address in self.addresses.items())
+        protocols = "".join(f",{name}:{name}" for name in self._listeners)
+        if self._is_controller:
+            more += f",CONTROLLER://127.0.0.1:{controller_port}"
+            self.controller = f"{self._properties['node.id']}@127.0.0.1:{controller_port}"
         places = {
-            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-            "controller.quorum.voters": f"{self._properties['node.id']}@127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}{more}",
+            "listener.security.protocol.map": self._properties["listener.security.protocol.map"] + protocols,
+            "controller.quorum.voters": self.controller,
             "log.dirs": str(self.log_dir),
         }
         self._settings_file.parent.mkdir(parents=True, exist_ok=True)
@@ -163,9 +187,8 @@ class KafkaBroker:
         self._settings_file.write_text("".join(lines))
 
     def _format(self) -> None:
-        done = run_tool(
-            self._kafka, "kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(self._settings_file)
-        )
+        options = ["-t", CLUSTER_ID, "-c", str(self._settings_file), *self._format_options]
+        done = run_tool(self._kafka, "kafka.tools.StorageTool", "format", *options)
         if done.exit_code != 0:
             raise RuntimeError(f"Kafka did not format its folder: {done.stdout}{done.stderr}")
 

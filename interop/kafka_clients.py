@@ -35,7 +35,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class ConsumedRecord:
-    """A record as a real consumer in `read_uncommitted` mode got it."""
+    """A record as a real consumer got it."""
 
     topic: str
     partition: int
@@ -117,14 +117,16 @@ class Contents:
     extents: dict[tuple[str, int], Extent]
 
 
-def consume_all(bootstrap: str, partitions: Sequence[TopicPartition]) -> Contents:
-    """Every record of these partitions, from their log start to their end, aborted ones too."""
+def consume_all(
+    bootstrap: str, partitions: Sequence[TopicPartition], isolation_level: str = "read_uncommitted"
+) -> Contents:
+    """Every record of these partitions, from their log start to their end; aborted ones too, unless told otherwise."""
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "never-commits",
         "enable.auto.commit": False,
         "enable.partition.eof": True,
-        "isolation.level": "read_uncommitted",
+        "isolation.level": isolation_level,
         # Other questions wait behind a fetch on the same connection.
         "fetch.wait.max.ms": 10,
         "auto.offset.reset": "error",

@@ -1,18 +1,32 @@
-"""Ottla: a message broker you pip install."""
+"""Ottla: a message broker you pip install, and the client to it."""
 
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from ottla.broker.embedded import EmbeddedBroker as Broker
+    from ottla.client.blocking.admin import Admin
+    from ottla.client.blocking.consumer import Consumer
+    from ottla.client.blocking.producer import Producer
+    from ottla.client.client import Client
+    from ottla.core.ids import TopicPartition
 
-__all__ = ["Broker", "__version__"]
+__all__ = ["Admin", "Broker", "Client", "Consumer", "Producer", "TopicPartition", "__version__"]
 __version__ = "0.1.0"
+
+_WHERE: Final = {
+    "Admin": ("ottla.client.blocking.admin", "Admin"),
+    "Broker": ("ottla.broker.embedded", "EmbeddedBroker"),
+    "Client": ("ottla.client.client", "Client"),
+    "Consumer": ("ottla.client.blocking.consumer", "Consumer"),
+    "Producer": ("ottla.client.blocking.producer", "Producer"),
+    "TopicPartition": ("ottla.core.ids", "TopicPartition"),
+}
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """`ottla.Broker`, imported when it is first used: the command line must not pay for it."""
-    if name == "Broker":
-        from ottla.broker.embedded import EmbeddedBroker
-
-        return EmbeddedBroker
-    raise AttributeError(f"module 'ottla' has no attribute {name!r}")
+    """Imported when first used: the command line must not pay for what it does not need."""
+    if name not in _WHERE:
+        raise AttributeError(f"module 'ottla' has no attribute {name!r}")
+    module, attribute = _WHERE[name]
+    return getattr(import_module(module), attribute)

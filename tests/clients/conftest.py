@@ -14,6 +14,7 @@ from ottla.core.ids import TopicPartition
 from .adapters.aio import Aiokafka
 from .adapters.confluent import Confluent
 from .adapters.kafka_python import KafkaPython
+from .adapters.ours import Ottla
 from .making import create_topic
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from .adapters.base import Client
 
-CLIENTS = (Confluent(), KafkaPython(), Aiokafka())
+CLIENTS = (Confluent(), KafkaPython(), Aiokafka(), Ottla())
 
 _numbers = count(1)
 

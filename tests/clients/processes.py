@@ -69,6 +69,10 @@ class Server:
             *("ottla", "serve", "--data-dir", str(self._folder), "--port", self._port, "--http-port", "-1"),
         )
 
+    def move(self, port: int) -> None:
+        """Where it will be after the next restart."""
+        self._port = str(port)
+
     def restart(self, how: str) -> None:
         if how == "kill":
             self._process.kill()

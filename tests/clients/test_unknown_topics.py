@@ -15,6 +15,7 @@ from ottla.net.config import NetConfig
 
 from .adapters.base import ConsumerOptions, Refused, values
 from .adapters.confluent import Confluent
+from .adapters.ours import Ottla
 from .making import create_topic, receive
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def test_a_consumer_that_may_not_create_topics_creates_none(broker: ottla.Broker
 
 
 def test_a_consumer_gets_its_topic_once_somebody_creates_it(client: Client, strict_servers: str, name: str) -> None:
+    if isinstance(client, Ottla):
+        pytest.skip("Ottla's own refuses to subscribe to what is not there, unless by a pattern")
     options = ConsumerOptions(group=name, metadata_max_age_ms=100)
     with client.consumer(strict_servers, options) as consumer, client.producer(strict_servers) as producer:
         consumer.subscribe(name)

@@ -296,3 +296,20 @@ def test_buffers_that_are_not_aligned_are_read_all_the_same(form: Form) -> None:
         (7, None, b"one", ()),
         (8, None, b"three", ()),
     ]
+
+
+def test_rows_are_partitioned_by_their_keys(form: Form) -> None:
+    rows = pa.record_batch({"key": pa.array([b"foobar", None, b"", b"abc"], pa.binary())}).slice(0, 3)
+
+    chosen = form.arrow.key_partitions(rows, 5)
+
+    assert chosen.to_pylist() == [form.murmur2.partition_of(b"foobar", 5), -1, form.murmur2.partition_of(b"", 5)]
+
+
+def test_rows_without_a_key_column_belong_nowhere(form: Form) -> None:
+    assert form.arrow.key_partitions(pa.record_batch({"value": [b"v"]}), 5).to_pylist() == [-1]
+
+
+def test_no_partitions_have_none_for_rows(form: Form) -> None:
+    with pytest.raises(ValueError, match="a topic of 0 partitions has none"):
+        form.arrow.key_partitions(pa.record_batch({"value": [b"v"]}), 0)

@@ -363,3 +363,29 @@ def test_room_grows_with_records_of_every_size(form: Form) -> None:
 
         read = list(form.reader.RecordReader(builder.build()))
         assert [(each.key, len(each.value)) for each in read] == [(b"%d" % n, size) for n in range(5)]
+
+
+def test_a_batch_is_stamped_anew_without_touching_the_old(form: Form) -> None:
+    def built(**stamps: int) -> bytearray:
+        builder = form.encode.BatchBuilder()
+        builder.append(1000, b"k", b"v")
+        batch: bytearray = builder.build(**stamps)
+        return batch
+
+    old = built(producer_id=1, producer_epoch=2, base_sequence=3)
+
+    new = form.encode.restamped(old, 4, 5, 6)
+
+    assert new == built(producer_id=4, producer_epoch=5, base_sequence=6)
+    assert old == built(producer_id=1, producer_epoch=2, base_sequence=3)
+
+
+def test_a_higher_level_compresses_harder(form: Form) -> None:
+    def size(level: int | None) -> int:
+        builder = form.encode.BatchBuilder(ZSTD, compression_level=level)
+        for i in range(2000):
+            builder.append(i, None, b"%d" % (i * i * 7919))
+        return len(builder.build())
+
+    assert size(19) < size(1)
+    assert size(None) == size(3)

@@ -282,6 +282,124 @@ def test_a_reader_that_is_read_from_within_itself_is_at_worst_an_error(form: For
         gc.unfreeze()
 
 
+class TestTake:
+    def test_so_many_at_a_time_and_fewer_at_the_end(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch(record(0) + record(1), 2) + batch(base_offset=2))
+
+        assert [[each.offset for each in reader.take(2)] for _ in range(3)] == [[0, 1], [2], []]
+
+    def test_it_goes_on_where_iteration_stopped(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch(record(0) + record(1) + record(2), 3))
+
+        assert next(reader).offset == 0
+        assert [each.offset for each in reader.take(1)] == [1]
+        assert [each.offset for each in reader] == [2]
+
+    @pytest.mark.parametrize("count", [0, -1])
+    def test_none_at_all_if_none_are_asked_for(self, form: Form, count: int) -> None:
+        reader = form.reader.RecordReader(batch())
+
+        assert reader.take(count) == []
+        assert len(reader.take(1)) == 1
+
+    def test_what_comes_before_an_error_is_given_first(self, form: Form) -> None:
+        broken = batch(base_offset=2)
+        broken[-1] ^= 1
+        reader = form.reader.RecordReader(batch(record(0) + record(1), 2) + broken)
+
+        assert [each.offset for each in reader.take(10)] == [0, 1]
+        for _ in range(2):
+            with pytest.raises(CorruptMessage, match="checksum"):
+                reader.take(10)
+
+    def test_a_reader_is_done_with_its_last_record(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch() + batch(record(0) + record(1), 2, base_offset=1))
+
+        is_done_after = []
+        while reader.take(1):
+            is_done_after.append(reader.is_done)
+
+        assert is_done_after == [False, False, True]
+        assert form.reader.RecordReader(b"").is_done
+
+    def test_a_reader_is_not_done_while_an_error_is_to_come(self, form: Form) -> None:
+        reader = form.reader.RecordReader(batch(record(0) + b"more"))
+
+        assert len(reader.take(1)) == 1
+        assert not reader.is_done
+        with pytest.raises(CorruptMessage, match="after the last record"):
+            reader.take(1)
+
+
+class TestDeserializers:
+    def test_keys_and_values_become_what_they_make_of_them(self, form: Form) -> None:
+        data = built(form, [(0, b"a", b"1", []), (0, b"b", b"2", [])])
+
+        read = form.reader.RecordReader(data, key_deserializer=bytes.decode, value_deserializer=int).take(2)
+
+        assert [(each.key, each.value) for each in read] == [("a", 1), ("b", 2)]
+
+    def test_null_stays_null(self, form: Form) -> None:
+        data = built(form, [(0, None, None, [])])
+
+        [read] = form.reader.RecordReader(data, key_deserializer=bytes.decode, value_deserializer=int)
+
+        assert (read.key, read.value) == (None, None)
+
+    def test_a_record_that_is_refused_is_met_again_and_named(self, form: Form) -> None:
+        data = batch(record(0, value=b"1") + record(3, value=b"x", headers=[(b"h", b"1")]), 2, last_offset_delta=3)
+        reader = form.reader.RecordReader(data, value_deserializer=int)
+
+        assert [each.value for each in reader.take(5)] == [1]
+        for _ in range(2):
+            with pytest.raises(ValueError, match="invalid literal"):
+                reader.take(5)
+            assert reader.offset == 3
+
+    def test_it_can_be_taken_in_the_end(self, form: Form) -> None:
+        answers = iter([ValueError("not now"), "now"])
+
+        def sometimes(_: bytes) -> str:
+            answer = next(answers)
+            if isinstance(answer, ValueError):
+                raise answer
+            return answer
+
+        reader = form.reader.RecordReader(batch(record(0, value=b"x")), value_deserializer=sometimes)
+        with pytest.raises(ValueError, match="not now"):
+            next(reader)
+
+        assert [each.value for each in reader] == ["now"]
+
+
+def test_records_say_where_they_are_from(form: Form) -> None:
+    [read] = form.reader.RecordReader(batch(), topic="orders", partition=3)
+
+    assert (read.topic, read.partition) == ("orders", 3)
+    assert repr(read) == "Record(topic='orders', partition=3, offset=0, key=b'k', value=b'v')"
+    assert read != next(form.reader.RecordReader(batch(), topic="orders", partition=4))
+    assert pickle.loads(pickle.dumps(read)) == read  # noqa: S301
+
+
+def test_checksums_are_not_looked_at_if_so_asked(form: Form) -> None:
+    data = batch(record(value=b"v"))
+    data[-2] ^= 1
+
+    assert [each.value for each in form.reader.RecordReader(data, check_crcs=False)] == [b"w"]
+    assert form.decode_columns.decode_columns(data, check_crcs=False).count == 1
+    with pytest.raises(CorruptMessage, match="checksum"):
+        form.decode_columns.decode_columns(data)
+
+
+def test_a_batch_has_to_be_whole_even_without_its_checksum(form: Form) -> None:
+    data = batch()[:-1]
+
+    with pytest.raises(CorruptMessage, match="only 69 are here"):
+        list(form.reader.RecordReader(data, check_crcs=False))
+    with pytest.raises(CorruptMessage, match="only 69 are here"):
+        form.decode_columns.decode_columns(data, check_crcs=False)
+
+
 class TestRecord:
     @staticmethod
     def one(form: Form, **changes: Any) -> Any:

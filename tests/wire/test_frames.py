@@ -91,6 +91,17 @@ def test_the_rest_of_a_large_frame_is_received_in_place() -> None:
     assert frame == b"z" * LARGE
 
 
+def test_one_who_is_trusted_gets_the_memory_that_is_announced_at_once() -> None:
+    body = bytes(range(256)) * 4000
+    trusting, wary = FrameParser(trusted_bytes=2 << 20), FrameParser()
+    for parser in (trusting, wary):
+        assert parser.feed(framed(body)[:1000]) == []
+    assert len(trusting.get_buffer()) == len(framed(body)) - 1000
+    assert len(wary.get_buffer()) < len(trusting.get_buffer())
+    for parser in (trusting, wary):
+        assert received(parser, framed(body)[1000:]) == [body]
+
+
 def test_a_frame_announced_and_never_sent_takes_no_memory() -> None:
     parser = FrameParser(scratch=bytearray(SCRATCH_BYTES))
     tracemalloc.start()
@@ -134,7 +145,9 @@ def test_a_frame_of_exactly_the_limit_passes() -> None:
     ("first_bytes", "guess"),
     [
         (bytes.fromhex("1603010200010001fc0303"), "TLS on a plaintext port"),
+        (bytes.fromhex("15030300020246"), "TLS on a plaintext port"),
         (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "HTTP"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"),
         (b"POST /topics HTTP/1.1\r\n", "HTTP"),
         (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "HTTP"),
         (b"SSH-2.0-OpenSSH_9.6\r\n", "SSH"),

@@ -18,6 +18,7 @@ ulonglong: TypeAlias = builtins.int
 short: TypeAlias = builtins.int
 Py_ssize_t: TypeAlias = builtins.int
 bint: TypeAlias = bool
+void: TypeAlias = None
 
 p_uchar: TypeAlias = memoryview
 p_const_uchar: TypeAlias = memoryview | bytes

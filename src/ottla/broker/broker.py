@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker.configs.topic_config import TopicConfig
+    from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
@@ -123,7 +124,7 @@ class Broker:
 
     # What handlers ask
 
-    def advertised_to(self, connection: Connection) -> Address:
+    def advertised_to(self, connection: Client) -> Address:
         """Where this client should connect to: where it is told to be, else where it is already."""
         return self._advertised or Address(*connection.local)
 

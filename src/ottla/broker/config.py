@@ -12,8 +12,6 @@ class BrokerConfig:
     """The folder that holds everything."""
     node_id: int = 0
     """This broker's number in the cluster."""
-    http_port: int = 8080
-    """The port for health checks and the REST API; 0 picks a free one, -1 serves none."""
     auto_create_topics: bool = True
     """Create a topic when a client first asks for it."""
     default_partitions: int = 1
@@ -37,5 +35,3 @@ class BrokerConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.node_id < 0:
             raise ValueError(f"node_id must be at least 0, got {self.node_id}")
-        if not -1 <= self.http_port <= 65535:
-            raise ValueError(f"http_port must be between -1 and 65535, got {self.http_port}")

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
-    from ottla.net.connection import Connection
     from ottla.wire.header import RequestHeader
+
+
+class Client(Protocol):
+    """What handlers may know of whoever asks: a connection, or another door of this broker."""
+
+    peer: tuple[str, int]
+    local: tuple[str, int]
+    state: dict[str, object]
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
     header: RequestHeader
-    connection: Connection
+    connection: Client
 
     @property
     def version(self) -> int:

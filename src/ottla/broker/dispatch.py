@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from importlib import import_module
+from time import perf_counter_ns
 from types import GeneratorType
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
+from ottla.broker.metrics import ApiStats
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.wire import apis
 from ottla.wire.apis import API_VERSIONS, APIS, request_type
@@ -82,31 +84,61 @@ def served_apis() -> tuple[ApiVersion, ...]:
     )
 
 
+class _Served:
+    """An API that has been asked for: its handler, and what is counted of it."""
+
+    __slots__ = ("handler", "stats")
+
+    def __init__(self, api: Api) -> None:
+        self.handler = load_handler(api)
+        self.stats = ApiStats(api)
+
+
 class Dispatcher:
     """Turns a frame into an answer."""
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._handlers: dict[int, Handler] = {}
+        self._served: dict[int, _Served] = {}
+
+    @property
+    def stats(self) -> list[ApiStats]:
+        return [served.stats for served in self._served.values()]
+
+    def refused(self, api: Api, code: int) -> None:
+        """Count a refusal that is not looked for in the answer."""
+        if (served := self._served.get(api.key)) is not None:
+            served.stats.refused(code)
 
     def answer(
         self, connection: Connection, frame: memoryview
     ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+        began_ns = perf_counter_ns()
         header = read_request_header(frame)
         api = header.api
         if not api.first <= header.version <= api.last:
             return _refuse_version(header)
-        handler = self._handlers.get(api.key) or self._load(api)
+        served = self._served.get(api.key) or self._serve(api)
+        stats = served.stats
+        stats.bytes_in += len(frame)
         request = decode_request(header, frame)
-        context = Context(header, connection)
-        response = handler(self._broker, request, context)
+        response = served.handler(self._broker, request, Context(header, connection))
+        if type(response) is GeneratorType:
+            response = in_turns(response)
+        buffers = None
         if isinstance(response, Response):
-            return encode_response(header, response)
-        if response is None:
-            return None
-        if isinstance(response, GeneratorType):
-            return _begin(header, response)
-        return _later(header, cast("Coroutine[object, object, Answer]", response))
+            buffers = encode_response(header, response)
+            stats.bytes_out += len(buffers[0])
+            if stats.finds_errors:
+                stats.bytes_out += sum(map(len, buffers[1:]))
+                stats.note_errors(response)
+        elif response is not None:
+            return _later(header, cast("Coroutine[object, object, Answer]", response), stats, began_ns)
+        # As `Histogram.add` does, without the call: every produce request passes here.
+        elapsed_ns = perf_counter_ns() - began_ns
+        stats.by_bits[elapsed_ns.bit_length()] += 1
+        stats.total_ns += elapsed_ns
+        return buffers
 
     def closed(self, connection: Connection) -> None:
         self._broker.connection_closed(connection)
@@ -117,29 +149,27 @@ class Dispatcher:
         One by one, so that requests need not wait.
         """
         for key in ROUTES:
-            self._load(APIS[key])
+            if key not in self._served:
+                self._serve(APIS[key])
             request_type(APIS[key])
             await asyncio.sleep(0)
         broker_definitions()
 
-    def _load(self, api: Api) -> Handler:
-        route = ROUTES.get(api.key)
-        if route is None:
-            raise ProtocolError(_NO_ROUTE % api)
-        handler = cast("Handler", getattr(import_module(route.module), route.function))
-        self._handlers[api.key] = handler
-        return handler
+    def _serve(self, api: Api) -> _Served:
+        served = self._served[api.key] = _Served(api)
+        return served
 
 
-def _begin(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
+    """The answer, if the first turn was enough for it."""
     try:
         next(turns)
     except StopIteration as done:
-        return None if done.value is None else encode_response(header, done.value)
-    return _go_on(header, turns)
+        return cast("Answer", done.value)
+    return _go_on(turns)
 
 
-async def _go_on(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes] | None:
+async def _go_on(turns: InTurns[Answer]) -> Answer:
     while True:
         await asyncio.sleep(0)
         try:
@@ -147,12 +177,28 @@ async def _go_on(header: RequestHeader, turns: InTurns[Answer]) -> list[AnyBytes
         except StopIteration as done:
             # To encode a long answer takes a turn of its own.
             await asyncio.sleep(0)
-            return None if done.value is None else encode_response(header, done.value)
+            return cast("Answer", done.value)
 
 
-async def _later(header: RequestHeader, response: Coroutine[object, object, Answer]) -> list[AnyBytes] | None:
+async def _later(
+    header: RequestHeader, response: Coroutine[object, object, Answer], stats: ApiStats, began_ns: int
+) -> list[AnyBytes] | None:
     answer = await response
-    return None if answer is None else encode_response(header, answer)
+    buffers = None
+    if answer is not None:
+        buffers = encode_response(header, answer)
+        stats.bytes_out += sum(map(len, buffers))
+        if stats.finds_errors:
+            stats.note_errors(answer)
+    stats.add(perf_counter_ns() - began_ns)
+    return buffers
+
+
+def load_handler(api: Api) -> Handler:
+    route = ROUTES.get(api.key)
+    if route is None:
+        raise ProtocolError(_NO_ROUTE % api)
+    return cast("Handler", getattr(import_module(route.module), route.function))
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:

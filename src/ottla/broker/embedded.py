@@ -115,7 +115,7 @@ class EmbeddedBroker:
         folder = Path(self._temporary.name if self._temporary is not None else self._data_dir or "")
         base = self._given or Settings()
         net = base.net if self._given is not None else replace(base.net, port=0)
-        return base._replace(broker=replace(base.broker, data_dir=folder, http_port=-1), net=net)
+        return base._replace(broker=replace(base.broker, data_dir=folder), net=net)
 
     async def _stop(self) -> None:
         broker, self._broker = self._running, None

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.metrics import Histogram
 from ottla.core.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from ottla.broker.partition import Partition
+    from ottla.storage.flushing import Flush
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ class Flusher:
         self._complaints: dict[Partition, str] = {}
         self._running: dict[Partition, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
+        self.fsync_times = Histogram()
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -43,7 +47,7 @@ class Flusher:
         """Return once everything up to `offset` is on the disk. One fsync serves everybody who waits."""
         commit = self._commits.get(partition)
         if commit is None:
-            commit = self._commits[partition] = _GroupCommit(partition)
+            commit = self._commits[partition] = _GroupCommit(partition, self.fsync_times)
         await commit.reach(offset)
 
     def forget(self, partition: Partition) -> None:
@@ -62,7 +66,7 @@ class Flusher:
                     if len(self._running) >= _AT_ONCE:
                         await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
                     self._last_flush_s[partition] = loop.time()
-                    self._running[partition] = task = loop.create_task(flush(partition))
+                    self._running[partition] = task = loop.create_task(flush(partition, self.fsync_times))
                     task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
@@ -79,14 +83,15 @@ class Flusher:
 class _GroupCommit:
     """At most one flush at a time; whoever comes meanwhile is served by the next."""
 
-    def __init__(self, partition: Partition) -> None:
+    def __init__(self, partition: Partition, times: Histogram) -> None:
         self._partition = partition
+        self._times = times
         self.under_way: asyncio.Task[None] | None = None
 
     async def reach(self, offset: int) -> None:
         while self._partition.log.recovery_point <= offset:
             if self.under_way is None:
-                self.under_way = asyncio.create_task(flush(self._partition))
+                self.under_way = asyncio.create_task(flush(self._partition, self._times))
                 self.under_way.add_done_callback(self._done)
             # Shielded: a client that goes away must not take the others' flush with it.
             await asyncio.shield(self.under_way)
@@ -97,13 +102,13 @@ class _GroupCommit:
             task.exception()
 
 
-async def flush(partition: Partition) -> None:
+async def flush(partition: Partition, times: Histogram) -> None:
     """Sync what has been appended so far, without holding up the loop."""
     begun = partition.log.begin_flush()
     if begun is None:
         return
     before = partition.high_watermark
-    await asyncio.get_running_loop().run_in_executor(None, begun.run)
+    times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
     try:
         partition.log.finish_flush(begun)
     except StorageError:
@@ -114,3 +119,9 @@ async def flush(partition: Partition) -> None:
         # Only now do consumers see what was appended. How many bytes that is, is not known here.
         for wait in tuple(partition.waits):
             wait.end()
+
+
+def _timed(begun: Flush) -> int:
+    began_ns = perf_counter_ns()
+    begun.run()
+    return perf_counter_ns() - began_ns

@@ -22,7 +22,9 @@ class Command:
 
 COMMANDS: Final = {
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
+    "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
+    "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
 }

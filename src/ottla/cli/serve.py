@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker, Settings
-    from ottla.http.health import HealthServer
+    from ottla.http.config import HttpConfig
+    from ottla.http.server import HttpServer
 
 _LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXIT_IN_A_HURRY: Final = 143
@@ -59,27 +60,30 @@ def serve(  # noqa: PLR0913
         "broker.data_dir": ("--data-dir", data_dir),
         "net.host": ("--host", host),
         "net.port": ("--port", port),
-        "broker.http_port": ("--http-port", http_port),
+        "http.port": ("--http-port", http_port),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
-    settings = _settings(config_file, assignments, given)
-    _run(_serve(settings, ready_file))
+    _run(_serve(*_settings(config_file, assignments, given), ready_file))
 
 
-def _settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Settings:
+def _settings(
+    config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
+) -> tuple[Settings, HttpConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.groups.config import GroupConfig
+    from ottla.http.config import HttpConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
     loaded = load_settings(config_file, assignments, flags)
-    return Settings(
+    settings = Settings(
         broker=loaded.section(BrokerConfig),
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
     )
+    return settings, loaded.section(HttpConfig)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -91,7 +95,7 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def _serve(settings: Settings, ready_file: Path | None) -> None:
+async def _serve(settings: Settings, http_config: HttpConfig, ready_file: Path | None) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
 
@@ -110,8 +114,10 @@ async def _serve(settings: Settings, ready_file: Path | None) -> None:
         broker.close()
         raise
     _warn_if_open_to_all(settings)
-    http = await _start_http(broker, settings)
+    http = await _bind_http(broker, http_config)
     _say_ready(broker, http, ready_file)
+    if http is not None:
+        http.start()
     await broker.dispatcher.load_all()
     _calm_garbage_collection()
     await stopping.wait()
@@ -136,16 +142,16 @@ def _calm_garbage_collection() -> None:
     gc.set_threshold(*_COLLECT_AFTER)
 
 
-async def _start_http(broker: Broker, settings: Settings) -> HealthServer | None:
-    if settings.broker.http_port < 0:
+async def _bind_http(broker: Broker, config: HttpConfig) -> HttpServer | None:
+    if config.port < 0:
         return None
-    from ottla.http.health import HealthServer
+    from ottla.http.server import HttpServer
 
-    http = HealthServer(broker, settings.net.host, settings.broker.http_port)
+    http = HttpServer(broker, config, broker.settings.net.host)
     try:
-        await http.start()
+        await http.bind()
     except OSError as refused:
-        click.echo(f"ottla: no HTTP on port {settings.broker.http_port}: {_reason(refused)}", err=True)
+        click.echo(f"ottla: no HTTP on port {config.port}: {_reason(refused)}", err=True)
         return None
     return http
 
@@ -165,7 +171,7 @@ def _warn_if_open_to_all(settings: Settings) -> None:
         )
 
 
-def _say_ready(broker: Broker, http: HealthServer | None, ready_file: Path | None) -> None:
+def _say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
     data_dir = broker.data_dir.path.resolve()
     web = f", HTTP on {http.address}" if http else ""
     click.echo(f"ottla is ready: Kafka on {broker.address}{web}, data in {data_dir}")

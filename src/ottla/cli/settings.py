@@ -24,10 +24,11 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.groups.config import GroupConfig
+    from ottla.http.config import HttpConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
-    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig, "groups": GroupConfig}
+    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig, "groups": GroupConfig, "http": HttpConfig}
 
 
 def with_settings_options(command: Decorated) -> Decorated:

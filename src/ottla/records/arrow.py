@@ -10,7 +10,7 @@ import pyarrow as pa
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES, Compression
 from ottla.records.decode_columns import BytesColumn, Columns, decode_columns
 from ottla.records.encode import BatchBuilder
-from ottla.records.encode_columns import ColumnSource, HeaderSource, append_columns
+from ottla.records.encode_columns import ColumnSource, HeaderSource, append_columns, partition_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,12 +41,16 @@ def to_arrow(
     from_offset: int = 0,
     until_offset: int = (1 << 63) - 1,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
+    *,
+    check_crcs: bool = True,
 ) -> pa.RecordBatch:
     """The data records of consecutive batches, from one offset to below another.
 
     All are held at once, so `max_decompressed_bytes` is for all of them together.
     """
-    columns = decode_columns(batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer)
+    columns = decode_columns(
+        batches, from_offset, until_offset, max_decompressed_bytes, pa.allocate_buffer, check_crcs=check_crcs
+    )
     count = columns.count
     from_buffers = pa.Array.from_buffers
     arrays = [
@@ -71,18 +75,37 @@ def from_arrow(
 
     Only `value` is needed. `key` and `headers` may be missing; a missing or null `timestamp` is now.
     """
-    count = rows.num_rows
-    if "value" not in rows.schema.names:
-        raise ValueError(f"there is no column 'value' among {rows.schema.names}")
-    values = _bytes_source(rows.column("value"), count)
-    keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
-    headers = _header_source(rows.column("headers"), count) if "headers" in rows.schema.names else None
-    timestamps = _timestamps(rows, now_ms)
+    source = RowSource(rows, now_ms)
     done = 0
-    while done < count:
+    while done < rows.num_rows:
         builder = BatchBuilder(compression, max_batch_bytes)
-        done = append_columns(builder, timestamps, keys, values, headers, done, count)
+        done = source.append_to(builder, done)
         yield builder.build()
+
+
+class RowSource:
+    """Rows to make records of; see from_arrow for the columns."""
+
+    def __init__(self, rows: pa.RecordBatch, now_ms: int | None = None) -> None:
+        count = rows.num_rows
+        if "value" not in rows.schema.names:
+            raise ValueError(f"there is no column 'value' among {rows.schema.names}")
+        self._count = count
+        self._values = _bytes_source(rows.column("value"), count)
+        self._keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
+        self._headers = _header_source(rows.column("headers"), count) if "headers" in rows.schema.names else None
+        self._timestamps = _timestamps(rows, now_ms)
+
+    def append_to(self, builder: BatchBuilder, first: int) -> int:
+        """Add rows, from `first` on, until the builder is full; return the row at which it stopped."""
+        return append_columns(builder, self._timestamps, self._keys, self._values, self._headers, first, self._count)
+
+
+def key_partitions(rows: pa.RecordBatch, partitions: int) -> pa.Array:
+    """The partition that each row's key belongs to among so many; -1 for a row without a key."""
+    count = rows.num_rows
+    keys = _bytes_source(_column(rows, "key", pa.nulls(count, _BYTES)), count)
+    return pa.Array.from_buffers(pa.int32(), count, [None, pa.py_buffer(partition_keys(keys, partitions))])
 
 
 def _column(rows: pa.RecordBatch, name: str, otherwise: pa.Array) -> pa.Array:

@@ -218,6 +218,15 @@ def read_header(source: bytes | bytearray | memoryview, position: int = 0) -> Ba
         return _parse(data, min(position, len(data)), len(data))
 
 
+def whole_batch(source: bytes | bytearray | memoryview, position: int = 0) -> BatchHeader:
+    """The header of the whole batch at `position`, like `check_batch` but whatever its checksum."""
+    header: BatchHeader = read_header(source, position)
+    left = memoryview(source).nbytes - position
+    if header.size > left:
+        raise CorruptMessage(f"a batch of {header.size} bytes, of which only {left} are here")
+    return header
+
+
 @cython.cfunc
 @cython.exceptval(-1)
 def _check(

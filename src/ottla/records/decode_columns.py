@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.records.batch import check_batch
+from ottla.records.batch import check_batch, whole_batch
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES
 from ottla.records.payload import open_batch
 
@@ -294,6 +294,8 @@ def decode_columns(
     until_offset: int = _MAX_OFFSET,
     max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
     allocate: Callable[[int], Any] = bytearray,
+    *,
+    check_crcs: bool = True,
 ) -> Columns:
     """The data records of consecutive batches, from one offset to below another, as columns.
 
@@ -303,6 +305,7 @@ def decode_columns(
     payload: Payload
     payloads: list[Payload] = []
     view = memoryview(source).cast("B")
+    check = check_batch if check_crcs else whole_batch
     if not cython.compiled:
         from_offset, until_offset = int64(from_offset), int64(until_offset)
     first: cython.longlong = from_offset
@@ -310,7 +313,7 @@ def decode_columns(
     rows: cython.Py_ssize_t = 0
     at = 0
     while at < len(view):
-        header = check_batch(view, at)
+        header = check(view, at)
         if not header.is_control and first <= header.last_offset and header.base_offset < limit:
             payload = open_batch(view, header, at, max_decompressed_bytes)
             payloads.append(payload)

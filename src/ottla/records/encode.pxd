@@ -6,6 +6,7 @@ cimport cython
 @cython.final
 cdef class BatchBuilder:
     cdef readonly int compression
+    cdef readonly object compression_level
     cdef readonly int64_t max_bytes
     cdef readonly Py_ssize_t size
     cdef readonly int count
@@ -13,6 +14,7 @@ cdef class BatchBuilder:
     cdef readonly int64_t max_timestamp
     cdef bytearray _buffer
 
+    cdef bint put(self, long long timestamp, object key, object value, object headers) except -1
     cdef bint write(
         self,
         long long timestamp,

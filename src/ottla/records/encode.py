@@ -28,6 +28,7 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.cpython.bytearray import (
         PyByteArray_AS_STRING,
+        PyByteArray_FromStringAndSize,
         PyByteArray_Resize,
     )
     from cython.cimports.cpython.number import PyNumber_Index as int64
@@ -47,6 +48,8 @@ _HEADER = struct.Struct(">qiibIhiqqqhii")
 _LENGTH = struct.Struct(">i")
 _CRC = struct.Struct(">I")
 _CRC_AT = 17
+_PRODUCER = struct.Struct(">qhi")
+_PRODUCER_AT = 43
 
 Headers = tuple[tuple[str, bytes | None], ...] | list[tuple[str, bytes | None]]
 
@@ -133,6 +136,14 @@ def _varint(value: cython.longlong) -> bytes:
     return bytes(target[:end])
 
 
+@cython.cfunc
+def _new_buffer(size: cython.Py_ssize_t) -> bytearray:
+    if cython.compiled:
+        return PyByteArray_FromStringAndSize(cython.NULL, size)  # what is never read need not be zero
+    else:
+        return bytearray(size)
+
+
 class BatchBuilder:
     """Collects records into one batch.
 
@@ -140,16 +151,24 @@ class BatchBuilder:
     added, except the first: a batch is never empty because its limit is small. Not for two threads at a time.
     """
 
-    def __init__(self, compression: int = 0, max_bytes: int = 0x7FFFFFFF) -> None:
+    def __init__(
+        self,
+        compression: int = 0,
+        max_bytes: int = 0x7FFFFFFF,
+        compression_level: int | None = None,
+        expected_bytes: int = _FIRST_ROOM,
+    ) -> None:
+        """`expected_bytes` is what it has room for from the start; it grows as it must."""
         if not 0 <= compression <= 4:
             raise ValueError(f"there is no compression {compression}")
         self.compression = compression
+        self.compression_level = compression_level
         self.max_bytes = max(0, min(max_bytes, _MAX_BATCH_BYTES))
         self.size = HEADER_BYTES
         self.count = 0
         self.base_timestamp = -1
         self.max_timestamp = -1
-        self._buffer: bytearray | None = bytearray(_FIRST_ROOM)
+        self._buffer: bytearray | None = _new_buffer(max(_FIRST_ROOM, min(expected_bytes, self.max_bytes)))
 
     def append(
         self,
@@ -159,6 +178,12 @@ class BatchBuilder:
         headers: Headers = (),
     ) -> bool:
         """Add a record; False, and nothing changed, if it would exceed `max_bytes`."""
+        if not (cython.compiled and type(timestamp) is int):
+            timestamp = int64(timestamp)  # C would cut the fraction off a float without a word
+        return self.put(timestamp, key, value, headers)
+
+    def put(self, timestamp: cython.longlong, key: object, value: object, headers: Headers) -> cython.bint:
+        """What append does, for callers that are compiled too."""
         key_bytes: bytes = b"" if key is None else _as_bytes(key)
         value_bytes: bytes = b"" if value is None else _as_bytes(value)
         key_length: cython.Py_ssize_t = -1 if key is None else len(key_bytes)
@@ -169,8 +194,6 @@ class BatchBuilder:
             pairs = tuple(headers)
             header_bytes = encode_headers(pairs)
             header_count = len(pairs)
-        if not (cython.compiled and type(timestamp) is int):
-            timestamp = int64(timestamp)  # C would cut the fraction off a float without a word
         return self.write(timestamp, key_bytes, key_length, value_bytes, value_length, header_bytes, header_count)
 
     def write(  # noqa: PLR0913
@@ -282,10 +305,20 @@ class BatchBuilder:
         # No number is refused from here on, and nobody who comes while the compressor works may add to the batch.
         self._buffer = None
         if self.compression:
-            batch = bytearray(header) + compress(self.compression, memoryview(batch)[HEADER_BYTES : self.size])
+            batch = bytearray(header) + compress(
+                self.compression, memoryview(batch)[HEADER_BYTES : self.size], self.compression_level
+            )
         else:
             del batch[self.size :]
             batch[:HEADER_BYTES] = header
         _LENGTH.pack_into(batch, LENGTH_STARTS_AT - 4, len(batch) - LENGTH_STARTS_AT)
         _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[CHECKSUM_STARTS_AT:]))
         return batch
+
+
+def restamped(batch: bytearray, producer_id: int, producer_epoch: int, base_sequence: int) -> bytearray:
+    """The same records, sent again as another part of a producer's sequence."""
+    copy = bytearray(batch)
+    _PRODUCER.pack_into(copy, _PRODUCER_AT, producer_id, producer_epoch, base_sequence)
+    _CRC.pack_into(copy, _CRC_AT, crc32c(memoryview(copy)[CHECKSUM_STARTS_AT:]))
+    return copy

@@ -15,10 +15,12 @@ except ImportError:
 if cython.compiled:
     from cython.cimports.cpython.bytes import PyBytes_FromStringAndSize
     from cython.cimports.ottla.records.encode import BatchBuilder, encode_headers
-    from cython.cimports.ottla.records.memory import Memory, get_int, get_long
+    from cython.cimports.ottla.records.memory import Memory, get_int, get_long, put_int
+    from cython.cimports.ottla.records.murmur2 import hash_of
 else:
     from ottla.records.encode import BatchBuilder, encode_headers
-    from ottla.records.memory import Memory, get_int, get_long
+    from ottla.records.memory import Memory, get_int, get_long, put_int
+    from ottla.records.murmur2 import hash_of
 
 
 @cython.cfunc
@@ -194,3 +196,19 @@ def append_columns(  # noqa: PLR0913
         ):
             return row
     return rows
+
+
+def partition_keys(keys: ColumnSource, partitions: cython.int) -> bytearray:
+    """An int32 per row: the partition of its key among so many, or -1 where there is none."""
+    row: cython.Py_ssize_t
+    if partitions <= 0:
+        raise ValueError(f"a topic of {partitions} partitions has none for a key")
+    chosen = bytearray(4 * keys.rows)
+    target: Memory = Memory(chosen, is_writable=True)
+    for row in range(keys.rows):
+        keys.seek(row)
+        if keys.length < 0:
+            put_int(target.bytes, row, -1)
+        else:
+            put_int(target.bytes, row, (hash_of(keys.pointer(), keys.length) & 0x7FFFFFFF) % partitions)
+    return chosen

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.records.batch import check_batch
+from ottla.records.batch import check_batch, whole_batch
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES
 from ottla.records.payload import open_batch
 
@@ -20,22 +20,26 @@ if cython.compiled:
     from cython.cimports.ottla.records.payload import Payload
 else:
     from ottla.records.payload import Payload
-    from ottla.records.uncompiled import int64
+    from ottla.records.uncompiled import int32, int64
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from typing import Any
 
 
 @cython.no_gc
-@cython.freelist(64)
+@cython.freelist(512)
 @cython.final
 @cython.cclass
 class Record:
     """One record. `timestamp` is in milliseconds; `headers` is a tuple of (key, value) pairs.
 
-    It refers only to bytes, text and tuples of them, so no cycle can go through it and none is looked for.
+    It refers to bytes, text, tuples of them and what a deserializer made. A cycle through it is one that somebody
+    tied on purpose, and none is looked for.
     """
 
+    topic = cython.declare(str, visibility="readonly")
+    partition = cython.declare(cython.int, visibility="readonly")
     offset = cython.declare(cython.longlong, visibility="readonly")
     timestamp = cython.declare(cython.longlong, visibility="readonly")
     is_log_append_time = cython.declare(cython.bint, visibility="readonly")
@@ -52,7 +56,8 @@ class Record:
         return hash(_fields(self))
 
     def __repr__(self) -> str:
-        return f"Record(offset={self.offset}, key={self.key!r}, value={self.value!r})"
+        place = f"topic={self.topic!r}, partition={self.partition}, " if self.topic else ""
+        return f"Record({place}offset={self.offset}, key={self.key!r}, value={self.value!r})"
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore, _fields(self)
@@ -61,6 +66,8 @@ class Record:
 @cython.cfunc
 def _fields(record: Record) -> tuple[object, ...]:
     return (
+        record.topic,
+        record.partition,
         record.offset,
         record.timestamp,
         record.is_log_append_time,
@@ -71,15 +78,19 @@ def _fields(record: Record) -> tuple[object, ...]:
 
 
 def _restore(  # noqa: PLR0913
+    topic: str,
+    partition: int,
     offset: int,
     timestamp: int,
     is_log_append_time: bool,  # noqa: FBT001
-    key: bytes | None,
-    value: bytes | None,
+    key: object,
+    value: object,
     headers: tuple[tuple[str, bytes | None], ...],
 ) -> Record:
     """What a pickled record becomes."""
     record: Record = Record.__new__(Record)
+    record.topic = topic
+    record.partition = partition
     record.offset = offset
     record.timestamp = timestamp
     record.is_log_append_time = is_log_append_time
@@ -95,41 +106,91 @@ class RecordReader:
     """Iterates over the records of consecutive batches, from one offset on, without those of control batches.
 
     One compressed batch is held decompressed at a time, and refused if it takes more than
-    `max_decompressed_bytes`. A batch that is broken is an error each time it is asked for.
+    `max_decompressed_bytes`. A batch that is broken is an error each time it is asked for, and so is a record that
+    a deserializer refuses; `offset` says which one that was. A null key or value stays None.
     """
 
+    offset = cython.declare(cython.longlong, visibility="readonly")
     _source = cython.declare(object)
     _at = cython.declare(cython.Py_ssize_t)
     _from_offset = cython.declare(cython.longlong)
     _max_bytes = cython.declare(object)
     _with_control = cython.declare(cython.bint)
+    _check = cython.declare(object)
+    _topic = cython.declare(str)
+    _partition = cython.declare(cython.int)
+    _read_key = cython.declare(object)
+    _read_value = cython.declare(object)
     _payload = cython.declare(Payload)
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         source: bytes | bytearray | memoryview,
         from_offset: int = 0,
         max_decompressed_bytes: int = MAX_DECOMPRESSED_BYTES,
         with_control: bool = False,  # noqa: FBT001, FBT002
+        *,
+        topic: str = "",
+        partition: int = -1,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
+        check_crcs: bool = True,
     ) -> None:
         if not cython.compiled:
             from_offset = int64(from_offset)
+            partition = int32(partition)
         self._source = memoryview(source).cast("B")
         self._at = 0
-        self._from_offset = from_offset
+        self._from_offset = self.offset = from_offset
         self._max_bytes = max_decompressed_bytes
         self._with_control = with_control
+        self._check = check_batch if check_crcs else whole_batch
+        self._topic = topic
+        self._partition = partition
+        self._read_key = key_deserializer
+        self._read_value = value_deserializer
         self._payload = None
 
     def __iter__(self) -> Iterator[Record]:
         return self
+
+    def __next__(self) -> Record:
+        record: Record | None = self._next_record()
+        if record is None:
+            raise StopIteration
+        return record
+
+    def take(self, count: int) -> list[Record]:
+        """The next `count` records; fewer only at the end, or before one that is an error when it is asked for."""
+        records: list[Record] = []
+        record: Record | None
+        left: cython.Py_ssize_t = count
+        try:
+            while left > 0:
+                record = self._next_record()
+                if record is None:
+                    break
+                records.append(record)
+                left -= 1
+        except Exception:
+            if not records:
+                raise
+        return records
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all has been read. Batches of which nothing is to be delivered may remain while this is false."""
+        payload: Payload | None = self._payload
+        if payload is not None and (payload.records_left or payload.next_at != payload.end):
+            return False
+        return self._at >= len(self._source)
 
     @cython.cfunc
     @cython.exceptval(-1)
     def _next_batch(self) -> cython.int:
         """Open the next batch with records to deliver; 0 if there is none."""
         while self._at < len(self._source):
-            header = check_batch(self._source, self._at)
+            header = self._check(self._source, self._at)
             if header.last_offset < self._from_offset or (header.is_control and not self._with_control):
                 self._at += header.size
                 continue
@@ -138,7 +199,8 @@ class RecordReader:
             return 1
         return 0
 
-    def __next__(self) -> Record:
+    @cython.cfunc
+    def _next_record(self) -> Record | None:
         payload: Payload | None = self._payload
         record: Record
         while True:
@@ -147,10 +209,13 @@ class RecordReader:
                     payload.finish()
                     self._payload = None
                 if not self._next_batch():
-                    raise StopIteration
+                    return None
                 payload = self._payload
+            began_at: cython.Py_ssize_t = payload.next_at
             payload.next_record()
             record = Record.__new__(Record)
+            record.topic = self._topic
+            record.partition = self._partition
             record.offset = payload.offset
             record.timestamp = payload.timestamp
             record.is_log_append_time = payload.is_log_append_time
@@ -161,5 +226,24 @@ class RecordReader:
                 payload.finish_record()
             else:
                 record.headers = ()
-            if payload.offset >= self._from_offset:
-                return record
+            if payload.offset < self._from_offset:
+                continue
+            self.offset = record.offset
+            if self._read_key is not None or self._read_value is not None:
+                self._deserialize(record, payload, began_at)
+            return record
+
+    @cython.cfunc
+    @cython.exceptval(-1)
+    def _deserialize(self, record: Record, payload: Payload, began_at: cython.Py_ssize_t) -> cython.int:
+        try:
+            if self._read_key is not None and record.key is not None:
+                record.key = self._read_key(record.key)
+            if self._read_value is not None and record.value is not None:
+                record.value = self._read_value(record.value)
+        except BaseException:
+            # As if it had not been read yet, so that it is met again.
+            payload.next_at = began_at
+            payload.records_left += 1
+            raise
+        return 0

@@ -34,7 +34,11 @@ class Response(Message, frozen=True):
     API: ClassVar[Api]
 
 
-class Request(Message, frozen=True):
+class Trailed(Message, frozen=True):
+    """A message after which more may stand, from a peer that knows more fields: it is not read."""
+
+
+class Request(Trailed, frozen=True):
     API: ClassVar[Api]
     RESPONSE: ClassVar[type[Response]]
 

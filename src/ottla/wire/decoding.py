@@ -18,7 +18,7 @@ from struct import unpack_from
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.wire import primitives
-from ottla.wire.declare import Blob, Fixed, RecordBytes, Request, Text
+from ottla.wire.declare import Blob, Fixed, RecordBytes, Text, Trailed
 from ottla.wire.schema import Array, Field, FieldType, Nested, layout, smallest_size
 from ottla.wire.source import Source, precompiled, unpacker
 
@@ -63,7 +63,7 @@ class DecoderSource:
                 out.line("raise ends_early(WHAT, end) from None")
             with out.block("except UnicodeDecodeError as error:"):
                 out.line("raise bad_text(WHAT, p, error) from None")
-            if not issubclass(struct, Request):
+            if not issubclass(struct, Trailed):
                 with out.block("if p != end:"):
                     out.line("raise left_over(WHAT, p, end)")
             out.line("return message")

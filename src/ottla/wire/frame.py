@@ -17,6 +17,11 @@ from typing import Final
 
 from ottla.core.errors import ProtocolError
 
+try:
+    from ottla.wire.reader import unwritten
+except ImportError:  # not compiled: zeros first
+    unwritten = bytearray
+
 DEFAULT_MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
 """socket.request.max.bytes of Kafka."""
 SCRATCH_BYTES: Final = 128 * 1024
@@ -25,14 +30,14 @@ _SIZE: Final = Format(">i")
 _SIZE_BYTES: Final = 4
 _DIRECT_BYTES: Final = 64 * 1024
 """From here on, what is missing of a frame is received in place; below, a read may bring several frames."""
-_TRUSTED_BYTES: Final = 64 * 1024
-"""A frame up to this size gets its memory when it is announced."""
+TRUSTED_BYTES: Final = 64 * 1024
+"""A frame up to this size gets its memory when it is announced, whoever announces it."""
 _GROWTH: Final = 16
 """A larger one has at most so many times the memory that has arrived."""
 
 _NO_FRAME: Final = memoryview(b"")
-_TLS: Final = (b"\x16\x03",)
-_HTTP: Final = (b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
+_TLS: Final = (b"\x16\x03", b"\x15\x03")  # a client's greeting, a server's alert
+_HTTP: Final = (b"HTTP", b"GET ", b"POST", b"PUT ", b"HEAD", b"DELE", b"OPTI", b"PATC", b"CONN", b"TRAC", b"PRI ")
 _FOREIGN: Final = {
     _TLS: "this looks like TLS on a plaintext port",
     _HTTP: "this looks like HTTP on the Kafka port",
@@ -52,10 +57,16 @@ class BrokenFrame(ProtocolError):
 class FrameParser:
     """One connection's frames, of which the last may be half received."""
 
-    __slots__ = ("_filled", "_frame", "_head", "_is_direct", "_is_first", "_max_bytes", "_scratch", "_size")
+    __slots__ = ("_filled", "_frame", "_head", "_is_direct", "_is_first", "_max_bytes", "_scratch", "_size", "_trusted")
 
-    def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES, scratch: bytearray | None = None) -> None:
+    def __init__(
+        self,
+        max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES,
+        scratch: bytearray | None = None,
+        trusted_bytes: int = TRUSTED_BYTES,
+    ) -> None:
         self._max_bytes = max_frame_bytes
+        self._trusted = trusted_bytes
         self._scratch = bytearray(SCRATCH_BYTES) if scratch is None else scratch
         self._head = bytearray()  # the first bytes of a size
         self._frame = _NO_FRAME
@@ -112,7 +123,7 @@ class FrameParser:
         return frames
 
     def _begin(self, size: int, arrived: bytearray) -> None:
-        memory = bytearray(min(size, max(_TRUSTED_BYTES, _GROWTH * len(arrived))))
+        memory = unwritten(min(size, max(self._trusted, _GROWTH * len(arrived))))
         memory[: len(arrived)] = arrived
         self._frame = memoryview(memory)
         self._size = size
@@ -131,7 +142,7 @@ class FrameParser:
 
     def _unfilled(self) -> memoryview:
         if self._filled == len(self._frame):
-            larger = bytearray(min(self._size, _GROWTH * self._filled))
+            larger = unwritten(min(self._size, _GROWTH * self._filled))
             larger[: self._filled] = self._frame
             self._frame = memoryview(larger)
         return self._frame[self._filled :]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.wire.declare import Blob, Fixed, RecordBytes, Request, Text
+from ottla.wire.declare import Blob, Fixed, RecordBytes, Text, Trailed
 from ottla.wire.reader import ReadPlan, ReadStep
 from ottla.wire.schema import Array, Field, FieldType, Nested, layout, smallest_size
 from ottla.wire.writer import WritePlan, WriteStep
@@ -50,7 +50,7 @@ class _Reading:
             [self._step(field, prefix + field.name) for field in present.fields],
             [self._step(field, prefix + field.name) for field in present.tagged],
             is_flexible=self._is_flexible,
-            may_go_on=issubclass(struct, Request),
+            may_go_on=issubclass(struct, Trailed),
             room=self._room,
         )
 

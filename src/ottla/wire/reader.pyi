@@ -7,6 +7,8 @@ from ottla.wire.declare import Message
 _HeaderT = TypeVar("_HeaderT")
 _MessageT = TypeVar("_MessageT", bound=Message)
 
+def unwritten(size: int, /) -> bytearray: ...
+
 class ReadStep:
     def __init__(
         self,

@@ -7,6 +7,7 @@ no compiling. Both make the same of every byte, and refuse what they refuse in t
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytearray cimport PyByteArray_FromStringAndSize
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -24,6 +25,11 @@ cdef enum:
     MOST_FIELDS = 32
     MAX_STRING_BYTES = 0x7FFF
     MOST_TAGS_IN_A_HEADER = 1000
+
+
+def unwritten(Py_ssize_t size):
+    """A bytearray of this size with anything in it, for one who is about to write all of it."""
+    return PyByteArray_FromStringAndSize(NULL, size)
 
 
 cdef struct Reader:

@@ -55,7 +55,7 @@ def produce(
                 results.append(_append(broker, topic, part, context, undurable))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
-                results.append(_refused(topic, part, context, refused))
+                results.append(_refused(broker, topic, part, context, refused))
         responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=tuple(results))
         )
@@ -77,7 +77,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
             try:
                 results.append(_append(broker, topic, part, context, undurable))
             except ApiError as refused:
-                results.append(_refused(topic, part, context, refused))
+                results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
                 await asyncio.sleep(0)
         responses.append(
@@ -130,8 +130,9 @@ def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
 
 
 def _refused(
-    topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
+    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
 ) -> PartitionProduceResponse:
+    broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
     _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
     return _refusal(part.index, refused)
@@ -165,6 +166,7 @@ async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Un
     for (partition, _), result in zip(undurable, results, strict=True):
         if isinstance(result, ApiError):
             failed[partition.at.topic, partition.at.partition] = result
+            broker.dispatcher.refused(ProduceRequest.API, result.code)
         elif isinstance(result, BaseException):
             # Whatever it is, it must not pass for success.
             raise result

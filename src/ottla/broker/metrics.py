@@ -1,0 +1,106 @@
+"""What is counted of requests and of the disk: plain numbers, kept where things happen, read by who exports them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
+
+from ottla.core.errors import ErrorCode
+from ottla.wire.apis import PRODUCE
+from ottla.wire.declare import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ottla.wire.apis import Api
+    from ottla.wire.declare import Response
+
+_BITS: Final = 64
+_SHOWN_BITS: Final = range(10, 37, 2)
+"""From a microsecond to a minute, each bound four times the one before."""
+_NANOSECONDS: Final = 1_000_000_000
+
+
+class Histogram:
+    """How long things took, by how many bits their nanoseconds take: the cheapest sorting there is."""
+
+    __slots__ = ("by_bits", "total_ns")
+
+    def __init__(self) -> None:
+        self.by_bits = [0] * (_BITS + 1)
+        self.total_ns = 0
+
+    def add(self, elapsed_ns: int) -> None:
+        self.by_bits[elapsed_ns.bit_length()] += 1
+        self.total_ns += elapsed_ns
+
+    @property
+    def count(self) -> int:
+        return sum(self.by_bits)
+
+    @property
+    def total_s(self) -> float:
+        return self.total_ns / _NANOSECONDS
+
+    def cumulative(self) -> Iterator[tuple[float, int]]:
+        """Upper bounds in seconds, and how many took less."""
+        for bits in _SHOWN_BITS:
+            yield (1 << bits) / _NANOSECONDS, sum(self.by_bits[: bits + 1])
+
+
+class ApiStats(Histogram):
+    """Of the requests of one API. Those that wait count once they are answered."""
+
+    __slots__ = ("bytes_in", "bytes_out", "errors", "finds_errors", "name")
+
+    def __init__(self, api: Api) -> None:
+        super().__init__()
+        self.name = api.name
+        self.bytes_in = 0
+        self.bytes_out = 0
+        self.errors: dict[str, int] = {}
+        """By the names of their codes; a request about many partitions may count in several."""
+        self.finds_errors = api is not PRODUCE
+        """Whether they are looked for in the answers. Not in those to Produce, which are many: its handler counts."""
+
+    def refused(self, code: int) -> None:
+        name = ErrorCode(code).name
+        self.errors[name] = self.errors.get(name, 0) + 1
+
+    def note_errors(self, response: Response) -> None:
+        for code in _error_codes_of(type(response))(response):
+            if code:
+                self.refused(code)
+
+
+@cache
+def _error_codes_of(kind: type[Message]) -> Callable[[Any], Iterator[int]]:
+    """What finds the error codes in messages of this kind, however deep they are."""
+    has_code = "error_code" in kind.__struct_fields__
+    parts = [(name, _error_codes_of(part)) for name, part in _message_lists(kind)]
+
+    def find(message: Any) -> Iterator[int]:  # noqa: ANN401 - of this kind
+        if has_code:
+            yield message.error_code
+        for name, find_in in parts:
+            for one in getattr(message, name) or ():
+                yield from find_in(one)
+
+    return find
+
+
+def _message_lists(kind: type[Message]) -> Iterator[tuple[str, type[Message]]]:
+    for name, hint in get_type_hints(kind).items():
+        for part in _parts_of(hint):
+            yield name, part
+
+
+def _parts_of(hint: object) -> Iterator[type[Message]]:
+    """The messages that a tuple of them is declared to hold, also where it may be null."""
+    arguments = get_args(hint)
+    if get_origin(hint) is tuple:
+        if isinstance(arguments[0], type) and issubclass(arguments[0], Message):
+            yield arguments[0]
+    else:
+        for argument in arguments:
+            yield from _parts_of(argument)

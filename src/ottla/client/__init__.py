@@ -1,0 +1,16 @@
+"""A client of any Kafka broker."""
+
+from ottla.client.client import Client
+from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig
+from ottla.client.group.interface import Committed, RebalanceListener
+from ottla.client.security import Security
+
+__all__ = [
+    "Client",
+    "ClientConfig",
+    "Committed",
+    "ConsumerConfig",
+    "ProducerConfig",
+    "RebalanceListener",
+    "Security",
+]

@@ -1,0 +1,69 @@
+"""The addresses a client is given: "host", "host:port", "[ipv6]:port", several of them with commas between."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+DEFAULT_PORT: Final = 9092
+_LARGEST_PORT: Final = 65535
+_IN_BRACKETS: Final = re.compile(r"\[(?P<host>[^\]]*)\](?::(?P<port>.*))?")
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*://")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_addresses(servers: str | Iterable[str]) -> tuple[Address, ...]:
+    """The addresses in the order given, each once."""
+    texts = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = tuple(dict.fromkeys(parse_address(text) for text in texts if text.strip()))
+    if not found:
+        raise ConfigError('no server is given; say for example Client("localhost:9092")')
+    return found
+
+
+def parse_address(text: str) -> Address:
+    stripped = text.strip()
+    if _SCHEME.match(stripped):
+        raise ConfigError(f"{text!r} is a URL; give a server as host:port")
+    host, port = _split(stripped)
+    if not host or re.search(r"[\s/@]", host):
+        raise ConfigError(f"{text!r} names no host; give a server as host:port, or [address]:port for IPv6")
+    return Address(host, DEFAULT_PORT if port is None else _port(text, port))
+
+
+def _split(text: str) -> tuple[str, str | None]:
+    if bracketed := _IN_BRACKETS.fullmatch(text):
+        return bracketed["host"], bracketed["port"]
+    if text.count(":") > 1:
+        if not _is_ipv6(text):
+            raise ConfigError(f"{text!r} has too many colons; give a server as host:port, or [address]:port for IPv6")
+        return text, None
+    host, colon, port = text.partition(":")
+    return host, port if colon else None
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        IPv6Address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _port(text: str, port: str) -> int:
+    if not (port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT):
+        raise ConfigError(f"{text!r} has port {port!r}; a port is a number from 1 to {_LARGEST_PORT}")
+    return int(port)

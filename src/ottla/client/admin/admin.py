@@ -1,0 +1,13 @@
+"""All that an administrator can ask for, in one class."""
+
+from __future__ import annotations
+
+from ottla.client.admin.cluster import ClusterAdmin
+from ottla.client.admin.configs import ConfigAdmin
+from ottla.client.admin.groups import GroupAdmin
+from ottla.client.admin.offsets import OffsetAdmin
+from ottla.client.admin.topics import TopicAdmin
+
+
+class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, ClusterAdmin):
+    """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""

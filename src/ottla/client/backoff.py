@@ -1,0 +1,29 @@
+"""How long to wait before the next attempt: twice as long each time, and never the same for everybody."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_JITTER: Final = 0.2
+"""A delay is up to this fraction longer or shorter, so that clients that failed together do not return together."""
+_MOST_DOUBLINGS: Final = 30
+
+
+class Backoff:
+    __slots__ = ("_first_s", "_longest_s", "_random")
+
+    def __init__(self, first_ms: int, longest_ms: int, random: Callable[[], float] = random.random) -> None:
+        self._first_s = first_ms / 1000
+        self._longest_s = longest_ms / 1000
+        self._random = random
+
+    def delay_s(self, failures: int) -> float:
+        """The wait after so many failures in a row: none after none."""
+        if failures == 0:
+            return 0.0
+        doubled = min(self._longest_s, self._first_s * (1 << min(failures - 1, _MOST_DOUBLINGS)))
+        return doubled * (1 - _JITTER + 2 * _JITTER * self._random())

@@ -1,0 +1,83 @@
+"""`ottla.Admin`: administration without an event loop of the caller's."""
+
+from __future__ import annotations
+
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from ottla.client.admin.admin import Admin as AsyncAdmin
+from ottla.client.blocking.background import Background
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+    from typing import Self, Unpack
+
+    from ottla.client.options import ClientOptions
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _blocking(
+    method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Admin, P], T]:
+    """The same method, with the same arguments and documentation, that returns when it is done."""
+
+    @wraps(method)
+    def call(self: Admin, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return self.run(lambda admin: method(admin, *arguments, **named))
+
+    return call
+
+
+class Admin:
+    """`with ottla.Admin("localhost:9092") as admin: admin.create_topic("orders", partitions=6)`."""
+
+    def __init__(self, servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
+        self._background = Background("admin client", servers, options)
+        self._background.closes_with(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """May be called again."""
+        self._background.close()
+
+    def run(self, ask: Callable[[AsyncAdmin], Coroutine[Any, Any, T]]) -> T:
+        """Ask something of the async one, in its event loop."""
+
+        async def asked() -> T:
+            return await ask(self._background.client.admin)
+
+        return self._background.call(asked())
+
+    create_topic = _blocking(AsyncAdmin.create_topic)
+    create_topics = _blocking(AsyncAdmin.create_topics)
+    delete_topic = _blocking(AsyncAdmin.delete_topic)
+    delete_topics = _blocking(AsyncAdmin.delete_topics)
+    list_topics = _blocking(AsyncAdmin.list_topics)
+    describe_topic = _blocking(AsyncAdmin.describe_topic)
+    describe_topics = _blocking(AsyncAdmin.describe_topics)
+    create_partitions = _blocking(AsyncAdmin.create_partitions)
+
+    describe_configs = _blocking(AsyncAdmin.describe_configs)
+    alter_configs = _blocking(AsyncAdmin.alter_configs)
+
+    list_groups = _blocking(AsyncAdmin.list_groups)
+    describe_group = _blocking(AsyncAdmin.describe_group)
+    delete_group = _blocking(AsyncAdmin.delete_group)
+    delete_groups = _blocking(AsyncAdmin.delete_groups)
+
+    earliest_offsets = _blocking(AsyncAdmin.earliest_offsets)
+    latest_offsets = _blocking(AsyncAdmin.latest_offsets)
+    offsets_at = _blocking(AsyncAdmin.offsets_at)
+    delete_records = _blocking(AsyncAdmin.delete_records)
+    group_offsets = _blocking(AsyncAdmin.group_offsets)
+    alter_group_offsets = _blocking(AsyncAdmin.alter_group_offsets)
+    delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
+
+    describe_cluster = _blocking(AsyncAdmin.describe_cluster)

@@ -1,0 +1,119 @@
+"""An asyncio client in a thread of its own, which never keeps a program from ending."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ottla.client.client import Client
+from ottla.client.errors import ClientClosed, ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable
+
+    from ottla.client.options import ClientOptions
+
+T = TypeVar("T")
+_log: Final = logging.getLogger(__name__)
+
+_LAST_CHANCE_S: Final = 5.0
+"""How long something that was never closed may take to send what it holds when the program ends."""
+
+
+class Background:
+    def __init__(self, what: str, servers: str | Iterable[str], options: ClientOptions) -> None:
+        self._what = what
+        self._pid = os.getpid()
+        self._loop = _new_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"ottla-{what}", daemon=True)
+        self._is_closed = False
+        self._thread.start()
+        try:
+            self.client = Client(servers, **options)
+            self.call(self.client.start())
+        except BaseException:
+            self._end_loop()
+            raise
+
+    def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
+        """Run it over there and wait for what comes of it."""
+        try:
+            self._refuse_if_unusable()
+        except BaseException:
+            work.close()
+            raise
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result(timeout_s)
+        except BaseException:  # an interrupt, too, must not leave it running
+            future.cancel()
+            raise
+
+    def do(self, function: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
+        """Call a plain function of something that belongs to the loop."""
+
+        async def done() -> T:
+            return function(*arguments)
+
+        return self.call(done())
+
+    def _refuse_if_unusable(self) -> None:
+        if self._is_closed:
+            raise ClientClosed(f"the {self._what} is closed; make a new one")
+        if os.getpid() != self._pid:
+            raise ClientClosed(f"the {self._what} belongs to the process that made it; make a new one after a fork")
+        if threading.get_ident() == self._thread.ident:
+            raise ClientError(f"a callback of the {self._what} must not wait for it: its thread would wait for itself")
+
+    def close(self) -> None:
+        """Close the client and all it made. May be called again."""
+        if self._is_closed:
+            return
+        try:
+            self.call(self.client.close())
+        finally:
+            self._is_closed = True
+            self._end_loop()
+
+    def _end_loop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def closes_with(self, owner: object) -> None:
+        """Close when the owner is forgotten, or the program ends, without having been closed."""
+        weakref.finalize(owner, _close_forgotten, self)
+
+    def close_forgotten(self) -> None:
+        if self._is_closed or os.getpid() != self._pid:
+            return
+        warnings.warn(f"a {self._what} was not closed; use it in a `with` block", ResourceWarning, stacklevel=2)
+        if threading.get_ident() == self._thread.ident:
+            # The garbage collector came by in its own thread, which cannot wait for itself.
+            self._is_closed = True
+            asyncio.ensure_future(self.client.close(), loop=self._loop).add_done_callback(lambda _: self._loop.stop())
+            return
+        try:
+            self.call(self.client.close(), _LAST_CHANCE_S)
+        except (ClientError, TimeoutError) as failed:
+            _log.error("the %s was not closed, and at the end of the program: %r", self._what, failed)
+        self._is_closed = True
+        self._loop.call_soon_threadsafe(self._loop.stop)
+
+
+def _close_forgotten(background: Background) -> None:
+    background.close_forgotten()
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    return uvloop.new_event_loop()

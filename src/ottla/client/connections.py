@@ -1,0 +1,117 @@
+"""The open connections: one per broker and purpose, so that a long poll holds up nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum, auto
+from typing import TYPE_CHECKING, TypeAlias
+
+from ottla.client.backoff import Backoff
+from ottla.client.errors import BrokerUnavailable, ClientClosed, ConnectionLost
+from ottla.client.opening import Manner, open_connection
+from ottla.wire.frame import SCRATCH_BYTES
+
+if TYPE_CHECKING:
+    from ottla.client.addresses import Address
+    from ottla.client.config import ClientConfig
+    from ottla.client.connection import Connection
+
+
+Key: TypeAlias = "tuple[Address, Purpose, object]"
+
+
+class Purpose(Enum):
+    """What a connection is for. A broker answers the requests of one connection in order."""
+
+    ASK = auto()
+    PUSH = auto()
+    FETCH = auto()
+    GROUP = auto()
+
+
+class Connections:
+    def __init__(self, config: ClientConfig) -> None:
+        self._backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
+        self._open: dict[Key, Connection] = {}
+        self._opening: dict[Key, asyncio.Task[Connection]] = {}
+        self._failures: dict[Address, tuple[int, float]] = {}  # how many in a row, and not to be tried before
+        self._is_closed = False
+        tls = None if config.security is None else config.security.tls_context()
+        self._manner = Manner(config, tls, bytearray(config.deserializer_chunk_bytes))
+        # What is fetched is large, and a system call for every few kilobytes of it would cost more than the rest.
+        self._manner_to_fetch = Manner(config, tls, bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes)))
+
+    def existing(self, address: Address, purpose: Purpose, owner: object = None) -> Connection | None:
+        connection = self._open.get((address, purpose, owner))
+        return connection if connection is not None and connection.is_open else None
+
+    async def get(self, address: Address, purpose: Purpose, owner: object = None) -> Connection:
+        """The open connection, or a new one; after failures not before a pause that grows with them.
+
+        An owner has connections of its own: the long polls of one consumer hold up no other.
+        """
+        if self._is_closed:
+            raise ClientClosed
+        if (connection := self.existing(address, purpose, owner)) is not None:
+            return connection
+        key = address, purpose, owner
+        task = self._opening.get(key)
+        if task is None:
+            task = self._opening[key] = asyncio.create_task(self._connect(address, purpose))
+            task.add_done_callback(lambda done: self._opened(key, done))
+        try:
+            # Others may wait for the same one: whoever is cancelled must not take it from them.
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if self._is_closed and task.cancelled():
+                raise ClientClosed from None
+            raise
+
+    def drop(self, address: Address) -> None:
+        """Nothing that matters is at this address any more."""
+        for key, connection in list(self._open.items()):
+            if key[0] == address:
+                del self._open[key]
+                connection.close(ConnectionLost(f"the broker is no longer at {address}"))
+
+    async def close(self) -> None:
+        self._is_closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
+        connections = list(self._open.values())
+        self._open.clear()
+        for connection in connections:
+            connection.close(ClientClosed())
+        await asyncio.gather(*(connection.closed for connection in connections))
+
+    async def _connect(self, address: Address, purpose: Purpose) -> Connection:
+        loop = asyncio.get_running_loop()
+        failures, not_before = self._failures.get(address, (0, 0.0))
+        if (pause_s := not_before - loop.time()) > 0:
+            await asyncio.sleep(pause_s)
+        manner = self._manner_to_fetch if purpose is Purpose.FETCH else self._manner
+        try:
+            connection = await open_connection(address, manner)
+        except BrokerUnavailable:
+            failures += 1
+            self._failures[address] = failures, loop.time() + self._backoff.delay_s(failures)
+            raise
+        self._failures.pop(address, None)
+        return connection
+
+    def _opened(self, key: Key, task: asyncio.Task[Connection]) -> None:
+        self._opening.pop(key, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        connection = task.result()
+        if self._is_closed:
+            connection.close(ClientClosed())
+            return
+        self._open[key] = connection
+        connection.closed.add_done_callback(lambda _: self._forget(key, connection))
+
+    def _forget(self, key: Key, connection: Connection) -> None:
+        if self._open.get(key) is connection:
+            del self._open[key]

@@ -1,0 +1,81 @@
+"""Which partitions of a broker to ask for now, and how long the broker may wait: pure rules.
+
+A broker answers one fetch of a connection at a time, so a partition that becomes ready during a long poll would wait
+for its end. Hence there are two connections: what becomes ready meanwhile is asked for on the second one, where the
+broker never waits. What has caught up has to be in the next long poll; so one that leaves out partitions, because their
+buffers are full, is a short one at first, and twice as long each time in which none of them was emptied.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.client.bundling import BundleRule
+    from ottla.client.consumer.partition_queue import PartitionQueue
+
+_SHORT_WAIT_MS: Final = 1
+_buffer_count: Final = attrgetter("buffer_count")
+
+
+@dataclass(frozen=True, slots=True)
+class FetchPlan:
+    ready: list[PartitionQueue]
+    """With room for more, and no request under way; the emptiest first, which the broker serves first."""
+    attached: int
+    """How many there are that could be ready."""
+    retry_at: float | None
+    """When the first of those that met an error may be asked for again."""
+
+    @property
+    def has_all(self) -> bool:
+        return len(self.ready) == self.attached
+
+    def send_at(self, rule: BundleRule, first_at: float) -> float | None:
+        """When to send; None if there is nothing to send. Nobody who has run out waits for company."""
+        if not self.ready:
+            return None
+        if self.ready[0].buffer_count == 0:
+            return first_at
+        return rule.send_at(len(self.ready), self.attached, first_at)
+
+
+def plan_fetch(queues: Iterable[PartitionQueue], now: float, *, with_caught_up: bool) -> FetchPlan:
+    ready: list[PartitionQueue] = []
+    attached = 0
+    retry_at: float | None = None
+    for queue in queues:
+        if not queue.is_wanted:
+            continue
+        if queue.not_before > now:
+            retry_at = queue.not_before if retry_at is None else min(retry_at, queue.not_before)
+            continue
+        attached += 1
+        if queue.has_room and not queue.is_pending and (with_caught_up or not queue.is_caught_up):
+            ready.append(queue)
+    ready.sort(key=_buffer_count)
+    return FetchPlan(ready, attached, retry_at)
+
+
+class WaitRule:
+    """How long the broker may wait for data."""
+
+    def __init__(self, max_wait_ms: int) -> None:
+        self._max_wait_ms = max_wait_ms
+        self._short_ms = _SHORT_WAIT_MS
+
+    def next_wait_ms(self, *, has_all: bool) -> int:
+        if has_all:
+            self._short_ms = _SHORT_WAIT_MS
+            return self._max_wait_ms
+        wait_ms = min(self._short_ms, self._max_wait_ms)
+        self._short_ms = min(2 * self._short_ms, self._max_wait_ms)
+        return wait_ms
+
+    def has_room(self) -> None:
+        """A buffer was emptied."""
+        self._short_ms = _SHORT_WAIT_MS

@@ -1,0 +1,74 @@
+"""The queues that have something to hand out, each in its turn."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ottla.client.errors import SerializationFailed, broker_error
+from ottla.core.errors import ApiError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.client.consumer.partition_queue import PartitionQueue
+    from ottla.client.errors import ClientError
+    from ottla.records.reader import Record
+
+
+class ReadyQueues:
+    """A queue goes to the end of the line each time it was served, so that a busy one starves nobody."""
+
+    def __init__(self, on_room: Callable[[PartitionQueue], None]) -> None:
+        self._line: deque[PartitionQueue] = deque()
+        self._on_room = on_room
+
+    def __bool__(self) -> bool:
+        return self.first() is not None
+
+    def add(self, queue: PartitionQueue) -> None:
+        if queue.has_records and not queue.is_listed:
+            queue.is_listed = True
+            self._line.append(queue)
+
+    def take(self, count: int) -> list[Record]:
+        """At most `count` records of as many queues as it takes.
+
+        An error of a queue is raised if no records came before it, and takes the queue out of the line.
+        """
+        records: list[Record] = []
+        while count > len(records) and (queue := self.first()) is not None:
+            try:
+                taken = queue.take(count - len(records))
+            except Exception as error:
+                if records:
+                    break
+                raise failed(queue, error) from error
+            if records:
+                records += taken
+            else:
+                records = taken
+            self.served(queue)
+        return records
+
+    def served(self, queue: PartitionQueue) -> None:
+        """Something of the first queue was handed out: the next one is first now."""
+        self._line.rotate(-1)
+        if queue.has_room:
+            self._on_room(queue)
+
+    def first(self) -> PartitionQueue | None:
+        while self._line:
+            if self._line[0].has_records:
+                return self._line[0]
+            self._line.popleft().is_listed = False
+        return None
+
+
+def failed(queue: PartitionQueue, error: Exception) -> ClientError:
+    """What is raised for a record that cannot be handed out; its partition stays there until a seek."""
+    queue.fail()
+    about = f"{queue.at} at offset {queue.position}"
+    if isinstance(error, ApiError):
+        return broker_error(error.code, about, f"{error}; seek past it to go on")
+    return SerializationFailed(f"{about}: the deserializer says {error!r}; seek past it to go on")

@@ -1,0 +1,1 @@
+"""Membership in consumer groups: who reads what, and how far it has read."""

@@ -1,0 +1,60 @@
+"""What members say they had, and whom to believe."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.client.group.assignors.java_order import hash_of_text, in_java_order
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ottla.client.group.assignors.subjects import Layout, Member
+    from ottla.core.ids import TopicPartition
+
+
+class Claim(NamedTuple):
+    partitions: tuple[TopicPartition, ...]
+    generation: int
+
+
+@dataclass(slots=True)
+class Claims:
+    """Partitions that exist, by the member that had them last."""
+
+    by_member: dict[str, Claim] = field(default_factory=dict)
+    """As they were made."""
+    owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
+    """In Java's order of members."""
+    contested: set[TopicPartition] = field(default_factory=set)
+    """Claimed by two members from one generation: neither is believed."""
+
+    @property
+    def newest(self) -> int:
+        return max((claim.generation for claim in self.by_member.values()), default=-1)
+
+
+def settle_claims(members: Sequence[Member], layout: Layout, claim_of: Callable[[Member], Claim]) -> Claims:
+    claims = Claims()
+    owner: dict[TopicPartition, Member] = {}
+    for member in in_java_order(members, lambda member: hash_of_text(member.id)):
+        claim = claims.by_member[member.id] = claim_of(member)
+        owned = claims.owned[member.id] = []
+        for at in claim.partitions:
+            if at.partition >= len(layout.get(at.topic, ())):
+                continue
+            other = owner.get(at)
+            if other is None:
+                owned.append(at)
+            elif claim.generation < other.generation:
+                continue
+            else:
+                if at in claims.owned[other.id]:
+                    claims.owned[other.id].remove(at)
+                if claim.generation == other.generation:
+                    claims.contested.add(at)
+                else:
+                    owned.append(at)
+            owner[at] = member
+    return claims

@@ -1,0 +1,126 @@
+"""Commits for a group: by a member only for what is its own, and only while the group counts on it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.client.errors import ClientError, CommitFailed, broker_error
+from ottla.client.group.offsets import GroupOffsets, Identity
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from ottla.client.config import ConsumerConfig
+    from ottla.client.group.interface import Committed
+    from ottla.core.ids import TopicPartition
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Standing(Protocol):
+    """What whoever commits is to the group; `MemberState`, or one who reads alone."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def generation(self) -> int: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def instance_id(self) -> str | None: ...
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether what is owned is somebody else's by now."""
+
+    @property
+    def owned(self) -> Collection[TopicPartition]: ...
+
+    def owned_since(self, at: TopicPartition) -> int | None:
+        """The generation that brought this partition, if it is owned."""
+
+
+class Commits:
+    def __init__(
+        self,
+        offsets: GroupOffsets,
+        standing: Standing,
+        config: ConsumerConfig,
+        positions: Callable[[], Mapping[TopicPartition, Committed]],
+        joined: asyncio.Event,
+    ) -> None:
+        """`joined` is cleared while the group forms another generation, and this member does not know it yet."""
+        self.is_automatic = config.auto_commit
+        self._offsets = offsets
+        self._standing = standing
+        self._interval_s = config.auto_commit_interval_ms / 1000
+        self._positions = positions
+        self._joined = joined
+        self._last: dict[TopicPartition, tuple[int | None, Committed]] = {}
+
+    async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Raises CommitFailed if a partition is not this member's, or not any more."""
+        since = {at: self._standing.owned_since(at) for at in offsets}
+        sent_in: int | None = None
+
+        def identity() -> Identity:
+            nonlocal sent_in
+            sent_in = None
+            self._check_owned(since)
+            sent_in = self._standing.generation
+            return Identity(sent_in, self._standing.member_id, self._standing.instance_id)
+
+        while True:
+            try:
+                await self._offsets.commit(offsets, identity)
+            except CommitFailed as failed:
+                # If the group has begun another generation, this member may be in it with the same partitions.
+                is_outrun = not self._joined.is_set() or self._standing.generation != sent_in
+                if failed.code is not ErrorCode.ILLEGAL_GENERATION or sent_in is None or not is_outrun:
+                    raise
+                if not await self.until_joined():
+                    raise
+            else:
+                self._last.update({at: (since[at], committed) for at, committed in offsets.items()})
+                return
+
+    async def until_joined(self) -> bool:
+        """Whether it came to that before the time was up."""
+        try:
+            async with asyncio.timeout(self._offsets.patience_s):
+                await self._joined.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def commit_positions(self, partitions: Collection[TopicPartition]) -> None:
+        """What the application has got to, where that is automatic; a failure means that others read it again."""
+        if not self.is_automatic:
+            return
+        reached = self._positions()
+        new = {
+            at: reached[at]
+            for at in partitions
+            if at in reached and self._last.get(at) != (self._standing.owned_since(at), reached[at])
+        }
+        try:
+            await self.commit(new)
+        except ClientError as failed:
+            _log.warning("automatic commit for group %r failed: %s", self._standing.group, failed)
+
+    async def keep_committing(self) -> None:
+        while True:
+            await asyncio.sleep(self._interval_s)
+            if not self._standing.is_lost:
+                await self.commit_positions(self._standing.owned)
+
+    def _check_owned(self, since: Mapping[TopicPartition, int | None]) -> None:
+        if self._standing.is_lost:
+            why = f"commit: not a member of group {self._standing.group!r} now"
+            raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, why)
+        for at, generation in since.items():
+            if generation is None or self._standing.owned_since(at) != generation:
+                raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which is not this member's now")

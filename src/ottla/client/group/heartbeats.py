@@ -1,0 +1,104 @@
+"""Tells the coordinator that a member is alive, while the rest of it waits for the application or for others."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import BrokerUnavailable
+from ottla.client.group.pulse import Due, Pulse
+from ottla.client.group.state import MemberState, Outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.client.config import ConsumerConfig
+    from ottla.client.group.link import CoordinatorLink
+
+_log: Final = logging.getLogger(__name__)
+
+
+class Heartbeats:
+    def __init__(
+        self, link: CoordinatorLink, state: MemberState, config: ConsumerConfig, on_rebalance: Callable[[str], None]
+    ) -> None:
+        self.pulse = Pulse(config, asyncio.get_running_loop().time())
+        self._link = link
+        self._state = state
+        self._timeout_s = config.session_timeout_ms / 1000
+        self._on_rebalance = on_rebalance
+        self._changed = asyncio.Event()
+        self._is_joining = True
+
+    def pause(self) -> None:
+        """While it joins, a member counts as alive, and its connection is taken."""
+        self._is_joining = True
+
+    def resume(self) -> None:
+        self._is_joining = False
+        self.pulse.beat(asyncio.get_running_loop().time())
+        self._changed.set()
+
+    def poll_begins(self) -> None:
+        self.pulse.poll_begins()
+
+    def poll_ends(self, *, is_busy: bool) -> None:
+        self.pulse.poll_ends(asyncio.get_running_loop().time(), is_busy=is_busy)
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            due = self.pulse.due(loop.time())
+            if self._is_joining or self._state.is_lost:
+                await self._wait(None)
+            elif due is Due.POLL_OVERDUE:
+                await self._drop_out()
+            elif due is Due.HEARTBEAT:
+                self.pulse.beat(loop.time())
+                await self._beat()
+            else:
+                await self._wait(self.pulse.next_at())
+
+    async def _wait(self, until: float | None) -> None:
+        self._changed.clear()
+        try:
+            async with asyncio.timeout_at(until):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def _beat(self) -> None:
+        generation = self._state.generation
+        try:
+            response = await self._link.ask(self._state.heartbeat_request(), self._timeout_s)
+        except BrokerUnavailable as failed:
+            _log.info("no heartbeat to group %r: %s", self._state.group, failed)
+            return
+        if self._is_joining or self._state.generation != generation:
+            return  # about a generation that is over
+        outcome = self._state.heartbeat_answered(response.error_code)
+        if outcome is Outcome.ELSEWHERE:
+            self._link.forget()
+        elif outcome is Outcome.AGAIN:
+            self._on_rebalance("the group is rebalancing")
+        elif outcome is Outcome.LOST:
+            self._on_rebalance("the group has gone on without this member")
+
+    async def _drop_out(self) -> None:
+        """The application hangs, or is slow: others had better do its work (KIP-62)."""
+        state = self._state
+        _log.warning(
+            "leaving group %r: the application has not asked for messages for max_poll_interval_ms; "
+            "ask for fewer at once, or raise it",
+            state.group,
+        )
+        request = state.leave_request("the application has not polled for max_poll_interval_ms")
+        is_known = not state.is_static  # a static member's place is kept for it until its session expires
+        state.lose(forgets_id=is_known)
+        self._on_rebalance("the application was away")
+        if is_known:
+            try:
+                await self._link.ask(request, self._timeout_s)
+            except BrokerUnavailable as failed:
+                _log.info("could not leave group %r: %s", state.group, failed)

@@ -1,0 +1,54 @@
+"""A member's own connection to the coordinator of its group.
+
+A broker answers the requests of one connection in order, and a JoinGroup may wait for minutes. So each member has a
+connection of its own for that, and commits go over another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from ottla.client.connections import Purpose
+from ottla.client.errors import BrokerUnavailable
+from ottla.wire.declare import Response
+
+if TYPE_CHECKING:
+    from ottla.client.connection import Connection
+    from ottla.client.router import Router
+    from ottla.wire.codec import RequestFor
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+
+class CoordinatorLink:
+    def __init__(self, router: Router, group: str) -> None:
+        self._router = router
+        self._group = group
+        self._connection: Connection | None = None
+
+    async def ask(self, request: RequestFor[ResponseT], timeout_s: float | None = None) -> ResponseT:
+        """Ask the coordinator; if it cannot be reached, it is looked for anew the next time."""
+        try:
+            node_id = await self._router.coordinator(self._group)
+            self._connection = await self._router.connection(node_id, Purpose.GROUP, owner=self)
+            return await self._connection.ask(request, timeout_s=timeout_s)
+        except BrokerUnavailable:
+            self.forget()
+            raise
+
+    def forget(self) -> None:
+        """It is another by now, or gone."""
+        self._router.forget_coordinator(self._group)
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """An answer that is still to come will not come; the next request is sent over another connection."""
+        if self._connection is not None and self._connection.is_open:
+            self._connection.close()
+        self._connection = None
+
+    async def close(self) -> None:
+        connection = self._connection
+        self.hang_up()
+        if connection is not None:
+            await connection.closed

@@ -1,0 +1,156 @@
+"""From a host and a port to a connection that can be asked: names, sockets, TLS, versions, SASL."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import ssl
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Final
+
+from ottla import __version__
+from ottla.client.addresses import Address
+from ottla.client.connection import Connection
+from ottla.client.errors import (
+    AuthenticationFailed,
+    BrokerUnavailable,
+    ClientError,
+    ConnectFailed,
+    ConnectionLost,
+    NotKafka,
+    raise_for,
+)
+from ottla.client.login import log_in
+from ottla.core.errors import ErrorCode
+from ottla.wire.apis import API_VERSIONS
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from ottla.client.config import ClientConfig
+
+_OLDEST_GREETING: Final = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How connections of a client are opened."""
+
+    config: ClientConfig
+    tls: ssl.SSLContext | None
+    scratch: bytearray
+    """Where bytes are received; empty between two reads, so connections of a loop can share it."""
+
+
+async def open_connection(address: Address, manner: Manner) -> Connection:
+    """A connection to the first of the host's addresses that works; the time is shared among them."""
+    config = manner.config
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + config.connect_timeout_ms / 1000
+    found = await _resolve(address, config.connect_timeout_ms)
+    failures: list[BrokerUnavailable] = []
+    for position, each in enumerate(found):
+        share_s = max(0.0, deadline - loop.time()) / (len(found) - position)
+        try:
+            return await _open_one(address, each, manner, share_s)
+        except BrokerUnavailable as failed:
+            failures.append(failed)
+    if len(failures) == 1:
+        raise failures[0]
+    raise ConnectFailed(f"no address of {address} works: " + "; ".join(map(str, failures))) from failures[-1]
+
+
+async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
+    if _is_ip(address.host):
+        return [address]
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_ms / 1000):
+            found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    except TimeoutError:
+        raise ConnectFailed(f"the name {address.host!r} was not resolved within {timeout_ms} ms") from None
+    except (OSError, UnicodeError) as unknown:
+        raise ConnectFailed(f"the name {address.host!r} cannot be resolved: {unknown}; look at its spelling") from None
+    return list(dict.fromkeys(Address(str(where[0]), int(where[1])) for *_, where in found))
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+async def _open_one(address: Address, resolved: Address, manner: Manner, timeout_s: float) -> Connection:
+    connection: Connection | None = None
+    try:
+        async with asyncio.timeout(timeout_s):
+            connection = await _connect(address, resolved, manner)
+            await _greet(connection)
+            if manner.config.security is not None and manner.config.security.mechanism is not None:
+                await log_in(connection, manner.config.security)
+            return connection
+    except TimeoutError:
+        within = f"within {timeout_s * 1000:.0f} ms"
+        if connection is None:
+            raise ConnectFailed(f"{_tried(address, resolved)} did not complete a connection {within}") from None
+        _abandon(connection)
+        what = f"{_tried(address, resolved)} took the connection and did not answer as a Kafka broker does {within}"
+        raise ConnectFailed(what) from None
+    except BaseException:
+        if connection is not None:
+            _abandon(connection)
+        raise
+
+
+async def _connect(address: Address, resolved: Address, manner: Manner) -> Connection:
+    loop = asyncio.get_running_loop()
+    try:
+        _, connection = await loop.create_connection(
+            lambda: Connection(address, manner.config, manner.scratch),
+            resolved.host,
+            resolved.port,
+            ssl=manner.tls,
+            server_hostname=address.host if manner.tls is not None else None,
+        )
+    except ssl.SSLCertVerificationError as distrusted:
+        raise AuthenticationFailed(
+            f"the certificate of {_tried(address, resolved)} is not trusted: {distrusted.verify_message}; "
+            "look at ca_file, and whether the certificate is for this name"
+        ) from None
+    except ssl.SSLError as broken:
+        what = f"{_tried(address, resolved)} does not speak TLS as this client does: {broken.reason or broken}"
+        raise NotKafka(f"{what}; look at the port, and at `tls`") from None
+    except OSError as refused:
+        why = os.strerror(refused.errno) if refused.errno is not None else str(refused) or type(refused).__name__
+        what = f"cannot connect to {_tried(address, resolved)}: {why}"
+        raise ConnectFailed(f"{what}; look at the address, and whether a broker runs there") from None
+    return connection
+
+
+async def _greet(connection: Connection) -> None:
+    try:
+        answer = await _ask_versions(connection, API_VERSIONS.last)
+        if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            offered = {each.api_key: each.max_version for each in answer.api_keys}
+            highest = min(offered.get(API_VERSIONS.key, _OLDEST_GREETING), API_VERSIONS.last)
+            answer = await _ask_versions(connection, highest)
+    except ConnectionLost as lost:
+        raise ConnectFailed(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
+    raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
+    connection.greeted({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
+
+
+async def _ask_versions(connection: Connection, version: int) -> ApiVersionsResponse:
+    request = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+    return await connection.ask(request, version=version)
+
+
+def _abandon(connection: Connection) -> None:
+    connection.close(ClientError("the connection was not completed"))
+
+
+def _tried(address: Address, resolved: Address) -> str:
+    return str(address) if address == resolved else f"{address} at {resolved}"

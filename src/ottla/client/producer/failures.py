@@ -1,0 +1,49 @@
+"""Failures that nobody has seen: counted until somebody is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.client.errors import DeliveryFailed
+from ottla.client.producer.batch import Refused
+from ottla.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.client.producer.batch import Batch
+
+_MOST_KEPT = 1000
+
+
+class UnseenFailures:
+    """Batches that were refused. Records of theirs that were awaited, even since, do not count."""
+
+    def __init__(self) -> None:
+        self._batches: list[Batch] = []
+        self._forgotten = 0
+
+    def add(self, batch: Batch) -> None:
+        if len(self._batches) == _MOST_KEPT:
+            # Nobody flushes: what there is to say is said by those that are kept, and by a number.
+            self._forgotten += _unseen(self._batches.pop())
+        self._batches.append(batch)
+
+    def take(self) -> DeliveryFailed | None:
+        """All of them as one error, once."""
+        unseen = [(batch, count) for batch in self._batches if (count := _unseen(batch))]
+        total = self._forgotten + sum(count for _, count in unseen)
+        self._batches.clear()
+        self._forgotten = 0
+        if not unseen:
+            return None
+        first = unseen[0][0]
+        places = sorted({TopicPartition(batch.topic, batch.partition) for batch, _ in unseen})
+        named = ", ".join(map(str, places[:3])) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
+        assert isinstance(first.outcome, Refused)  # noqa: S101 - nothing else is added
+        cause = first.outcome.error
+        failed = DeliveryFailed(f"{total} records were not delivered to {named}: {cause}")
+        failed.__cause__ = cause
+        return failed
+
+
+def _unseen(batch: Batch) -> int:
+    return max(0, batch.count - batch.awaited)

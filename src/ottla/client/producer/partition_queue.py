@@ -1,0 +1,257 @@
+"""What a partition may send, in which order, and what follows from each answer. Rules only: time is an argument.
+
+Records leave in the order in which they were appended, whatever fails:
+
+- An open batch goes when it is full, has waited long enough, or somebody waits for it. While the partition has
+  something in flight, a batch that is not full goes on filling: it would gain nothing by being sent.
+- Several full batches may be in flight at once if they are numbered (idempotence): the broker refuses to take them out
+  of order. It takes any number from a producer it has never heard of, so the first batch goes alone.
+- After a failure nothing new is sent until all that is in flight is answered. Then what failed goes again, lowest
+  first, one at a time, under the numbers it had.
+- A batch that is given up leaves a gap in the numbers. If the broker surely does not have it, the later ones are
+  numbered anew from where the broker stands. If it may have it, they begin at 0 in a new epoch.
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections import deque
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import BrokerError, DeliveryFailed
+from ottla.client.producer.batch import NO_SEQUENCE, NOBODY, Acknowledged, Batch, Identity, Refused, advance
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.client.errors import ClientError
+    from ottla.client.producer.accumulator import Accumulator, Filling
+
+_LAST_EPOCH: Final = 0x7FFF
+_LOST_TRACK: Final = frozenset(
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
+)
+"""The broker's idea of what comes next is not ours."""
+_TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+_order: Final = attrgetter("order")
+
+
+@dataclass(frozen=True, slots=True)
+class QueueRules:
+    linger_s: float
+    delivery_timeout_s: float
+    max_in_flight: int
+    is_idempotent: bool
+
+
+class PartitionQueue:
+    def __init__(
+        self, filling: Filling, accumulator: Accumulator, rules: QueueRules, when_done: Callable[[Batch], None]
+    ) -> None:
+        self.topic: str = filling.topic.name
+        self.partition: int = filling.partition
+        self.filling = filling
+        self.identity = NOBODY
+        self.in_flight: deque[Batch] = deque()
+        self.returned: list[Batch] = []
+        self.failures = 0
+        """In a row, with nothing acknowledged in between."""
+        self.not_before = 0.0
+        self.last_error: ClientError | None = None
+        self.looked_at: float | None = None
+        """When the event loop looks at it next, if nothing happens before."""
+        self._accumulator = accumulator
+        self._rules = rules
+        self._when_done = when_done
+        self._taken = 0
+        self._next_sequence = 0
+        self._broker_sequence = 0  # where the broker stands, as far as it has acknowledged
+        self._is_known = False  # to the broker, under this identity
+        self._has_gap = False
+        self._needs_epoch = False
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+    # What to send
+
+    @property
+    def has_unsent(self) -> bool:
+        return bool(self.returned or self.filling.sealed or self.filling.batch is not None)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self.in_flight and not self.has_unsent
+
+    @property
+    def is_urgent(self) -> bool:
+        """Whether what is due should not wait for other partitions' company: it is full, failed, or waited for."""
+        batch = self.filling.batch
+        return bool(self.returned or self.filling.sealed) or (batch is not None and batch.is_urgent)
+
+    def due_at(self) -> float | None:
+        """From when on a batch may be taken; None if not before an answer comes or something is appended."""
+        if self.in_flight and self._must_wait_for_answers():
+            return None
+        if self.returned or self.filling.sealed:
+            return self.not_before
+        batch: Batch | None = self.filling.batch
+        if batch is None or self.in_flight:
+            return None
+        due = batch.begun_s if batch.is_urgent else batch.begun_s + self._rules.linger_s
+        return max(due, self.not_before)
+
+    def _must_wait_for_answers(self) -> bool:
+        if self.returned or self._has_gap or self._needs_epoch:
+            return True
+        return len(self.in_flight) >= (self._rules.max_in_flight if self._is_known else 1)
+
+    def take(self) -> Batch:
+        """The next batch to send, numbered; it counts as in flight from now on."""
+        if self._rules.is_idempotent:
+            self._close_gap()
+        if self.returned:
+            batch = self.returned.pop(0)
+        else:
+            if not self.filling.sealed:
+                self._accumulator.seal(self.filling)
+            batch = self.filling.sealed.popleft()
+            self._taken += 1
+            batch.order = (self._taken,)
+        if self._rules.is_idempotent and batch.base_sequence == NO_SEQUENCE:
+            batch.base_sequence = self._next_sequence
+            self._next_sequence = advance(self._next_sequence, batch.count)
+        self.in_flight.append(batch)
+        return batch
+
+    @property
+    def needs_identity(self) -> bool:
+        """Whether the broker must be asked for a producer id before anything can be taken."""
+        if not self._rules.is_idempotent:
+            return False
+        return self.identity is NOBODY or (self._needs_epoch and self.identity.epoch >= _LAST_EPOCH)
+
+    def identify(self, identity: Identity) -> None:
+        """From now on this is who we are to the broker, which has not heard of us."""
+        self.identity = identity
+        self._is_known = False
+        self._needs_epoch = False
+        self._renumber(0)
+
+    def _close_gap(self) -> None:
+        if self.in_flight:
+            return
+        if self._needs_epoch:
+            self.identify(Identity(self.identity.producer_id, self.identity.epoch + 1))
+        elif self._has_gap:
+            self._renumber(self._broker_sequence)
+
+    def _renumber(self, first: int) -> None:
+        self._has_gap = False
+        self._next_sequence = self._broker_sequence = first
+        for batch in self.returned:
+            batch.base_sequence = NO_SEQUENCE
+
+    # What came of it
+
+    def acknowledged(self, batch: Batch, base_offset: int, log_append_time_ms: int) -> None:
+        self.in_flight.remove(batch)
+        self._is_known = self._rules.is_idempotent
+        self._broker_sequence = advance(batch.base_sequence, batch.count)
+        self.failures = 0
+        self.not_before = 0.0
+        self._done(batch, Acknowledged(base_offset, log_append_time_ms))
+
+    def answered_with(self, batch: Batch, error: BrokerError, record_errors: Mapping[int, ClientError]) -> bool:
+        """The broker refused a batch. Whether it is to be tried again."""
+        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            self.acknowledged(batch, -1, -1)
+            return False
+        if error.code in _TOO_LARGE and batch.count > 1:
+            self._split(batch)
+            return True
+        if self._rules.is_idempotent and error.code in _LOST_TRACK:
+            is_first = self.in_flight[0] is batch and not self.returned
+            self._needs_epoch |= is_first and not self._has_gap
+        elif not error.is_retriable:
+            self.in_flight.remove(batch)
+            self._has_gap = self._rules.is_idempotent
+            self._done(batch, Refused(error, record_errors))
+            return False
+        self.came_back(batch, error)
+        return True
+
+    def came_back(self, batch: Batch, error: ClientError) -> None:
+        """Not stored, or nobody knows: it has to go again."""
+        self.in_flight.remove(batch)
+        insort(self.returned, batch, key=_order)
+        self.last_error = error
+
+    def failed(self, retry_at: float) -> None:
+        """A request with something of this partition failed: it rests until then."""
+        self.failures += 1
+        self.not_before = retry_at
+
+    def _split(self, batch: Batch) -> None:
+        self.in_flight.remove(batch)
+        halves = batch.split()
+        for half in halves:
+            insort(self.returned, half, key=_order)
+        # One buffer has become two; batches to come are made small enough from the start.
+        self._accumulator.give_back(self.filling, -1)
+        self.filling.max_bytes = min(self.filling.max_bytes, max(half.size for half in halves))
+
+    # Giving up
+
+    def expires_at(self) -> float | None:
+        """When the oldest batch that is not in flight has had its time."""
+        oldest = self._oldest_waiting()
+        return None if oldest is None else oldest.begun_s + self._rules.delivery_timeout_s
+
+    def expire(self, now: float) -> None:
+        """Give up what has waited too long and is not in flight."""
+        while (oldest := self._oldest_waiting()) is not None:
+            if oldest.begun_s + self._rules.delivery_timeout_s > now:
+                return
+            timeout_ms = round(self._rules.delivery_timeout_s * 1000)
+            why = "" if self.last_error is None else f"; the last attempt: {self.last_error}"
+            error = DeliveryFailed(f"{self}: not acknowledged within {timeout_ms} ms{why}")
+            error.__cause__ = self.last_error
+            self._give_up(oldest, error)
+
+    def abandon(self, error: ClientError) -> None:
+        """Give up everything, in flight or not."""
+        while self.in_flight:
+            self.returned.append(self.in_flight.popleft())
+        self.returned.sort(key=_order)
+        while (batch := self._oldest_waiting()) is not None:
+            self._give_up(batch, error)
+
+    def unfinished(self) -> list[Batch]:
+        return [*self.in_flight, *self.returned, *self._accumulator.waiting(self.filling)]
+
+    def _oldest_waiting(self) -> Batch | None:
+        # Another thread may seal the open batch at any time, and only this one takes sealed ones away.
+        if self.returned:
+            return self.returned[0]
+        oldest: Batch | None = self.filling.sealed[0] if self.filling.sealed else self.filling.batch
+        return oldest
+
+    def _give_up(self, batch: Batch, error: ClientError) -> None:
+        if batch in self.returned:
+            self.returned.remove(batch)
+        else:
+            if not self.filling.sealed:
+                self._accumulator.seal(self.filling)
+            self.filling.sealed.popleft()
+        if batch.base_sequence != NO_SEQUENCE:
+            self._needs_epoch = True  # the broker may have it after all
+        self._done(batch, Refused(error))
+
+    def _done(self, batch: Batch, outcome: Acknowledged | Refused) -> None:
+        self._accumulator.give_back(self.filling, 1)
+        batch.finish(outcome)
+        self._when_done(batch)

@@ -1,0 +1,142 @@
+"""Sends records: batched, bundled, numbered, and acknowledged one by one if you ask."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Generic
+
+from ottla.client.errors import ClientClosed
+from ottla.client.producer.delivery import finished
+from ottla.client.producer.sender import Sender
+from ottla.client.typing import K, V
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    import pyarrow as pa
+
+    from ottla.client.config import ProducerConfig
+    from ottla.client.producer.accumulator import Delivery, TopicBuffers
+    from ottla.client.producer.columns import TableDelivery
+    from ottla.client.router import Router
+    from ottla.client.serializers import Serializer
+    from ottla.records.encode import Headers
+
+
+class Producer(Generic[K, V]):
+    """`async with client.producer() as producer:`; leaving the block sends what is left."""
+
+    def __init__(
+        self,
+        router: Router,
+        config: ProducerConfig,
+        *,
+        key_serializer: Serializer[K] | None = None,
+        value_serializer: Serializer[V] | None = None,
+    ) -> None:
+        self.config = config
+        self._router = router
+        self._sender = Sender(router, config, (key_serializer, value_serializer))
+        self._accumulator = self._sender.accumulator
+        self.offer = self._accumulator.offer
+        """Send if that needs no waiting: for threads other than the event loop's. See Accumulator."""
+
+    async def start(self) -> None:
+        """Get a producer id, if idempotence needs one."""
+        if self.config.idempotence:
+            await self._sender.identify()
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def send(  # noqa: PLR0913
+        self,
+        topic: str,
+        value: V | None = None,
+        *,
+        key: K | None = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers = (),
+    ) -> Delivery:
+        """Put a record into its partition's batch; wait only if there is no room, or for a topic's first time.
+
+        Await what is returned to know where the record is, or why it is nowhere. Who does not is told of failures
+        by flush() and close().
+        """
+        delivery = self.offer(topic, value, key, partition, timestamp_ms, headers)
+        if delivery is None:
+            data = self._accumulator.serialized(topic, key, value)
+            return await self._send_when_possible(topic, partition, timestamp_ms, data, headers)
+        if self._sender.has_full_batch:
+            self._sender.has_full_batch = False
+            await asyncio.sleep(0)
+        return delivery
+
+    async def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableDelivery:
+        """Send a table's rows as records, without an object for each. Needs pyarrow.
+
+        Columns: `value`; and if they are there `key`, `timestamp`, `headers` and `partition`, which is chosen by the
+        key where it is null or missing. Serializers are not used. Await what is returned for each batch's place.
+        """
+        from ottla.client.producer.columns import send_table
+
+        return await send_table(self._sender, await self._known(topic, None), table)
+
+    async def _send_when_possible(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp_ms: int | None,
+        data: tuple[bytes | None, bytes | None],
+        headers: Headers,
+    ) -> Delivery:
+        buffers = await self._known(topic, partition)
+        append = self._accumulator.append
+        while (delivery := append(buffers, partition, timestamp_ms, *data, headers)) is None:
+            await self._sender.room(topic)
+            self._sender.refuse_if_closed()
+        return delivery
+
+    async def _known(self, topic: str, partition: int | None) -> TopicBuffers:
+        self._sender.refuse_if_closed()
+        buffers = self._sender.topics.get(topic)
+        if buffers is None:
+            buffers = self._sender.learn_topic(await self._router.topic(topic, allow_auto_create=True))
+            self._sender.refuse_if_closed()
+        elif partition is not None and partition >= buffers.count:
+            await self._router.refresh([topic])
+        return buffers
+
+    async def flush(self) -> None:
+        """Send everything now and wait until it is acknowledged.
+
+        Raises DeliveryFailed if records failed, since the last flush, whose deliveries nobody awaited.
+        """
+        unfinished = [batch for queue in self._sender.queues() for batch in queue.unfinished()]
+        for batch in unfinished:
+            batch.hurry()
+        for batch in unfinished:
+            await finished(batch)
+        if failed := self._sender.failures.take():
+            raise failed
+
+    @property
+    def is_closed(self) -> bool:
+        return bool(self._accumulator.is_closed)
+
+    async def close(self) -> None:
+        """Send what is left, as flush() does, and take no more. May be called again."""
+        if self._accumulator.is_closed:
+            return
+        self._accumulator.is_closed = True
+        try:
+            await self.flush()
+        finally:
+            for queue in self._sender.queues():
+                queue.abandon(ClientClosed("the producer was closed before this was acknowledged"))
+            await self._sender.close()

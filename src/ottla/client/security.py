@@ -1,0 +1,87 @@
+"""TLS and SASL: how a client knows its broker, and says who it is."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+_MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Security:
+    tls: bool | ssl.SSLContext = False
+    """Encrypt; or a context of your own, which then decides all about it."""
+    ca_file: str | None = None
+    """Whom to trust, in PEM; None for those the system trusts."""
+    cert_file: str | None = None
+    """This client's own certificate, in PEM, if the broker asks for one."""
+    key_file: str | None = None
+    """The key of cert_file, if it is not in the same file."""
+    key_password: str | None = field(default=None, repr=False)
+    """What key_file is encrypted with."""
+    check_hostname: bool = True
+    """Whether the broker's certificate must be for the host that was asked for."""
+    mechanism: Mechanism | None = None
+    """How to log in with SASL; None for not at all."""
+    username: str | None = None
+    """For PLAIN and SCRAM."""
+    password: str | None = field(default=None, repr=False)
+    """For PLAIN and SCRAM."""
+    token: Callable[[], str] | None = None
+    """Called for each connection to get its OAUTHBEARER token; in a thread, so it may take its time."""
+
+    def __post_init__(self) -> None:
+        self._check_tls()
+        self._check_sasl()
+
+    def tls_context(self) -> ssl.SSLContext | None:
+        """How to encrypt; None if not at all. Reads the files, so it is slow."""
+        if isinstance(self.tls, ssl.SSLContext):
+            return self.tls
+        if not self.tls:
+            return None
+        try:
+            context = ssl.create_default_context(cafile=self.ca_file)
+        except (OSError, ssl.SSLError) as unusable:
+            raise ConfigError(f"ca_file {self.ca_file!r} cannot be used: {unusable}") from None
+        context.check_hostname = self.check_hostname
+        if self.cert_file is not None:
+            try:
+                context.load_cert_chain(self.cert_file, self.key_file, self.key_password)
+            except (OSError, ssl.SSLError) as unusable:
+                files = f"cert_file {self.cert_file!r} with key_file {self.key_file!r}"
+                raise ConfigError(f"{files} cannot be used: {unusable}") from None
+        return context
+
+    def _check_tls(self) -> None:
+        named = [
+            name for name in ("ca_file", "cert_file", "key_file", "key_password") if getattr(self, name) is not None
+        ]
+        if named and self.tls is not True:
+            raise ConfigError(f"{named[0]} needs tls=True")
+        if self.key_file is not None and self.cert_file is None:
+            raise ConfigError("key_file needs a cert_file")
+        if not self.check_hostname and self.tls is not True:
+            raise ConfigError("check_hostname=False needs tls=True")
+
+    def _check_sasl(self) -> None:
+        if self.mechanism is not None and self.mechanism not in _MECHANISMS:
+            raise ConfigError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        has_password = self.username is not None or self.password is not None
+        if self.mechanism == "OAUTHBEARER":
+            if self.token is None or has_password:
+                raise ConfigError("mechanism OAUTHBEARER needs a token, and no username or password")
+        elif self.token is not None:
+            raise ConfigError("token needs mechanism OAUTHBEARER")
+        elif self.mechanism is None and has_password:
+            raise ConfigError("username and password need a mechanism, such as SCRAM-SHA-512")
+        elif self.mechanism is not None and not (self.username and self.password):
+            raise ConfigError(f"mechanism {self.mechanism} needs a username and a password")

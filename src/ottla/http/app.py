@@ -1,0 +1,116 @@
+"""Every endpoint there is, and what goes around them."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import Request
+from starlette.routing import Route, Router
+
+from ottla.http import (
+    cluster,
+    consumers,
+    groups,
+    health,
+    messages,
+    metrics,
+    openapi,
+    produce,
+    resets,
+    tail,
+    topics,
+)
+from ottla.http.endpoints import call, others
+from ottla.http.guard import ROUTE, Guard
+from ottla.http.problems import Problem, problem_response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from ottla.http.endpoints import Door, Endpoint
+
+_logger: Final = logging.getLogger(__name__)
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are tried in this order
+    *produce.ENDPOINTS,
+    *messages.ENDPOINTS,
+    *consumers.ENDPOINTS,
+    *health.ENDPOINTS,
+    *metrics.ENDPOINTS,
+    *tail.ENDPOINTS,
+    *topics.ENDPOINTS,
+    *groups.ENDPOINTS,
+    *resets.ENDPOINTS,
+    *cluster.ENDPOINTS,
+    *openapi.ENDPOINTS,
+)
+
+_GZIP_LEVEL: Final = 4
+_GZIP_FROM_BYTES: Final = 1024
+_METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+_HINT: Final = "GET /v1/openapi.json describes everything there is."
+
+
+def build_app(door: Door) -> ASGIApp:
+    door.endpoints = ENDPOINTS
+    app: ASGIApp = _Compressing(Router(list(_routes(door)), redirect_slashes=False, default=_not_found))
+    origins = door.config.cors_origins
+    if origins:
+        app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
+    return Guard(app, door.stats, frozenset(origins))
+
+
+def _routes(door: Door) -> Iterator[Route]:
+    by_path: dict[str, dict[str, Endpoint]] = {}
+    for endpoint in ENDPOINTS:
+        by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+    for path, by_method in by_path.items():
+        yield Route(path, _Resource(door, by_method))
+
+
+class _Resource:
+    """All that can be asked of one path."""
+
+    def __init__(self, door: Door, by_method: dict[str, Endpoint]) -> None:
+        self._door = door
+        self._by_method = by_method | ({"HEAD": by_method["GET"]} if "GET" in by_method else {})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = scope["method"]
+        endpoint = self._by_method.get(method)
+        if endpoint is None:
+            refusal = Problem(405, f"{method} {scope['path']} is not served", hint=_HINT)
+            response = problem_response(refusal, {"allow": ", ".join(self._by_method)})
+        else:
+            scope[ROUTE] = endpoint.path
+            response = await call(self._door, endpoint, Request(scope, receive))
+        await others()
+        try:
+            await response(scope, receive, send)
+        except Exception as broken:
+            # It is a stream that has begun: all that is left to do is to break it off.
+            _logger.error("the answer to %s %s broke off: %s", method, scope["path"], broken)
+            raise
+
+
+class _Compressing:
+    """gzip, for those who take it; the others need not pass through it at all."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._plain = app
+        self._compressed = GZipMiddleware(app, _GZIP_FROM_BYTES, _GZIP_LEVEL)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        takes_gzip = "gzip" in Headers(scope=scope).get("accept-encoding", "")
+        await (self._compressed if takes_gzip else self._plain)(scope, receive, send)
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
+    refusal = Problem(404, f"{scope['method']} {scope['path']} is not served", hint=_HINT)
+    await problem_response(refusal)(scope, receive, send)

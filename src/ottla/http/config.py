@@ -1,0 +1,34 @@
+"""What can be set about HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+_AT_LEAST_ONE: Final = ("max_body_bytes", "max_connections", "keep_alive_ms", "max_stalled_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpConfig:
+    port: int = 8080
+    """The port for REST, metrics and health checks; 0 picks a free one, -1 serves none."""
+    cors_origins: tuple[str, ...] = ()
+    """The web sites, such as "https://app.example", whose pages may use the REST API; "*" lets all of them."""
+    max_body_bytes: int = 2 * 1024 * 1024
+    """The largest request body, and the longest line of a streamed one; a larger one is answered with 413."""
+    max_connections: int = 1000
+    """How many connections are served at once; those beyond are answered with 503."""
+    keep_alive_ms: int = 75_000
+    """Close a connection on which no request has come for this long."""
+    max_stalled_ms: int = 30_000
+    """Give up on a client that sends nothing of the request it began, or does not read its answer, for this long."""
+
+    def __post_init__(self) -> None:
+        if not -1 <= self.port <= 65535:
+            raise ValueError(f"port must be between -1 and 65535, got {self.port}")
+        for name in _AT_LEAST_ONE:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for origin in self.cors_origins:
+            if origin != "*" and "://" not in origin:
+                raise ValueError(f"cors_origins must be origins such as https://app.example, got {origin!r}")

@@ -1,0 +1,83 @@
+"""Configs of topics and of the broker, which are shown and changed alike."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.asking import raise_refusal
+from ottla.broker.configs.layers import ConfigSource
+from ottla.http.models import Given, Struct
+from ottla.http.problems import BadRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+
+if TYPE_CHECKING:
+    from ottla.http.endpoints import Call
+
+TOPIC: Final = 2
+BROKER: Final = 4
+_SET: Final = 0
+_DELETE: Final = 1
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    name: str
+    value: str | None
+    """Null if it has none, or is a secret."""
+    source: str
+    """Where the value comes from, by Kafka's names: DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG and so on."""
+    is_default: bool
+    is_read_only: bool
+    is_sensitive: bool
+    documentation: str | None
+
+
+class ConfigList(Struct, frozen=True, kw_only=True):
+    configs: list[Config]
+
+
+class ConfigChanges(Given, frozen=True, kw_only=True):
+    """Configs by name: a new value, or null for the default."""
+
+    configs: dict[str, str | None]
+    dry_run: bool = False
+    """Only say whether it would work."""
+
+
+async def described(call: Call, kind: int, name: str) -> ConfigList:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    request = DescribeConfigsRequest(resources=(resource,), include_synonyms=False, include_documentation=True)
+    [result] = (await call.ask(request)).results
+    raise_refusal(result.error_code, result.error_message)
+    return ConfigList(
+        configs=[
+            Config(
+                name=one.name,
+                value=one.value,
+                source=ConfigSource(one.config_source).name,
+                is_default=one.config_source == ConfigSource.DEFAULT_CONFIG,
+                is_read_only=one.read_only,
+                is_sensitive=one.is_sensitive,
+                documentation=one.documentation,
+            )
+            for one in result.configs
+        ]
+    )
+
+
+async def changed(call: Call, kind: int, name: str, changes: ConfigChanges) -> ConfigList:
+    if not changes.configs:
+        raise BadRequest("there is no config to change")
+    configs = tuple(
+        AlterableConfig(name=config, config_operation=_DELETE if value is None else _SET, value=value)
+        for config, value in changes.configs.items()
+    )
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=changes.dry_run)
+    [result] = (await call.ask(request)).responses
+    raise_refusal(result.error_code, result.error_message)
+    return await described(call, kind, name)

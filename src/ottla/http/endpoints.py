@@ -1,0 +1,203 @@
+"""How an endpoint is declared, and what its handler is given.
+
+    get("/v1/topics/{name}", show_topic, answer=Topic, summary="One topic")
+
+The routes and the OpenAPI description are both made of these declarations. A handler returns its answer as a
+struct, or a response of its own where it streams.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import zlib
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, get_origin
+from urllib.parse import unquote
+
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+
+from ottla.broker.asking import LocalClient
+from ottla.core.errors import ApiError
+from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+    from starlette.requests import Request
+
+    from ottla.broker.broker import Broker
+    from ottla.http.config import HttpConfig
+    from ottla.http.stats import HttpStats
+    from ottla.wire.declare import Request as KafkaRequest
+
+T = TypeVar("T")
+
+_logger: Final = logging.getLogger(__name__)
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
+_CLIENT_ID: Final = "rest"
+
+
+class Endpoint(NamedTuple):
+    method: str
+    path: str
+    handle: Callable[[Call], Awaitable[msgspec.Struct | Response]]
+    summary: str
+    query: type[msgspec.Struct] | None = None
+    body: type[msgspec.Struct] | None = None
+    answer: type[msgspec.Struct] | None = None
+    status: int = 200
+    streams: str = ""
+    """The media type of an answer that is streamed, instead of JSON or on request."""
+    takes: str = ""
+    """The media type of a body that is streamed, where JSON is not the only one."""
+
+
+class Door:
+    """What all calls share."""
+
+    def __init__(self, broker: Broker, config: HttpConfig, stats: HttpStats) -> None:
+        self.broker = broker
+        self.config = config
+        self.stats = stats
+        self.endpoints: tuple[Endpoint, ...] = ()
+        self.tails: set[asyncio.Task[Any]] = set()
+        """Tails that run: they end by being cancelled."""
+
+
+class Call:
+    """One request, on its way to a handler."""
+
+    def __init__(self, request: Request, door: Door, endpoint: Endpoint) -> None:
+        self.request = request
+        self.door = door
+        self.broker = door.broker
+        self._endpoint = endpoint
+        client = request.client
+        self._client = LocalClient(door.broker, _CLIENT_ID, (client.host, client.port) if client else ("?", 0))
+
+    async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+        """What the broker's own handler answers."""
+        return await self._client.ask(request, version)
+
+    def path(self, name: str) -> str:
+        # Routes match the path as it was sent, so that a slash may be part of a name.
+        text: str = self.request.path_params[name]
+        try:
+            return unquote(text, errors="strict")
+        except UnicodeDecodeError:
+            raise BadRequest(f"{name} is not UTF-8") from None
+
+    def query(self, kind: type[T]) -> T:
+        """The query parameters, which must be those that the endpoint has."""
+        found: dict[str, str | list[str]] = {}
+        lists = _list_fields(kind)  # type: ignore[arg-type]  # a class is hashable
+        for name, value in self.request.query_params.multi_items():
+            if name in lists:
+                found.setdefault(name, []).append(value)  # type: ignore[union-attr]
+            elif name in found:
+                raise BadRequest(f"query parameter {name} is given twice")
+            else:
+                found[name] = value
+        try:
+            return msgspec.convert(found, kind, strict=False)
+        except msgspec.ValidationError as wrong:
+            raise BadRequest(f"query: {wrong}", hint="GET /v1/openapi.json describes every parameter.") from None
+
+    # The body
+
+    async def body(self, kind: type[T]) -> T:
+        content = bytearray()
+        limit = self.door.config.max_body_bytes
+        async for chunk in self.chunks(limit):
+            content += chunk
+        await others()
+        return decode_json(bytes(content), kind)
+
+    async def chunks(self, limit: int | None = None) -> AsyncIterator[bytes]:
+        """The body as it comes; 413 if it is more than `limit`, 408 if it stops coming."""
+        announced = self.request.headers.get("content-length", "0")
+        if limit is not None and int(announced) > limit:
+            raise too_large(limit)
+        received = 0
+        stream = self.request.stream()
+        while True:
+            try:
+                async with asyncio.timeout(self.door.config.max_stalled_ms / 1000):
+                    chunk = await anext(stream, None)
+            except TimeoutError:
+                raise Problem(408, "the body stopped coming", hint="Send it without pauses.") from None
+            if chunk is None:
+                return
+            received += len(chunk)
+            if limit is not None and received > limit:
+                raise too_large(limit)
+            yield chunk
+
+    # The answer
+
+    def answered(self, answer: msgspec.Struct | Response) -> Response:
+        if isinstance(answer, Response):
+            return answer
+        content = msgspec.json.encode(answer)
+        if self._endpoint.method != "GET":
+            return Response(content, self._endpoint.status, media_type=JSON)
+        return self.tagged(content)
+
+    def tagged(self, content: bytes) -> Response:
+        """With an ETag; without the content, if the client has it already."""
+        tag = f'W/"{len(content):x}-{zlib.crc32(content):08x}"'
+        headers = {"etag": tag, "cache-control": "no-cache"}
+        if tag in self.request.headers.get("if-none-match", ""):
+            return Response(status_code=304, headers=headers)
+        return Response(content, self._endpoint.status, headers, JSON)
+
+
+def too_large(limit: int) -> Problem:
+    hint = "Send less at a time, stream messages as application/x-ndjson, or raise http.max_body_bytes."
+    return Problem(413, f"the body is larger than {limit} bytes", hint=hint)
+
+
+def decode_json(content: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.ValidationError as wrong:
+        raise BadRequest(f"body: {wrong}", hint="GET /v1/openapi.json describes every body.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as malformed:
+        raise BadRequest(f"the body is not JSON: {malformed}") from None
+    except RecursionError:
+        raise BadRequest("the body is nested too deeply") from None
+
+
+@cache
+def _list_fields(kind: type[Any]) -> frozenset[str]:
+    return frozenset(field.name for field in msgspec.structs.fields(kind) if get_origin(field.type) is tuple)
+
+
+async def others() -> None:
+    """Let others have their turn: a request over HTTP takes as long as many over Kafka, and they wait behind it."""
+    await asyncio.sleep(0)
+
+
+async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
+    this = Call(request, door, endpoint)
+    try:
+        await others()
+        answer = await endpoint.handle(this)
+        await others()
+        return this.answered(answer)
+    except Problem as problem:
+        # Of a body that is not read to its end nobody knows how much is still to come.
+        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413) else None)
+    except ApiError as refused:
+        return problem_response(problem_of(refused))
+    except ClientDisconnect:
+        # Nobody is left to read it.
+        return Response(status_code=499)
+    except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
+        _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
+        return problem_response(Problem(500, "a bug in the broker; its log says more"))

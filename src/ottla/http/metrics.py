@@ -1,0 +1,146 @@
+"""`/metrics`, in OpenMetrics text: what the broker counts as it goes, and what can be looked up when asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from starlette.responses import StreamingResponse
+
+from ottla import __version__
+from ottla.http.endpoints import Endpoint, others
+from ottla.http.groups import lag_of
+from ottla.http.offsets import committed_offsets
+from ottla.http.openmetrics import Family, counter, gauge, histogram
+from ottla.wire.messages.list_groups import ListGroupsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from starlette.responses import Response
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.http.endpoints import Call
+    from ottla.http.stats import HttpStats
+
+OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_TURN_PARTITIONS: Final = 100
+
+
+async def metrics(call: Call) -> Response:
+    return StreamingResponse(_text(call), media_type=OPENMETRICS)
+
+
+async def _text(call: Call) -> AsyncIterator[bytes]:
+    broker = call.broker
+    for family in (*_broker(broker), *_requests(broker), *_connections(broker), *_http(call.door.stats)):
+        yield family.text()
+    for family in await _logs(broker):
+        yield family.text()
+        await others()
+    for family in await _groups(call):
+        yield family.text()
+    yield b"# EOF\n"
+
+
+def _broker(broker: Broker) -> Iterator[Family]:
+    info = gauge("ottla_broker_info", "The broker and its version.")
+    info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
+    yield info
+    topics = gauge("ottla_topics", "Topics there are.")
+    topics.add(len(broker.topics.by_name))
+    yield topics
+
+
+def _requests(broker: Broker) -> Iterator[Family]:
+    requests = counter("ottla_requests", "Requests answered, by API.")
+    errors = counter("ottla_request_errors", "Errors in answers, by API and error.")
+    received = counter("ottla_request_bytes", "Bytes of requests, by API.")
+    sent = counter("ottla_response_bytes", "Bytes of answers, by API.")
+    times = histogram("ottla_request_seconds", "From a request to its answer, with what it waited, by API.")
+    for api in sorted(broker.dispatcher.stats, key=lambda one: one.name):
+        requests.add(api.count, api=api.name)
+        received.add(api.bytes_in, api=api.name)
+        sent.add(api.bytes_out, api=api.name)
+        times.add_histogram(api, api=api.name)
+        for error, count in sorted(api.errors.items()):
+            errors.add(count, api=api.name, error=error)
+    yield from (requests, errors, received, sent, times)
+    fsyncs = histogram("ottla_fsync_seconds", "How long the disk took to write logs out.")
+    fsyncs.add_histogram(broker.flusher.fsync_times)
+    yield fsyncs
+
+
+def _connections(broker: Broker) -> Iterator[Family]:
+    listener = broker.listener
+    connections = gauge("ottla_connections", "Kafka clients connected.")
+    connections.add(len(listener.connections))
+    yield connections
+    events = counter("ottla_connection_events", "Connections accepted, and closed for a fault, by what it was.")
+    for what, count in sorted(listener.counts.items()):
+        events.add(count, event=what)
+    yield events
+    parked = gauge("ottla_parked_requests", "Fetches that wait for records.")
+    parked.add(len({wait for partition in broker.topics.open_partitions() for wait in partition.waits}))
+    yield parked
+    busy = gauge("ottla_busy_connections", "Connections on which a request is being answered.")
+    busy.add(sum(connection.is_busy for connection in listener.connections))
+    yield busy
+
+
+def _http(stats: HttpStats) -> Iterator[Family]:
+    requests = counter("ottla_http_requests", "HTTP requests, by method, route and status.")
+    for (method, route, status), count in sorted(stats.requests.items()):
+        requests.add(count, method=method, route=route, status=str(status))
+    yield requests
+    times = histogram("ottla_http_request_seconds", "From an HTTP request to the end of its answer.")
+    times.add_histogram(stats.times)
+    yield times
+    refused = counter("ottla_http_refused_connections", "Connections that spoke no HTTP, or were too slow at it.")
+    refused.add(stats.refused_connections)
+    yield refused
+    skipped = counter("ottla_tail_skipped_messages", "Messages that tails skipped because their readers were slow.")
+    skipped.add(stats.skipped_messages)
+    yield skipped
+    delays = histogram("ottla_event_loop_delay_seconds", "How late the event loop was, looked at every 100 ms.")
+    delays.add_histogram(stats.loop_delays)
+    yield delays
+
+
+async def _logs(broker: Broker) -> tuple[Family, ...]:
+    sizes = gauge("ottla_log_size_bytes", "Bytes of a partition on the disk.")
+    starts = gauge("ottla_log_start_offset", "The first offset of a partition.")
+    ends = gauge("ottla_log_end_offset", "The offset that the next record of a partition gets.")
+    offline = gauge("ottla_log_offline", "Whether the disk failed a partition.")
+
+    def note(partition: Partition) -> None:
+        labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
+        sizes.add(partition.log.size, **labels)
+        starts.add(partition.log.start_offset, **labels)
+        ends.add(partition.log.next_offset, **labels)
+        offline.add(int(partition.log.is_offline), **labels)
+
+    for number, partition in enumerate(list(broker.topics.all_partitions()), 1):
+        note(partition)
+        if number % _TURN_PARTITIONS == 0:
+            await others()
+    return sizes, starts, ends, offline
+
+
+async def _groups(call: Call) -> tuple[Family, ...]:
+    members = gauge("ottla_groups", "Consumer groups, by state.")
+    lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
+    states: dict[str, int] = {}
+    for group in (await call.ask(ListGroupsRequest())).groups:
+        states[group.group_state] = states.get(group.group_state, 0) + 1
+        for one in lag_of(call.broker, await committed_offsets(call, group.group_id)):
+            lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
+        await others()
+    for state, count in sorted(states.items()):
+        members.add(count, state=state)
+    return members, lags
+
+
+ENDPOINTS: Final = (
+    Endpoint("GET", "/metrics", metrics, "Metrics for Prometheus, in OpenMetrics text", streams=OPENMETRICS),
+)

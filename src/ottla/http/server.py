@@ -1,0 +1,99 @@
+"""The HTTP port. It is bound at once, and served by uvicorn in the broker's own loop once that has been imported.
+
+Whoever connects in between waits in the kernel's queue for some tenths of a second, and the Kafka port for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.http.config import HttpConfig
+    from ottla.http.serving import Serving
+
+_logger: Final = logging.getLogger(__name__)
+
+_BACKLOG: Final = 1024
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class HttpServer:
+    def __init__(self, broker: Broker, config: HttpConfig, host: str) -> None:
+        self.address = Address(host, config.port)
+        self._broker = broker
+        self._config = config
+        self._sockets: list[socket.socket] = []
+        self._starting: asyncio.Task[Serving] | None = None
+
+    async def bind(self) -> None:
+        """Take the port; OSError if it cannot be had. From now on clients can connect."""
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(*self.address, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        port = self.address.port
+        try:
+            for family, kind, protocol, _, (host, *_) in dict.fromkeys(found):
+                listening = socket.socket(family, kind, protocol)
+                self._sockets.append(listening)
+                listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                if family == socket.AF_INET6:
+                    listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                listening.bind((host, port))
+                listening.listen(_BACKLOG)
+                listening.settimeout(0)
+                port = listening.getsockname()[1]
+        except OSError:
+            self._close()
+            raise
+        self.address = Address(*self._sockets[0].getsockname()[:2])
+
+    def start(self) -> None:
+        """Begin to serve, as soon as what that takes is imported."""
+        self._starting = asyncio.get_running_loop().create_task(self._start())
+        self._starting.add_done_callback(_report)
+
+    async def _start(self) -> Serving:
+        try:
+            serving_type = await asyncio.get_running_loop().run_in_executor(None, _import)
+            serving = serving_type(self._broker, self._config)
+            await serving.start(self._sockets)
+        except BaseException:
+            self._close()
+            raise
+        return serving
+
+    async def stop(self) -> None:
+        """Answer what is under way, end the tails, close."""
+        if self._starting is not None:
+            try:
+                serving = await self._starting
+            except Exception:  # noqa: BLE001 - reported when it happened
+                return
+            finally:
+                self._close()
+            await serving.stop()
+
+    def _close(self) -> None:
+        for listening in self._sockets:
+            listening.close()
+
+
+def _import() -> type[Serving]:
+    from ottla.http.serving import Serving
+
+    return Serving
+
+
+def _report(task: asyncio.Task[Serving]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _logger.error("HTTP is not served", exc_info=error)

@@ -1,0 +1,503 @@
+"""One connection: versions, answers and who they are for, and all the ways it can end."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.client.addresses import Address, parse_address
+from ottla.client.config import ClientConfig
+from ottla.client.connection import Connection
+from ottla.client.errors import (
+    ClientClosed,
+    ConnectFailed,
+    ConnectionLost,
+    NotKafka,
+    RequestTimedOut,
+    UnsupportedByBroker,
+)
+from ottla.client.opening import Manner, open_connection
+from ottla.wire import apis
+from ottla.wire.codec import encode_response
+from ottla.wire.header import RequestHeader
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+from .fake_broker import ALL_VERSIONS, FakeBroker, HangUp, serving, stranger
+from .running import LOOPS, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LOCALHOST = "127.0.0.1"
+SOON = ClientConfig(connect_timeout_ms=200, request_timeout_ms=200)
+METADATA = MetadataRequest(topics=None)
+
+
+def beat(number: int) -> HeartbeatRequest:
+    return HeartbeatRequest(group_id="g", generation_id=number, member_id="m")
+
+
+async def connect(address: str, config: ClientConfig = ClientConfig()) -> Connection:  # noqa: B008 - it is frozen
+    return await open_connection(parse_address(address), Manner(config, None, bytearray(4096)))
+
+
+async def close(connection: Connection) -> None:
+    connection.close()
+    await connection.closed
+
+
+# Versions
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_it_greets_asks_and_closes(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    async def scenario() -> None:
+        broker = FakeBroker()
+        async with serving(broker):
+            connection = await connect(broker.address, ClientConfig(client_id="me"))
+            assert (await connection.ask(METADATA)).cluster_id == "fake"
+            assert broker.client_ids == {"me"}
+            assert connection.is_open
+            await close(connection)
+            assert not connection.is_open
+
+    run(scenario(), loop)
+
+
+def test_an_older_broker_is_greeted_again_in_the_version_it_names() -> None:
+    async def scenario() -> list[tuple[str, int]]:
+        broker = FakeBroker(versions={**ALL_VERSIONS, apis.API_VERSIONS.key: (0, 2)})
+        async with serving(broker):
+            await close(await connect(broker.address))
+        return broker.asked_versions
+
+    assert run(scenario()) == [("ApiVersions", 4), ("ApiVersions", 2)]
+
+
+def test_a_very_old_broker_that_names_no_version_is_greeted_in_the_first() -> None:
+    asked = []
+
+    def greet(_: ApiVersionsRequest) -> bytes:
+        number = len(asked)
+        asked.append(number)
+        error = 35 if number == 0 else 0
+        header = RequestHeader(apis.API_VERSIONS, 0, number + 1, None, 0)
+        return b"".join(encode_response(header, ApiVersionsResponse(error_code=error, api_keys=())))
+
+    async def scenario() -> list[tuple[str, int]]:
+        broker = FakeBroker({ApiVersionsRequest: greet})
+        async with serving(broker):
+            await close(await connect(broker.address))
+        return broker.asked_versions
+
+    assert run(scenario()) == [("ApiVersions", 4), ("ApiVersions", 0)]
+
+
+def test_the_highest_version_that_both_speak_is_used() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker(versions={**ALL_VERSIONS, apis.METADATA.key: (0, 8), apis.FETCH.key: (4, 99)})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            assert connection.version_of(apis.METADATA) == 8
+            assert connection.version_of(apis.METADATA, max_version=3) == 3
+            assert connection.version_of(apis.FETCH) == apis.FETCH.last
+            await connection.ask(METADATA)
+            assert broker.asked_versions[-1] == ("Metadata", 8)
+            await close(connection)
+
+    run(scenario())
+
+
+def test_what_the_broker_does_not_serve_says_which_and_what_it_has() -> None:
+    async def scenario() -> None:
+        versions = {apis.API_VERSIONS.key: (0, 4), apis.FETCH.key: (0, 3), apis.METADATA.key: (9, 13)}
+        broker = FakeBroker(versions=versions)
+        async with serving(broker):
+            connection = await connect(broker.address)
+            with pytest.raises(UnsupportedByBroker, match="does not serve Heartbeat; use a newer") as missing:
+                await connection.ask(beat(1))
+            assert missing.value.api is apis.HEARTBEAT
+            with pytest.raises(UnsupportedByBroker, match="serves Fetch in versions 0 to 3; 4 to 18 are needed"):
+                connection.version_of(apis.FETCH)
+            with pytest.raises(UnsupportedByBroker, match="9 to 13; 0 to 8 are needed"):
+                connection.version_of(apis.METADATA, max_version=8)
+            await close(connection)
+
+    run(scenario())
+
+
+# Answers
+
+
+def test_answers_find_their_requests_in_any_order() -> None:
+    async def scenario() -> None:
+        held: list[bytes] = []
+        id_of: dict[int, int] = {}
+
+        def answer(request: HeartbeatRequest) -> bytes:
+            number = request.generation_id
+            id_of[number] = number + 1  # the greeting was the first
+            header = RequestHeader(apis.HEARTBEAT, 4, id_of[number], None, 0)
+            held.insert(0, b"".join(encode_response(header, HeartbeatResponse(error_code=number))))
+            return b"".join(held) if number == 3 else b""
+
+        broker = FakeBroker({HeartbeatRequest: answer})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            answers = [connection.ask(beat(number)) for number in (1, 2, 3)]
+            assert [each.error_code for each in await asyncio.gather(*answers)] == [1, 2, 3]
+            assert connection.waiting_count == 0
+            await close(connection)
+
+    run(scenario())
+
+
+def test_requests_arrive_in_the_order_of_the_calls() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: HeartbeatResponse(error_code=0)})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            await asyncio.gather(*[connection.ask(beat(number)) for number in range(50)])
+            beats = [each.generation_id for each in broker.asked if isinstance(each, HeartbeatRequest)]
+            assert beats == list(range(50))
+            await close(connection)
+
+    run(scenario())
+
+
+def test_what_is_posted_expects_no_answer() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: None})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            connection.post(beat(1))
+            assert (await connection.ask(METADATA)).cluster_id == "fake"
+            assert broker.count(HeartbeatRequest) == 1
+            await close(connection)
+
+    run(scenario())
+
+
+def test_an_answer_nobody_waits_for_any_more_is_dropped() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker()
+        async with serving(broker):
+            connection = await connect(broker.address)
+            connection.ask(METADATA).cancel()
+            assert (await connection.ask(METADATA)).cluster_id == "fake"
+            await close(connection)
+
+    run(scenario())
+
+
+class Written(asyncio.Transport):
+    """Keeps how much was written to it at once."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.sizes.append(len(data))
+
+
+@pytest.mark.parametrize(("size", "is_joined"), [(50_000, True), (150_000, False)])
+def test_the_parts_of_a_request_are_put_together_up_to_the_size_that_is_set(size: int, is_joined: bool) -> None:  # noqa: FBT001
+    async def scenario() -> list[int]:
+        connection = Connection(Address("h", 1), ClientConfig(serializer_chunk_bytes=100_000))
+        written = Written()
+        connection.connection_made(written)
+        data = TopicProduceData(name="t", partition_data=(PartitionProduceData(index=0, records=bytes(size)),))
+        request = ProduceRequest(transactional_id=None, acks=0, timeout_ms=1, topic_data=(data,))
+        connection.post(request, version=8)
+        return written.sizes
+
+    sizes = run(scenario())
+    assert sum(sizes) > size
+    assert (len(sizes) == 1) == is_joined
+
+
+def test_no_more_is_read_at_once_than_is_set() -> None:
+    async def scenario() -> None:
+        connection = Connection(Address("h", 1), ClientConfig(deserializer_chunk_bytes=300))
+        assert len(connection.get_buffer(-1)) == 300
+
+    run(scenario())
+
+
+# Time-outs
+
+
+def test_a_request_that_is_not_answered_in_time_fails_and_its_late_answer_is_dropped() -> None:
+    async def scenario() -> None:
+        go_on = asyncio.Event()
+
+        async def late(_: HeartbeatRequest) -> HeartbeatResponse:
+            await go_on.wait()
+            return HeartbeatResponse(error_code=0)
+
+        broker = FakeBroker({HeartbeatRequest: late})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            with pytest.raises(RequestTimedOut, match=r"did not answer Heartbeat .* within 20 ms"):
+                await connection.ask(beat(1), timeout_s=0.02)
+            assert connection.is_open
+            go_on.set()
+            assert (await connection.ask(METADATA)).cluster_id == "fake"
+            await close(connection)
+
+    run(scenario())
+
+
+def test_a_broker_that_sends_nothing_for_the_whole_request_timeout_is_given_up() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: None})
+        async with serving(broker):
+            connection = await connect(broker.address, ClientConfig(request_timeout_ms=30))
+            first, second = connection.ask(beat(1)), connection.ask(beat(2), timeout_s=60)
+            with pytest.raises(RequestTimedOut):
+                await first
+            with pytest.raises(ConnectionLost, match="has sent nothing for 30 ms"):
+                await second
+            await connection.closed
+
+    run(scenario())
+
+
+# Ends
+
+
+def test_a_broker_that_dies_with_requests_under_way_fails_each_of_them() -> None:
+    def die(_: HeartbeatRequest) -> None:
+        raise HangUp
+
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: die})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            asked = [connection.ask(beat(number)) for number in range(3)]
+            for failed in await asyncio.gather(*asked, return_exceptions=True):
+                assert isinstance(failed, ConnectionLost)
+                assert "Heartbeat was not answered" in str(failed)
+            with pytest.raises(ConnectionLost):
+                await connection.ask(METADATA)
+            with pytest.raises(ConnectionLost):
+                connection.post(METADATA)
+            await connection.closed
+
+    run(scenario())
+
+
+def test_closing_fails_what_is_under_way_at_once() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: None})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            asked = connection.ask(beat(1))
+            connection.close(ClientClosed())
+            connection.close()
+            with pytest.raises(ClientClosed):
+                await asked
+            with pytest.raises(ClientClosed):
+                await connection.ask(METADATA)
+            await connection.closed
+
+    run(scenario())
+
+
+def test_a_full_socket_is_waited_for_and_a_lost_one_is_not() -> None:
+    async def scenario() -> None:
+        read_on = asyncio.Event()
+
+        async def wait(_: HeartbeatRequest) -> HeartbeatResponse:
+            await read_on.wait()
+            return HeartbeatResponse(error_code=0)
+
+        broker = FakeBroker({HeartbeatRequest: wait})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            await connection.drain()
+            large = HeartbeatRequest(group_id="g" * 30_000, generation_id=1, member_id="m")
+            asked = [connection.ask(large) for _ in range(1000)]
+            drained = asyncio.create_task(connection.drain())
+            await asyncio.sleep(0)
+            assert not drained.done()
+            read_on.set()
+            await drained
+            await asyncio.gather(*asked)
+
+            read_on.clear()
+            asked = [connection.ask(large) for _ in range(1000)]
+            drained = asyncio.create_task(connection.drain())
+            await asyncio.sleep(0)
+            assert not drained.done()
+            await close(connection)
+            await drained
+            await asyncio.gather(*asked, return_exceptions=True)
+            read_on.set()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("nonsense", "complaint"),
+    [
+        (b"\x00\x00\x00\x02ab", "an answer of 2 bytes"),
+        (b"\x00\x00\x00\x04\x00\x00\x03\xe7", "an answer to request 999, which was not asked"),
+        (b"\x00\x00\x00\x05\x00\x00\x00\x02\xff", "broke the protocol"),
+        (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
+    ],
+)
+def test_a_broker_that_breaks_the_protocol_is_hung_up_on(nonsense: bytes, complaint: str) -> None:
+    async def scenario() -> None:
+        broker = FakeBroker({HeartbeatRequest: lambda _: nonsense})
+        async with serving(broker):
+            connection = await connect(broker.address)
+            with pytest.raises(ConnectionLost, match=complaint):
+                await connection.ask(beat(1))
+            await connection.closed
+
+    run(scenario())
+
+
+# Nobody there, or somebody else
+
+
+def test_nobody_there() -> None:
+    with socket.socket() as free:
+        free.bind((LOCALHOST, 0))
+        address = f"{LOCALHOST}:{free.getsockname()[1]}"
+        with pytest.raises(
+            ConnectFailed, match=rf"cannot connect to {address}: Connection refused; look at the address"
+        ):
+            run(connect(address))
+
+
+def test_a_name_that_does_not_exist() -> None:
+    with pytest.raises(ConnectFailed, match=r"the name 'no-such-host\.invalid' cannot be resolved"):
+        run(connect("no-such-host.invalid:9092"))
+
+
+def test_a_name_that_cannot_be() -> None:
+    with pytest.raises(ConnectFailed, match="cannot be resolved"):
+        run(connect("a" * 64 + ".example:9092"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "complaint"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "looks like HTTP"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "looks like TLS"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "looks like SSH"),
+        (b"\x8f\x02\xe1\x99\x7a\x05", "does not speak the Kafka protocol"),
+        (b"\x7f\x02\xe1\x99\x7a\x05", "does not speak the Kafka protocol"),
+        (b"\x00\x00\x00\x06\x00\x00\x00\x01\x00\x00", "does not speak the Kafka protocol"),
+        (b"\x00\x00\x00\x04\x00\x00\x03\xe7", "does not speak the Kafka protocol"),
+    ],
+)
+def test_somebody_who_is_no_broker(answer: bytes, complaint: str) -> None:
+    async def scenario() -> None:
+        async with stranger(answers=answer) as address:
+            with pytest.raises(NotKafka, match=complaint):
+                await connect(address)
+
+    run(scenario())
+
+
+def test_somebody_who_hangs_up() -> None:
+    async def scenario() -> None:
+        async with stranger(answers=b"") as address:
+            with pytest.raises(ConnectFailed, match=r"hung up on a Kafka greeting.*should use TLS.*or log in"):
+                await connect(address)
+
+    run(scenario())
+
+
+def test_somebody_who_speaks_first() -> None:
+    async def scenario() -> None:
+        async with stranger(b"220 mail.example ESMTP\r\n") as address:
+            with pytest.raises(NotKafka, match="does not speak the Kafka protocol"):
+                await connect(address, SOON)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_somebody_who_says_nothing_is_waited_for_no_longer_than_allowed(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    async def scenario() -> float:
+        async with stranger() as address:
+            began = asyncio.get_running_loop().time()
+            with pytest.raises(ConnectFailed, match=r"took the connection and did not answer .* within \d+ ms"):
+                await connect(address, SOON)
+            return asyncio.get_running_loop().time() - began
+
+    assert run(scenario(), loop) < 5
+
+
+# Several addresses
+
+
+def resolve_to(monkeypatch: pytest.MonkeyPatch, *addresses: Address) -> None:
+    """Whatever name is asked for has these addresses; an address has itself."""
+    real = socket.getaddrinfo
+
+    def resolve(host: str, port: int, *rest: int, **named: int) -> list[tuple[object, ...]]:
+        if host != "kafka.example":
+            return real(host, port, *rest, **named)  # type: ignore[return-value]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", tuple(address)) for address in addresses]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+
+
+def test_all_addresses_of_a_name_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        broker = FakeBroker()
+        async with serving(broker), stranger() as silent, stranger(answers=b"HTTP/1.1 400 no\r\n") as http:
+            free = Address(LOCALHOST, 1)
+            resolve_to(monkeypatch, free, parse_address(silent), parse_address(http), Address(LOCALHOST, broker.port))
+            connection = await connect("kafka.example:9092", ClientConfig(connect_timeout_ms=1200))
+            assert str(connection.address) == "kafka.example:9092"
+            await close(connection)
+
+    run(scenario())
+
+
+def test_if_no_address_of_a_name_works_each_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        async with stranger(answers=b"HTTP/1.1 400 no\r\n") as http:
+            resolve_to(monkeypatch, Address(LOCALHOST, 1), parse_address(http))
+            with pytest.raises(ConnectFailed) as failed:
+                await connect("kafka.example:9092")
+            assert "127.0.0.1:1: Connection refused" in str(failed.value)
+            assert "looks like HTTP" in str(failed.value)
+
+    run(scenario())
+
+
+def has_ipv6() -> bool:
+    try:
+        with socket.socket(socket.AF_INET6) as probe:
+            probe.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+def test_ipv6() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker()
+        await broker.start(host="::1")
+        connection = await connect(f"[::1]:{broker.port}")
+        assert (await connection.ask(METADATA)).cluster_id == "fake"
+        await close(connection)
+        await broker.stop()
+
+    run(scenario())

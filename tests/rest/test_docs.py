@@ -1,0 +1,67 @@
+"""The commands of docs/rest.md, run as they stand."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import pytest
+
+from ottla.http.app import ENDPOINTS
+from ottla.http.config import HttpConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .serving import HttpBroker
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "rest.md").read_text()
+MARK = "--- next ---"
+
+
+def commands() -> Iterator[str]:
+    """Each command of the page, with the lines that continue it."""
+    for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL):
+        yield from re.findall(r"(?:curl|printf).*?(?=\ncurl|\nprintf|\Z)", block.strip(), re.DOTALL)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl")
+def test_every_command_of_the_page_does_what_it_says(served: HttpBroker, tmp_path: Path) -> None:
+    for command in commands():
+        script = f"set -o pipefail; O={served.url}\n{command.replace('curl -s', 'curl -sS')}"
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=30, check=False
+        )
+        assert done.returncode == 0, (command, done.stderr)
+        if "offset=99" in command:
+            shown = re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)
+            assert msgspec.json.decode(done.stdout) == msgspec.json.decode(shown[0])
+        else:
+            assert '"status":4' not in done.stdout, (command, done.stdout)
+            assert '"status":5' not in done.stdout, (command, done.stdout)
+
+
+def test_every_setting_of_http_is_on_the_page() -> None:
+    for field in HttpConfig.__dataclass_fields__:
+        assert f"`http.{field}`" in PAGE
+
+
+def test_every_path_is_on_the_page() -> None:
+    for endpoint in ENDPOINTS:
+        pattern = re.sub(r"\\\{\w+\\\}", "[^/ ]+", re.escape(endpoint.path))
+        assert re.search(pattern, PAGE), endpoint.path
+
+
+def test_every_metric_is_on_the_page_and_the_dashboard_asks_for_none_that_is_not(served: HttpBroker) -> None:
+    text = served.client.get("/metrics").text
+    known = set(re.findall(r"# TYPE (\w+)", text))
+    named = set(re.findall(r"`(ottla_\w+?)(?:_total)?`", PAGE))
+    assert named == known - {"ottla_broker_info", "ottla_topics"}
+    asked = set(re.findall(r"ottla_\w+", (DOCS / "grafana-dashboard.json").read_text()))
+    bare = {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in asked}
+    assert bare <= known

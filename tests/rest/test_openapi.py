@@ -1,0 +1,61 @@
+"""The description is true: requests made from it get answers that fit it, and never a server error."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, settings
+from schemathesis.specs.openapi import checks
+
+from ottla.http.app import ENDPOINTS
+from ottla.http.openapi import document
+
+if TYPE_CHECKING:
+    from schemathesis.generation.case import Case
+
+    from .serving import HttpBroker
+
+
+@schemathesis.serializer("application/x-ndjson")
+def as_lines(_context: Any, value: Any) -> bytes:
+    return str(value).encode("utf-8", "replace")
+
+
+schema = schemathesis.openapi.from_dict(httpx.Response(200, content=document(ENDPOINTS)).json())
+
+_STREAMS_FOR_EVER = "/v1/topics/{name}/tail"
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    checks.response_schema_conformance,
+    checks.content_type_conformance,
+    checks.status_code_conformance,
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known(served: HttpBroker) -> None:
+    """Something that the made-up requests can hit."""
+    for name in ("a", "0"):
+        served.client.post(f"/v1/topics/{name}/messages", json={"messages": [{"key": "k", "value": {"x": 1}}]})
+        offsets = {"offsets": [{"topic": name, "partition": 0, "offset": 0}]}
+        served.client.post(f"/v1/consumers/{name}/commit", json=offsets)
+
+
+@schema.exclude(path=_STREAMS_FOR_EVER).parametrize()
+@settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+def test_requests_made_from_the_description_are_answered_as_it_says(served: HttpBroker, case: Case) -> None:
+    case.call_and_validate(base_url=served.url, checks=CHECKS)
+
+
+def test_every_endpoint_is_described(served: HttpBroker) -> None:
+    described = served.client.get("/v1/openapi.json").json()
+    assert described["openapi"] == "3.1.0"
+    for endpoint in ENDPOINTS:
+        operation = described["paths"][endpoint.path][endpoint.method.lower()]
+        assert operation["summary"]
+        assert "default" in operation["responses"]
+    parameters = described["paths"]["/v1/topics/{name}/messages"]["get"]["parameters"]
+    assert all(one["description"] for one in parameters if one["in"] == "query")

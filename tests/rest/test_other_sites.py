@@ -1,0 +1,71 @@
+"""Pages of other web sites, as their visitors' browsers speak for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.http.config import HttpConfig
+
+from .serving import HttpBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import httpx
+
+FRIEND = "https://app.example"
+STRANGER = "https://evil.example"
+
+
+@pytest.fixture(scope="module")
+def friendly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HttpBroker]:
+    with HttpBroker(tmp_path_factory.mktemp("broker"), HttpConfig(port=0, cors_origins=(FRIEND,))) as served:
+        yield served
+
+
+def test_a_page_of_another_site_writes_nothing(http: httpx.Client, name: str) -> None:
+    body = b'{"messages":[{"value":"x"}]}'
+    for headers in ({"origin": STRANGER}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
+        refused = http.post(
+            f"/v1/topics/{name}/messages", content=body, headers=headers | {"content-type": "text/plain"}
+        )
+        assert (refused.status_code, refused.headers["content-type"]) == (403, "application/problem+json")
+        assert "cors_origins" in refused.json()["hint"]
+    assert http.get(f"/v1/topics/{name}").status_code == 404
+
+
+def test_a_page_of_another_site_is_not_allowed_to_read(http: httpx.Client) -> None:
+    answer = http.get("/v1/topics", headers={"origin": STRANGER})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_page_of_our_own_may_write(served: HttpBroker, http: httpx.Client, name: str) -> None:
+    written = http.post("/v1/topics", json={"name": name}, headers={"origin": served.url})
+    assert written.status_code == 201
+
+
+def test_a_site_that_is_named_may_read_and_write_and_another_may_not(friendly: HttpBroker, name: str) -> None:
+    http = friendly.client
+    written = http.post("/v1/topics", json={"name": name}, headers={"origin": FRIEND})
+    assert written.status_code == 201
+    assert written.headers["access-control-allow-origin"] == FRIEND
+    asked = {
+        "origin": FRIEND,
+        "access-control-request-method": "PATCH",
+        "access-control-request-headers": "content-type",
+    }
+    preflight = http.options(f"/v1/topics/{name}/configs", headers=asked)
+    assert preflight.status_code == 200
+    assert preflight.headers["access-control-allow-origin"] == FRIEND
+    refused = http.delete(f"/v1/topics/{name}", headers={"origin": STRANGER})
+    assert refused.status_code == 403
+    assert http.get(f"/v1/topics/{name}").status_code == 200
+
+
+def test_every_site_may_if_all_are_allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
+    config = HttpConfig(port=0, cors_origins=("*",))
+    with HttpBroker(tmp_path_factory.mktemp("open"), config) as served:
+        written = served.client.post("/v1/topics", json={"name": "t"}, headers={"origin": STRANGER})
+        assert (written.status_code, written.headers["access-control-allow-origin"]) == (201, "*")
