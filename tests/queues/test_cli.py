@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import signal
@@ -11,7 +10,6 @@ import sys
 import urllib.request
 from pathlib import Path
 
-import pytest
 from click.testing import CliRunner, Result
 
 import ottla
@@ -91,7 +89,6 @@ def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) 
         serving.wait(20)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("ottla.client") is None, reason="needs ottla.client")
 def test_a_queue_becomes_a_topic_and_a_topic_a_queue(tmp_path: Path) -> None:
     messages: list[bytes | str] = ["text", b"\xff", *(f"{number}" for number in range(3000))]
     with ottla.Broker(tmp_path / "broker") as broker:

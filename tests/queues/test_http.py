@@ -13,7 +13,8 @@ import pytest
 
 from ottla.core.errors import ConfigError
 from ottla.http.queue_config import QueueServerConfig, load_queue_server_config
-from ottla.http.queue_server import build_queue_app, open_store
+from ottla.http.queue_server import build_queue_app
+from ottla.http.queue_store import open_store
 from ottla.queue import Queue
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, get_type_hints
 
 from ottla.core.config_values import convert
 from ottla.core.errors import ConfigError
-from ottla.queue.config import QueueConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,48 +20,57 @@ MAX_MESSAGES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueServerConfig:
-    bind_address: str = "127.0.0.1:9093"
-    """Where to listen; port 0 picks a free one."""
+class QueuesConfig:
     data_directory: Path = Path("queues")
-    """The folder of the queues."""
-    log_level: LogLevel = "info"
-    """What is worth telling on standard error."""
+    """The folder of the queues that are served under /api/v1/queues."""
     max_message_size: int = 1024 * 1024
-    """The largest message that can be pushed, in bytes; a larger one is answered with 413."""
+    """The largest message that can be pushed over HTTP, in bytes; a larger one is answered with 413."""
     default_batch_size: int = 1
     """How many messages a request gets that does not say."""
     auth_enabled: bool | None = None
-    """Whether a user and password are needed; unless it is said, they are if there are users."""
+    """Whether a user and password are needed for queues; unless it is said, they are if there are users."""
     users: dict[str, str] = field(default_factory=dict, repr=False)
-    """Who may use it, with which password."""
+    """Who may use the queues, with which password."""
     fsync: Literal["push", "batch", "never"] = "push"
     """When messages are put on the disk: before a push is answered, once per batch, or when the system likes."""
     part_bytes: int = 1 << 30
-    """Begin a new part when this one would become larger."""
+    """Begin a new part of a queue when this one would become larger."""
     remove: Literal["never", "committed"] = "never"
     """Whether parts that every consumer has committed past are removed."""
 
     def __post_init__(self) -> None:
-        host, colon, port = self.bind_address.rpartition(":")
-        if not colon or not host or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"bind_address must be HOST:PORT, got {self.bind_address!r}")
         if not 1 <= self.max_message_size <= _MAX_MESSAGE_BYTES:
             raise ValueError(f"max_message_size must be 1 to {_MAX_MESSAGE_BYTES}, got {self.max_message_size}")
         if not 1 <= self.default_batch_size <= MAX_MESSAGES:
             raise ValueError(f"default_batch_size must be 1 to {MAX_MESSAGES}, got {self.default_batch_size}")
+        if self.part_bytes < 1:
+            raise ValueError(f"part_bytes must be at least 1, got {self.part_bytes}")
         if self.auth_enabled and not self.users:
-            raise ValueError("auth_enabled needs users, or nobody could get in; add some, or start with --no-auth")
-        QueueConfig(fsync=self.fsync, part_bytes=self.part_bytes, remove=self.remove)
+            raise ValueError("auth_enabled needs users, or nobody could get in")
+
+    @property
+    def needs_password(self) -> bool:
+        return bool(self.users) if self.auth_enabled is None else self.auth_enabled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueServerConfig(QueuesConfig):
+    bind_address: str = "127.0.0.1:9093"
+    """Where to listen; port 0 picks a free one."""
+    log_level: LogLevel = "info"
+    """What is worth telling on standard error."""
+
+    def __post_init__(self) -> None:
+        # Not by `super()`: with slots the class is another one than this body's.
+        QueuesConfig.__post_init__(self)
+        host, colon, port = self.bind_address.rpartition(":")
+        if not colon or not host or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"bind_address must be HOST:PORT, got {self.bind_address!r}")
 
     @property
     def address(self) -> tuple[str, int]:
         host, _, port = self.bind_address.rpartition(":")
         return host.removeprefix("[").removesuffix("]"), int(port)
-
-    @property
-    def needs_password(self) -> bool:
-        return bool(self.users) if self.auth_enabled is None else self.auth_enabled
 
 
 def load_queue_server_config(file: Path | None, flags: Mapping[str, object]) -> QueueServerConfig:
@@ -70,8 +78,6 @@ def load_queue_server_config(file: Path | None, flags: Mapping[str, object]) -> 
     if file is None and DEFAULT_FILE.exists():
         file = DEFAULT_FILE
     values = {} if file is None else _values_in(file)
-    if flags.get("auth_enabled") is False:
-        values["auth_enabled"] = False
     try:
         return QueueServerConfig(**(values | dict(flags)))
     except ValueError as wrong:

@@ -9,8 +9,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route, Router
 
 from ottla import __version__
-from ottla.http.queue_store import QueueStore
+from ottla.http.guard import Guard
+from ottla.http.queue_store import open_store
 from ottla.http.queues import Queues, mounted, not_served
+from ottla.http.stats import HttpStats
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from ottla.http.queue_config import QueueServerConfig
+    from ottla.http.queue_store import QueueStore
 
 
 async def health(_: Request) -> JSONResponse:
@@ -27,12 +30,7 @@ async def health(_: Request) -> JSONResponse:
 
 def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
     others = Router([Route("/health", health)], redirect_slashes=False, default=not_served)
-    return mounted(Queues(store, config), others)
-
-
-def open_store(config: QueueServerConfig) -> QueueStore:
-    options = {"fsync": config.fsync, "part_bytes": config.part_bytes, "remove": config.remove}
-    return QueueStore(config.data_directory, options)  # type: ignore[arg-type]  # keys and values as the config has them
+    return Guard(mounted(Queues(store, config), others), HttpStats(), frozenset())
 
 
 def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:

@@ -17,6 +17,7 @@ from ottla.queue.removal import delete_queue
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.http.queue_config import QueuesConfig
     from ottla.queue import Consumer, Message, Position
     from ottla.queue.config import QueueOptions
     from ottla.queue.positions import Start
@@ -150,3 +151,8 @@ class AlreadyExists(AlreadyOpen):
     def __init__(self, text: str) -> None:
         QueueError.__init__(self, text)
         self.pid = None
+
+
+def open_store(config: QueuesConfig) -> QueueStore:
+    options: QueueOptions = {"fsync": config.fsync, "part_bytes": config.part_bytes, "remove": config.remove}
+    return QueueStore(config.data_directory, options)

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
+from ottla.http.guard import ROUTE
 from ottla.http.queue_config import MAX_MESSAGES
 from ottla.http.queue_messages import Malformed, messages_in, shown
 from ottla.queue import AlreadyOpen, NotFound, Other, QueueError
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.queue_config import QueueServerConfig
+    from ottla.http.queue_config import QueuesConfig
     from ottla.http.queue_store import QueueStore
     from ottla.queue.positions import Start
 
@@ -46,7 +47,6 @@ _MAX_TIMEOUT_MS: Final = 60_000
 _POLL_S: Final = 0.05
 _MAX_ANSWER_BYTES: Final = 16 << 20
 _MAX_BODY_BYTES: Final = 16 << 20
-_SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Refused(Exception):
@@ -57,9 +57,9 @@ class Refused(Exception):
 
 
 class Queues:
-    """All endpoints of one folder of queues, as an ASGI application."""
+    """All endpoints of one folder of queues, as an ASGI application that belongs inside a `Guard`."""
 
-    def __init__(self, store: QueueStore, config: QueueServerConfig) -> None:
+    def __init__(self, store: QueueStore, config: QueuesConfig) -> None:
         self._store = store
         self._config = config
         self._turns: dict[tuple[str, str], _Turn] = {}
@@ -67,8 +67,6 @@ class Queues:
         self._router = Router(list(self._routes()), redirect_slashes=False, default=not_served)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Routes match the path as it was sent: an encoded slash is part of a name and no separator.
-        scope["path"] = scope["raw_path"].decode("ascii")
         await self._router(scope, receive, send)
 
     def _routes(self) -> Iterator[Route]:
@@ -83,12 +81,11 @@ class Queues:
             consumer + "/commit": {"POST": self._commit},
         }
         for path, by_method in table.items():
-            yield Route(path, _Resource(self._checked, by_method))
+            yield Route(path, _Resource(path, self._checked, by_method))
 
     async def _checked(self, request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
         """Handlers raise; here it becomes an answer."""
         try:
-            self._check_origin(request)
             self._check_password(request)
             return await handle(request)
         except Refused as refused:
@@ -102,14 +99,6 @@ class Queues:
         except QueueError as failed:
             _logger.error("%s %s: %s", request.method, request.url.path, failed)
             return _error(500, str(failed))
-
-    def _check_origin(self, request: Request) -> None:
-        """A browser names the origin of every request that may change something; another site's page is not let in."""
-        origin = request.headers.get("origin")
-        if request.method in _SAFE or origin is None:
-            return
-        if origin.partition("://")[2] != request.headers.get("host", ""):
-            raise Refused(403, "this request comes from a page of another web site")
 
     def _check_password(self, request: Request) -> None:
         if not self._config.needs_password:
@@ -240,9 +229,11 @@ class _Resource:
 
     def __init__(
         self,
+        path: str,
         checked: Callable[[Request, Callable[[Request], Awaitable[Response]]], Awaitable[Response]],
         by_method: dict[str, Callable[[Request], Awaitable[Response]]],
     ) -> None:
+        self._path = path
         self._checked = checked
         self._by_method = by_method | ({"HEAD": by_method["GET"]} if "GET" in by_method else {})
 
@@ -252,6 +243,7 @@ class _Resource:
             allowed = {"allow": ", ".join(self._by_method)}
             response = _error(405, f"{scope['method']} {scope['path']} is not served", allowed)
         else:
+            scope[ROUTE] = self._path
             response = await self._checked(Request(scope, receive), handle)
         await response(scope, receive, send)
 
@@ -264,7 +256,7 @@ def mounted(queues: ASGIApp, others: ASGIApp) -> ASGIApp:
     """Both in one application: what is below `/api/v1/queues`, and all else."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        path = scope.get("raw_path", b"").decode("ascii") if scope["type"] == "http" else ""
+        path = scope["path"]
         is_ours = path == PREFIX or path.startswith(PREFIX + "/")
         await (queues if is_ours else others)(scope, receive, send)
 
