@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.queue import AlreadyOpen, NotFound, Queue, QueueError, list_queues
+from ottla.queue import NotFound, Queue, QueueError, list_queues
 from ottla.queue.folder import QueueFolder, check_name
 from ottla.queue.removal import delete_queue
 
@@ -147,10 +147,8 @@ class QueueStore:
             self._given.popitem(last=False)
 
 
-class AlreadyExists(AlreadyOpen):
-    def __init__(self, text: str) -> None:
-        QueueError.__init__(self, text)
-        self.pid = None
+class AlreadyExists(Exception):
+    """There is a queue of this name."""
 
 
 def open_store(config: QueuesConfig) -> QueueStore:

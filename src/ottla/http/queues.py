@@ -28,6 +28,7 @@ from starlette.routing import Route, Router
 from ottla.http.guard import ROUTE
 from ottla.http.queue_config import MAX_MESSAGES
 from ottla.http.queue_messages import Malformed, messages_in, shown
+from ottla.http.queue_store import AlreadyExists
 from ottla.queue import AlreadyOpen, NotFound, Other, QueueError
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Queues:
             return _error(400, str(wrong))
         except NotFound as missing:
             return _error(404, str(missing))
-        except AlreadyOpen as taken:
+        except (AlreadyOpen, AlreadyExists) as taken:
             return _error(409, str(taken))
         except QueueError as failed:
             _logger.error("%s %s: %s", request.method, request.url.path, failed)

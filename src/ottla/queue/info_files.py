@@ -31,11 +31,14 @@ class PopInfo(NamedTuple):
 
 
 def queue_line(name: str, part: int) -> bytes:
-    return _with_crc(f"{name};{part};".encode())
+    text = f"{name};{part};".encode()
+    return b"%b%d\n" % (text, crc32(text))
 
 
 def push_line(name: bytes, right_edge: int, count_pushed: int) -> bytes:
-    return _with_crc(b"%b;%d;%d;" % (name, right_edge, count_pushed))
+    # Hot: every push passes here.
+    text = b"%b;%d;%d;" % (name, right_edge, count_pushed)
+    return b"%b%d\n" % (text, crc32(text))
 
 
 def pop_line(name: str, consumer: str, info: PopInfo) -> bytes:
@@ -64,10 +67,6 @@ def parse_pop_line(data: bytes, name: str, consumer: str) -> PopInfo | None:
         return None
     position, count, part = (_number(field, _MAX_U64) for field in fields[2:])
     return None if position is None or count is None or part is None else PopInfo(position, count, part)
-
-
-def _with_crc(text: bytes) -> bytes:
-    return b"%b%d\n" % (text, crc32(text))
 
 
 def _first_line(data: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,7 @@ from ottla.queue.damage import log_damage
 from ottla.queue.errors import FailWrite, NotFound, NotReady
 from ottla.queue.files import overwrite_line, sync_folder
 from ottla.queue.folder import QueueFolder, check_name, create_folder
-from ottla.queue.info_files import PartInfo, queue_line
+from ottla.queue.info_files import queue_line
 from ottla.queue.locks import Lock
 from ottla.queue.part_reader import count_of
 from ottla.queue.part_writer import PartWriter
@@ -136,11 +137,7 @@ class Queue:
         """Tell readers what was appended, unless they have to wait until it is on the disk."""
         if self.config.fsync == "push":
             return True
-        try:
-            writer.publish(PartInfo(writer.right_edge, writer.count_pushed))
-        except FailWrite:
-            writer.roll_back(writer.published)
-            raise
+        writer.publish()
         return self.config.fsync == "batch" and writer.count_pushed - writer.count_synced >= self.config.batch_messages
 
     def _sync(self, writer: PartWriter, number: int) -> None:
@@ -151,13 +148,13 @@ class Queue:
                 return
             with self._appending:
                 self._usable()
-                end = PartInfo(writer.right_edge, writer.count_pushed)
+                right_edge, count = writer.right_edge, writer.count_pushed
             with self._failing():
                 writer.sync()
-                writer.count_synced = end.count_pushed
+                writer.count_synced = count
                 if self.config.fsync == "push":
                     # Only now: nobody is to read what a power cut would take back.
-                    writer.publish(end)
+                    writer.publish_to(right_edge, count)
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -184,8 +181,7 @@ class Queue:
             return True
         if writer.right_edge + size > self.config.part_bytes or writer.count_pushed + count > MAX_NUMBER:
             return False
-        age_ms = self.config.part_age_ms
-        return age_ms is None or (self._clock.monotonic_s() - writer.began_s) * 1000 < age_ms
+        return self._clock.monotonic_s() < writer.ends_s
 
     def _roll(self, full: PartWriter) -> None:
         """End this part and begin the next, unless another thread has done so."""
@@ -200,12 +196,14 @@ class Queue:
             if self._is_durable:
                 writer.sync()
                 writer.count_synced = writer.count_pushed
-            writer.publish(PartInfo(writer.right_edge, writer.count_pushed))
+            writer.publish()
             if self._is_durable:
                 writer.sync_all()
 
     def _begin_part(self, part: int) -> None:
-        writer = PartWriter(self.folder, part, self._clock.monotonic_s(), is_durable=self._is_durable)
+        age_ms = self.config.part_age_ms
+        ends_s = math.inf if age_ms is None else self._clock.monotonic_s() + age_ms / 1000
+        writer = PartWriter(self.folder, part, ends_s, is_durable=self._is_durable)
         try:
             if self._is_durable:
                 sync_folder(self.folder.base)
