@@ -18,8 +18,8 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "queues",
     "against_kafka",
-    "queue",
 ]
 
 

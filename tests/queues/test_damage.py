@@ -96,6 +96,16 @@ def test_each_truncation_of_a_part_costs_what_is_cut_off_which_is_told_once(copy
         assert [(damage.messages, damage.kind) for damage in damages] == [(IN_FIRST_PART - left, FailReadTailMessage)]
 
 
+def test_a_part_that_was_cut_short_keeps_nobody_from_writing(copy: Path) -> None:
+    path = copy / "q-1" / "q_queue"
+    path.write_bytes(path.read_bytes()[:-1])
+    with Queue(copy, "q", fsync="never") as queue:
+        queue.push(b"8")
+    found, damages = read_all(copy)
+    assert found == [*MESSAGES[:-1], b"8"]
+    assert [damage.messages for damage in damages] == [1]
+
+
 @pytest.mark.parametrize("name", ["q_info_queue", "q-0/q_info_push", "q-1/q_info_push"])
 def test_damage_to_an_info_file_costs_no_message(copy: Path, name: str) -> None:
     path = copy / name

@@ -72,6 +72,8 @@ class PartReader:
 
     def _read(self, place: Place, edge: int) -> list[Message]:
         left = edge - place.offset
+        if left <= 0:
+            return []
         data = read_all_at(self._fd, min(left, _READ_BYTES), place.offset)
         found = decode(data, place.offset, self.part, place.number)
         if found.messages or found.is_damaged or left <= _READ_BYTES:
