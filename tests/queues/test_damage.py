@@ -137,6 +137,19 @@ def test_damage_to_what_a_consumer_committed_brings_messages_again_and_loses_non
             assert found[-6:] == MESSAGES[1:], damaged
 
 
+def test_a_stale_info_queue_sends_no_consumer_back(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q", fsync="never") as queue:
+        queue.push(b"1")
+        stale = (tmp_path / "q_info_queue").read_bytes()
+    with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c", "earliest") as consumer:
+        queue.push_many([b"2", b"3"])
+        consumer.pop_many(2)
+        consumer.commit()
+    (tmp_path / "q_info_queue").write_bytes(stale)
+    with Queue(tmp_path, "q", "read") as queue, queue.consumer("c") as consumer:
+        assert [message.body for message in consumer] == [b"3"]
+
+
 def test_two_damaged_neighbours_are_told_one_by_one(copy: Path) -> None:
     path = copy / DATA
     data = bytearray(path.read_bytes())

@@ -52,6 +52,15 @@ def test_a_queue_without_a_name_is_called_like_its_folder(tmp_path: Path) -> Non
     assert list_queues(tmp_path / "jobs") == ["jobs"]
 
 
+def test_a_queue_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+    Queue(tmp_path, "q").push(b"1")
+    Queue(tmp_path, "q").push(b"2")
+    with Queue(tmp_path, "q") as queue:
+        queue.consumer("c", "earliest").pop()
+        with queue.consumer("c") as consumer:
+            assert bodies(consumer) == [b"1", b"2"]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.one_of(st.binary(max_size=300), st.text(max_size=80)), max_size=40), st.integers(1, 400))
 def test_whatever_is_pushed_is_popped_over_parts_of_any_size(

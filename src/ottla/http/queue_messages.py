@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ottla.queue import Message
 
 _BINARY: Final = "[Binary Data]"
+_JSON: Final = ("application/json", "application/x-www-form-urlencoded")
+"""The second is what curl says of all that it sends."""
 
 
 class Malformed(Exception):
@@ -51,7 +53,7 @@ def shown(message: Message) -> Shown:
 def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
     """What a request pushes: JSON with many, or one as it is, as text/… or any other type."""
     kind = content_type.partition(";")[0].strip().lower()
-    if kind == "application/json":
+    if kind in _JSON:
         try:
             given = msgspec.json.decode(body, type=GivenMessages)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:

@@ -44,6 +44,7 @@ class QueueStore:
         self._options = options
         self._opening = threading.Lock()
         self._writers: dict[str, Queue] = {}
+        self._remembering = threading.Lock()
         self._given: OrderedDict[tuple[str, str], Position] = OrderedDict()
 
     def close(self) -> None:
@@ -79,8 +80,9 @@ class QueueStore:
                 with suppress(QueueError):
                     writer.close()
             delete_queue(self._base, name)
-            for key in [key for key in self._given if key[0] == name]:
-                del self._given[key]
+            with self._remembering:
+                for key in [key for key in self._given if key[0] == name]:
+                    del self._given[key]
 
     def push(self, name: str, messages: list[bytes | str]) -> Pushed:
         queue = self._writer(name)
@@ -134,17 +136,19 @@ class QueueStore:
         with self._read(name) as queue:
             if consumer not in queue.consumers():
                 raise NotFound(f"queue {name} has no consumer {consumer}")
-            position = self._given.pop((name, consumer), None)
+            with self._remembering:
+                position = self._given.pop((name, consumer), None)
             if position is not None:
                 with queue.consumer(consumer) as opened:
                     opened.commit(position)
 
     def _remember(self, name: str, consumer: Consumer) -> None:
         key = (name, consumer.name)
-        self._given[key] = consumer.position
-        self._given.move_to_end(key)
-        while len(self._given) > _MAX_REMEMBERED:
-            self._given.popitem(last=False)
+        with self._remembering:
+            self._given[key] = consumer.position
+            self._given.move_to_end(key)
+            while len(self._given) > _MAX_REMEMBERED:
+                self._given.popitem(last=False)
 
 
 class AlreadyExists(Exception):

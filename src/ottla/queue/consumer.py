@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
 from ottla.queue.damage import missing_part
-from ottla.queue.errors import NotFound, NotReady
+from ottla.queue.errors import NotFound, NotReady, QueueError
 from ottla.queue.files import replace
 from ottla.queue.folder import check_name
 from ottla.queue.info_files import PopInfo, pop_line
@@ -166,6 +167,11 @@ class Consumer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # As of a queue: its lock must not outlive it. One that could not even be made lacks attributes.
+        with suppress(QueueError, AttributeError):
+            self.close()
 
     # How
 

@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.queue.errors import AlreadyOpen
+from ottla.queue.errors import AlreadyOpen, FailOpen
 from ottla.queue.files import open_to_write, read_at, write_at
 
 if TYPE_CHECKING:
@@ -56,10 +56,13 @@ class Lock:
             fd = open_to_write(self._path)
             try:
                 _lock(fd)
-            except OSError:
+            except (BlockingIOError, PermissionError):
                 holder = read_at(fd, 32, 0).strip()
                 os.close(fd)
                 raise AlreadyOpen(what, int(holder) if holder.isdigit() else None) from None
+            except OSError as refused:
+                os.close(fd)
+                raise FailOpen(f"{self._path} cannot be locked: {refused.strerror}") from refused
             if self._is_still_there(fd):
                 return fd
             # Whoever had it removed it between our opening it and our locking it.

@@ -42,7 +42,7 @@ def committed_position(folder: QueueFolder, consumer: str) -> Position:
     Where they contradict each other, messages come again rather than not at all.
     """
     info = folder.pop_info(consumer)
-    if info is None or info.part > folder.newest_part():
+    if info is None or info.part > max([folder.newest_part(), *folder.parts()]):
         _logger.warning("queue %s: what consumer %s committed is damaged; it begins anew", folder.name, consumer)
         return first_position(folder, "earliest")
     place = _settled(folder, info)

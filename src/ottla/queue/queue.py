@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -12,7 +12,7 @@ from ottla.core.clock import SystemClock
 from ottla.queue.config import QueueConfig
 from ottla.queue.consumer import Consumer, ConsumerOptions
 from ottla.queue.damage import log_damage
-from ottla.queue.errors import FailWrite, NotFound, NotReady
+from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
 from ottla.queue.files import overwrite_line, sync_folder
 from ottla.queue.folder import QueueFolder, check_name, create_folder
 from ottla.queue.info_files import queue_line
@@ -295,6 +295,11 @@ class Queue:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __del__(self) -> None:
+        # `Queue("jobs").push(…)` keeps nothing that could be closed. One that could not even be made lacks attributes.
+        with suppress(QueueError, AttributeError):
+            self.close()
 
 
 def _encoded(message: bytes | str) -> tuple[int, bytes]:
