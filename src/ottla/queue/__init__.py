@@ -5,11 +5,14 @@ consumer       Consumer: pop, commit, seek
 record         a message and its 25-byte header
 info_files     the three kinds of small text files
 folder         where everything is, and what there is
+group_commit   one sync for many threads
 part_writer    one part, being written
 part_reader    one part, being read, past whatever is damaged in it
 positions      where a consumer begins
+tails          where a part really ends
 removal        which parts nobody needs any more
 checking       verify and repair
+damage         what is found damaged, and whom it is told to
 locks, files   what differs between operating systems
 """
 

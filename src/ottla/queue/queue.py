@@ -15,6 +15,7 @@ from ottla.queue.damage import log_damage
 from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
 from ottla.queue.files import overwrite_line, sync_folder
 from ottla.queue.folder import QueueFolder, check_name, create_folder
+from ottla.queue.group_commit import GroupCommit
 from ottla.queue.info_files import queue_line
 from ottla.queue.locks import Lock
 from ottla.queue.part_reader import count_of
@@ -59,7 +60,7 @@ class Queue:
         self._clock = clock or SystemClock()
         self._is_durable = self.config.fsync != "never"
         self._appending = threading.Lock()
-        self._syncing = threading.Lock()
+        self._commits = GroupCommit()
         self._failure = ""
         self._writer: PartWriter | None = None
         self._lock: Lock | None = None
@@ -141,20 +142,24 @@ class Queue:
         return self.config.fsync == "batch" and writer.count_pushed - writer.count_synced >= self.config.batch_messages
 
     def _sync(self, writer: PartWriter, number: int) -> None:
-        """Group commit: one waits for the disk, on behalf of all that was appended before it began."""
-        with self._syncing:
+        """Until this message of this part is on the disk."""
+
+        def is_done() -> bool:
             # A part that has ended was synced as a whole.
-            if writer is not self._writer or writer.count_synced >= number:
-                return
-            with self._appending:
-                self._usable()
-                right_edge, count = writer.right_edge, writer.count_pushed
-            with self._failing():
-                writer.sync()
-                writer.count_synced = count
-                if self.config.fsync == "push":
-                    # Only now: nobody is to read what a power cut would take back.
-                    writer.publish_to(right_edge, count)
+            return writer is not self._writer or writer.count_synced >= number
+
+        self._commits.sync(is_done, lambda: self._sync_now(writer))
+
+    def _sync_now(self, writer: PartWriter) -> None:
+        with self._appending:
+            self._usable()
+            right_edge, count = writer.right_edge, writer.count_pushed
+        with self._failing():
+            writer.sync()
+            if self.config.fsync == "push":
+                # Only now: nobody is to read what a power cut would take back.
+                writer.publish_to(right_edge, count)
+        writer.count_synced = count
 
     @contextmanager
     def _failing(self) -> Iterator[None]:
@@ -185,7 +190,7 @@ class Queue:
 
     def _roll(self, full: PartWriter) -> None:
         """End this part and begin the next, unless another thread has done so."""
-        with self._syncing, self._appending:
+        with self._commits.no_sync(), self._appending:
             if self._usable() is full:
                 self._finish(full)
                 self._begin_part(full.part + 1)
@@ -277,7 +282,7 @@ class Queue:
 
     def close(self) -> None:
         """Everything that was pushed is on the disk then, unless fsync is "never"."""
-        with self._syncing, self._appending:
+        with self._commits.no_sync(), self._appending:
             self._is_closed = True
             writer, self._writer = self._writer, None
             lock, self._lock = self._lock, None
