@@ -104,3 +104,15 @@ def test_a_queue_becomes_a_topic_and_a_topic_a_queue(tmp_path: Path) -> None:
             assert imported.stderr.endswith(f"{count} messages pushed to copy\n")
     with Queue(tmp_path, "copy", "read") as queue, queue.reader("earliest") as reader:
         assert [message.text if message.is_text else message.body for message in reader] == messages
+
+
+def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "ottla.toml"
+    file.write_text('[queues]\npart_bytes = "64MiB"\n[queues.users]\nann = "hush"\n')
+    shown = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
+    assert "queues.part_bytes" in shown.stdout
+    assert "queues.users" in shown.stdout
+    file.write_text('[queues]\nusers = ["hush"]\n')
+    refused = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
+    assert refused.exit_code == 2
+    assert "hush" not in shown.output + refused.output
