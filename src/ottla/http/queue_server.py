@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from starlette.responses import JSONResponse
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
     from ottla.http.queue_config import QueueServerConfig
     from ottla.http.queue_store import QueueStore
+
+
+_MAX_CONNECTIONS: Final = 1000
 
 
 async def health(_: Request) -> JSONResponse:
@@ -47,6 +50,7 @@ def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> 
         access_log=False,
         server_header=False,
         proxy_headers=False,
+        limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
     try:
