@@ -22,7 +22,7 @@ check: $(VENV)/check  ## Lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-interop: $(VENV)/interop  ## Test against Apache Kafka and foreign clients (needs Java 17+, mvn, Go, npm, kcat, chromium; see interop/README.md)
+interop: $(VENV)/interop  ## Test against Apache Kafka and foreign clients (needs Java 17+, mvn, Go, npm, cargo, kcat, chromium; see interop/README.md)
 	$(BIN)/python -m pytest interop $(ARGS)
 
 bench: $(VENV)/bench  ## Measure, and print the ratios

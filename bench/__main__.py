@@ -9,7 +9,18 @@ import sys
 
 from bench.report import table
 
-BENCHES = ["log", "records", "wire", "requests", "fetches", "idle_connections", "clients", "rest", "against_kafka"]
+BENCHES = [
+    "log",
+    "records",
+    "wire",
+    "requests",
+    "fetches",
+    "idle_connections",
+    "clients",
+    "rest",
+    "queues",
+    "against_kafka",
+]
 
 
 def main() -> None:

@@ -90,6 +90,12 @@ def kafkajs() -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def v_queue() -> Path:
+    """Our program with the Rust crate v_queue."""
+    return _needed(lambda: foreign_clients.rust_program("v-queue"))
+
+
+@pytest.fixture(scope="session")
 def ottla(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
     """One running Ottla for all foreign clients; each keeps to topics and groups of its own."""
     with ottla_server(tmp_path_factory.mktemp("ottla-served")) as server:

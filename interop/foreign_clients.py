@@ -71,6 +71,19 @@ def node_program(name: str) -> list[str]:
     return [node, str(_made_once(name, install) / "main.js")]
 
 
+@cache
+def rust_program(name: str) -> Path:
+    """The program of `clients/NAME`, built with the crates that its Cargo.lock names."""
+    cargo = _needed("cargo", f"Rust's cargo is not installed, so clients/{name} cannot be built.")
+
+    def build(folder: Path) -> None:
+        manifest = str(CLIENTS / name / "Cargo.toml")
+        command = [cargo, "build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", str(folder)]
+        _run_once(command, f"cargo could not build clients/{name}")
+
+    return _made_once(name, build) / "release" / name
+
+
 def _made_once(name: str, make: Callable[[Path], None]) -> Path:
     """A folder named after what it was made of; it has that name only when it is whole."""
     digest = hashlib.sha256()

@@ -9,6 +9,7 @@ import httpx
 
 import ottla
 from ottla.http.config import HttpConfig
+from ottla.http.queue_config import QueuesConfig
 from ottla.http.server import HttpServer
 
 if TYPE_CHECKING:
@@ -21,15 +22,24 @@ PATIENCE_S = 20.0
 
 
 class HttpBroker:
-    def __init__(self, folder: Path, config: HttpConfig | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: HttpConfig | None = None,
+        settings: Settings | None = None,
+        *,
+        queues: QueuesConfig | None = None,
+    ) -> None:
         self._embedded = ottla.Broker(folder, settings)
         self._config = config or HttpConfig(port=0)
+        # Nothing is written there unless a test makes a queue.
+        self._queues = queues or QueuesConfig(data_directory=folder / "queues")
         self.client: httpx.Client
 
     def __enter__(self) -> Self:
         self._embedded.__enter__()
         self.broker = self._embedded.broker
-        self.http = HttpServer(self.broker, self._config, "127.0.0.1")
+        self.http = HttpServer(self.broker, self._config, "127.0.0.1", self._queues)
         self.run(self._start())
         self.client = httpx.Client(base_url=self.url, timeout=PATIENCE_S)
         return self

@@ -33,6 +33,7 @@ COMMANDS: Final = {
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
+    "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
 }

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker, Settings
     from ottla.http.config import HttpConfig
+    from ottla.http.queue_config import QueuesConfig
     from ottla.http.server import HttpServer
 
 _LOOPBACK: Final = ("127.", "::1", "localhost")
@@ -76,11 +77,12 @@ def serve(  # noqa: PLR0913
 
 def _settings(
     config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
-) -> tuple[Settings, HttpConfig]:
+) -> tuple[Settings, HttpConfig, QueuesConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
+    from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
@@ -91,7 +93,7 @@ def _settings(
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
     )
-    return settings, loaded.section(HttpConfig)
+    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -103,7 +105,9 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def _serve(settings: Settings, http_config: HttpConfig, ready_file: Path | None) -> None:
+async def _serve(
+    settings: Settings, http_config: HttpConfig, queues_config: QueuesConfig, ready_file: Path | None
+) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
 
@@ -122,7 +126,7 @@ async def _serve(settings: Settings, http_config: HttpConfig, ready_file: Path |
         broker.close()
         raise
     _warn_if_open_to_all(settings)
-    http = await _bind_http(broker, http_config)
+    http = await _bind_http(broker, http_config, queues_config)
     _say_ready(broker, http, ready_file)
     if http is not None:
         http.start()
@@ -150,12 +154,12 @@ def _calm_garbage_collection() -> None:
     gc.set_threshold(*_COLLECT_AFTER)
 
 
-async def _bind_http(broker: Broker, config: HttpConfig) -> HttpServer | None:
+async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -> HttpServer | None:
     if config.port < 0:
         return None
     from ottla.http.server import HttpServer
 
-    http = HttpServer(broker, config, broker.settings.net.host)
+    http = HttpServer(broker, config, broker.settings.net.host, queues)
     try:
         await http.bind()
     except OSError as refused:

@@ -25,10 +25,18 @@ def sections() -> dict[str, type[Any]]:
     from ottla.broker.config import BrokerConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
+    from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
 
-    return {"broker": BrokerConfig, "net": NetConfig, "log": LogConfig, "groups": GroupConfig, "http": HttpConfig}
+    return {
+        "broker": BrokerConfig,
+        "net": NetConfig,
+        "log": LogConfig,
+        "groups": GroupConfig,
+        "http": HttpConfig,
+        "queues": QueuesConfig,
+    }
 
 
 def with_settings_options(command: Decorated) -> Decorated:

@@ -14,7 +14,7 @@ Kind: TypeAlias = Any
 
 MASK: Final = "********"
 
-_SECRET_WORDS: Final = ("password", "passphrase", "secret", "token", "credential")
+_SECRET_WORDS: Final = ("password", "passphrase", "secret", "token", "credential", "users")
 _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 _WITH_UNIT: Final = re.compile(r"([0-9]+(?:_[0-9]+)*)\s*([A-Za-z]+)")

@@ -29,6 +29,7 @@ from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queues import mounted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,9 +61,10 @@ _METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
-def build_app(door: Door) -> ASGIApp:
+def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = ENDPOINTS
-    app: ASGIApp = _Compressing(Router(list(_routes(door)), redirect_slashes=False, default=_not_found))
+    rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
+    app: ASGIApp = _Compressing(mounted(queues, rest))
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))

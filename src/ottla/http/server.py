@@ -10,6 +10,8 @@ import logging
 import socket
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.http.queue_config import QueuesConfig
+
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
@@ -29,10 +31,11 @@ class Address(NamedTuple):
 
 
 class HttpServer:
-    def __init__(self, broker: Broker, config: HttpConfig, host: str) -> None:
+    def __init__(self, broker: Broker, config: HttpConfig, host: str, queues: QueuesConfig | None = None) -> None:
         self.address = Address(host, config.port)
         self._broker = broker
         self._config = config
+        self._queues = queues or QueuesConfig()
         self._sockets: list[socket.socket] = []
         self._starting: asyncio.Task[Serving] | None = None
 
@@ -65,7 +68,7 @@ class HttpServer:
     async def _start(self) -> Serving:
         try:
             serving_type = await asyncio.get_running_loop().run_in_executor(None, _import)
-            serving = serving_type(self._broker, self._config)
+            serving = serving_type(self._broker, self._config, self._queues)
             await serving.start(self._sockets)
         except BaseException:
             self._close()

@@ -15,6 +15,8 @@ from ottla.http.app import build_app
 from ottla.http.endpoints import Door
 from ottla.http.joined_writes import JoinedWrites
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queue_store import open_store
+from ottla.http.queues import Queues
 from ottla.http.stats import HttpStats
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
+    from ottla.http.queue_config import QueuesConfig
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -36,12 +39,13 @@ _TICKS_PER_DATE: Final = 10
 class Serving:
     """The app, and the connections it is served on."""
 
-    def __init__(self, broker: Broker, config: HttpConfig) -> None:
+    def __init__(self, broker: Broker, config: HttpConfig, queues: QueuesConfig) -> None:
         self.max_stalled_s = config.max_stalled_ms / 1000
         self._stats = HttpStats()
         self._door = Door(broker, config, self._stats)
+        self._queues = open_store(queues)
         self.config = Config(
-            build_app(self._door),
+            build_app(self._door, Queues(self._queues, queues)),
             http=HttpToolsProtocol,
             ws="none",
             lifespan="off",
@@ -81,6 +85,7 @@ class Serving:
             connection.transport.abort()
         if self._ticking is not None:
             self._ticking.cancel()
+        await asyncio.to_thread(self._queues.close)
 
     async def _tick(self) -> None:
         """Ten times a second: how late the loop is, and what the date is."""

@@ -1,0 +1,181 @@
+"""`ottla queue`: queues in a folder, without a broker."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.queue_serve import serve
+from ottla.cli.queue_topics import export_queue, import_topic
+from ottla.core.errors import OttlaError
+from ottla.queue import NotFound, Queue, list_queues
+from ottla.queue import repair as repair_queue
+from ottla.queue import verify as verify_queue
+from ottla.queue.part_reader import count_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.queue import Consumer, Message
+    from ottla.queue.config import Fsync
+
+FOLDER = click.argument("folder", type=click.Path(path_type=Path))
+NAME = click.argument("name")
+FSYNC = click.option(
+    "--fsync", type=click.Choice(["push", "batch", "never"]), default="batch", show_default=True, help="When to sync."
+)
+_PUSHED_TOGETHER = 1000
+_TAIL_WAIT_MS = 60_000
+
+
+@click.group()
+def queue() -> None:
+    """Queues in a folder: no broker is needed."""
+
+
+queue.add_command(serve)
+queue.add_command(import_topic)
+queue.add_command(export_queue)
+
+
+@queue.command(name="list")
+@FOLDER
+def list_all(folder: Path) -> None:
+    """List the queues in FOLDER."""
+    for name in list_queues(folder):
+        with Queue(folder, name, "read") as opened:
+            click.echo(f"{name}  {len(opened)} messages in {len(opened.folder.parts())} parts")
+
+
+@queue.command()
+@FOLDER
+@NAME
+def info(folder: Path, name: str) -> None:
+    """Show the parts and consumers of a queue."""
+    with Queue(folder, name, "read") as opened:
+        newest = opened.part
+        for part in opened.folder.parts():
+            size = opened.folder.data(part).stat().st_size if opened.folder.data(part).exists() else 0
+            mark = "  written to" if part == newest else ""
+            click.echo(f"part {part}  {count_of(opened.folder, part)} messages  {size} bytes{mark}")
+        for consumer in opened.consumers():
+            with opened.consumer(consumer, mode="read") as reading:
+                at = reading.position
+                click.echo(f"consumer {consumer}  at byte {at.offset} of part {at.part}  {reading.lag} messages behind")
+
+
+@queue.command()
+@FOLDER
+@NAME
+@click.argument("messages", nargs=-1)
+@FSYNC
+def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync) -> None:
+    """Push MESSAGES, or else the lines of the standard input."""
+    with Queue(folder, name, fsync=fsync) as opened:
+        count = opened.push_many(messages or _lines())
+    click.echo(f"{count} message{'' if count == 1 else 's'} pushed to {name}", err=True)
+
+
+@queue.command()
+@FOLDER
+@NAME
+@click.option("-c", "--consumer", "consumer_name", default="cli", show_default=True, help="Whose place to go on from.")
+@click.option("--max", "limit", type=click.IntRange(min=1), default=1, show_default=True)
+@click.option("--all", "takes_all", is_flag=True, help="All there are.")
+@click.option("--earliest", is_flag=True, help="A new consumer begins with the first part, not the newest.")
+@click.option("--no-commit", is_flag=True, help="Leave the consumer where it was.")
+def pop(  # noqa: PLR0913
+    folder: Path, name: str, consumer_name: str, limit: int, *, takes_all: bool, earliest: bool, no_commit: bool
+) -> None:
+    """Write the next messages to the standard output, a line each, and commit."""
+    with (
+        Queue(folder, name, "read") as opened,
+        opened.consumer(consumer_name, "earliest" if earliest else "latest_part") as consumer,
+    ):
+        while messages := consumer.pop_many(_PUSHED_TOGETHER if takes_all else limit):
+            _show(messages)
+            if not no_commit:
+                consumer.commit()
+            if not takes_all:
+                break
+
+
+@queue.command()
+@FOLDER
+@NAME
+@click.option("--earliest", is_flag=True, help="Begin with the first message there is.")
+@click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after so many.")
+def tail(folder: Path, name: str, limit: int | None, *, earliest: bool) -> None:
+    """Write new messages to the standard output as they come; nothing is committed."""
+    with Queue(folder, name, "read") as opened, opened.reader() as reading:
+        reading.seek("earliest" if earliest else "end")
+        shown = 0
+        for messages in _batches(reading, limit):
+            shown += len(messages)
+            _show(messages)
+            if shown == limit:
+                return
+
+
+def _batches(reading: Consumer, limit: int | None) -> Iterator[list[Message]]:
+    left = limit
+    while True:
+        count = _PUSHED_TOGETHER if left is None else min(left, _PUSHED_TOGETHER)
+        messages = reading.pop_many(count, timeout_ms=_TAIL_WAIT_MS)
+        if left is not None:
+            left -= len(messages)
+        yield messages
+
+
+@queue.command()
+@FOLDER
+@click.argument("name", required=False)
+def verify(folder: Path, name: str | None) -> None:
+    """Check every message and info file of a queue, or of all; exit with 1 if one is damaged."""
+    names = _names(folder, name)
+    problems = [problem for one in names for problem in verify_queue(folder, one)]
+    for problem in problems:
+        click.echo(str(problem))
+    if problems:
+        lost = sum(problem.messages for problem in problems)
+        raise OttlaError(f"{len(problems)} problems, {lost} messages lost; `ottla queue repair` mends info files")
+    click.echo(f"{', '.join(names)}: intact")
+
+
+@queue.command()
+@FOLDER
+@click.argument("name", required=False)
+def repair(folder: Path, name: str | None) -> None:
+    """Write damaged info files anew, by what is in the parts; nobody may be writing meanwhile."""
+    for one in _names(folder, name):
+        done = repair_queue(folder, one)
+        for line in done:
+            click.echo(f"{one}: {line}")
+        if not done:
+            click.echo(f"{one}: nothing to repair")
+
+
+def _names(folder: Path, name: str | None) -> list[str]:
+    names = list_queues(folder) if name is None else [name]
+    if not names:
+        raise NotFound(f"there are no queues in {folder}")
+    return names
+
+
+def _lines() -> Iterator[str | bytes]:
+    for line in sys.stdin.buffer:
+        body = line.removesuffix(b"\n").removesuffix(b"\r")
+        try:
+            yield body.decode()
+        except UnicodeDecodeError:
+            yield body
+
+
+def _show(messages: list[Message]) -> None:
+    out = sys.stdout.buffer
+    for message in messages:
+        out.write(message.body + b"\n")
+    out.flush()

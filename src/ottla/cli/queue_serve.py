@@ -1,0 +1,55 @@
+"""`ottla queue serve`: queues over HTTP, without a broker."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ottla.cli.logs import set_up_logging
+
+
+@click.command()
+@click.option(
+    "-c",
+    "--config",
+    "config_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Read this TOML file; else v-queue-server.toml if it exists.",
+)
+@click.option("-b", "--bind", "bind_address", metavar="HOST:PORT", help="Where to listen [default: 127.0.0.1:9093].")
+@click.option(
+    "-d", "--data-dir", "data_directory", type=click.Path(path_type=Path), help="The folder [default: queues]."
+)
+@click.option("-l", "--log-level", type=click.Choice(["debug", "info", "warn", "warning", "error"]))
+@click.option("--no-auth", is_flag=True, help="Ask nobody for a password, whatever the file says.")
+def serve(
+    config_file: Path | None,
+    bind_address: str | None,
+    data_directory: Path | None,
+    log_level: str | None,
+    *,
+    no_auth: bool,
+) -> None:
+    """Serve the queues of a folder over HTTP, without a broker."""
+    from ottla.http.queue_config import load_queue_server_config
+
+    given = {
+        "bind_address": bind_address,
+        "data_directory": data_directory,
+        "log_level": log_level,
+        "auth_enabled": False if no_auth else None,
+    }
+    config = load_queue_server_config(config_file, {key: value for key, value in given.items() if value is not None})
+    set_up_logging("warning" if config.log_level == "warn" else config.log_level, "text")
+    host = config.address[0]
+    if not config.needs_password and not host.startswith(("127.", "::1", "localhost")):
+        click.echo(
+            f"ottla: listening on {host} without authentication: whoever reaches it can read and write", err=True
+        )
+
+    from ottla.http.queue_server import serve_queues
+
+    folder = config.data_directory.resolve()
+    serve_queues(config, lambda address: click.echo(f"ottla serves queues: HTTP on {address}, data in {folder}"))

@@ -1,0 +1,71 @@
+"""The HTTP server of `ottla queue serve`: queues and /health, without a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import uvicorn
+from starlette.responses import JSONResponse
+from starlette.routing import Route, Router
+
+from ottla import __version__
+from ottla.http.guard import Guard
+from ottla.http.queue_store import open_store
+from ottla.http.queues import Queues, mounted, not_served
+from ottla.http.stats import HttpStats
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from ottla.http.queue_config import QueueServerConfig
+    from ottla.http.queue_store import QueueStore
+
+
+_MAX_CONNECTIONS: Final = 1000
+
+
+async def health(_: Request) -> JSONResponse:
+    return JSONResponse({"status": "ok", "version": __version__})
+
+
+def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
+    others = Router([Route("/health", health)], redirect_slashes=False, default=not_served)
+    return Guard(mounted(Queues(store, config), others), HttpStats(), frozenset())
+
+
+def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:
+    """Serve until told to stop; `on_ready` hears the address."""
+    store = open_store(config)
+    host, port = config.address
+    settings = uvicorn.Config(
+        build_queue_app(store, config),
+        host=host,
+        port=port,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        limit_concurrency=_MAX_CONNECTIONS,
+        timeout_graceful_shutdown=5,
+    )
+    try:
+        _Server(settings, on_ready).run()
+    finally:
+        store.close()
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[str], None]) -> None:
+        super().__init__(config)
+        self._on_ready = on_ready
+
+    async def startup(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        await super().startup(sockets)  # type: ignore[arg-type]
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._on_ready(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")

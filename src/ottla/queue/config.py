@@ -1,0 +1,45 @@
+"""What can be chosen about a queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypedDict
+
+Fsync = Literal["push", "batch", "never"]
+Remove = Literal["never", "committed"]
+
+
+class QueueOptions(TypedDict, total=False):
+    """The fields of `QueueConfig`, as keywords of `Queue`."""
+
+    fsync: Fsync
+    batch_messages: int
+    part_bytes: int
+    part_age_ms: int | None
+    remove: Remove
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueConfig:
+    fsync: Fsync = "push"
+    """When messages are put on the disk: before a push returns, once per batch, or when the operating system likes."""
+    batch_messages: int = 1000
+    """With fsync = "batch": so many single pushes are a batch; a call of push_many always is one."""
+    part_bytes: int = 1 << 30
+    """Begin a new part when this one would become larger."""
+    part_age_ms: int | None = 7 * 24 * 3600 * 1000
+    """Begin a new part when this one is so old; None for never."""
+    remove: Remove = "never"
+    """Whether parts that every consumer has committed past are removed."""
+
+    def __post_init__(self) -> None:
+        if self.fsync not in ("push", "batch", "never"):
+            raise ValueError(f"fsync must be push, batch or never, got {self.fsync!r}")
+        if self.remove not in ("never", "committed"):
+            raise ValueError(f"remove must be never or committed, got {self.remove!r}")
+        if self.batch_messages < 1:
+            raise ValueError(f"batch_messages must be at least 1, got {self.batch_messages}")
+        if self.part_bytes < 1:
+            raise ValueError(f"part_bytes must be at least 1, got {self.part_bytes}")
+        if self.part_age_ms is not None and self.part_age_ms < 1:
+            raise ValueError(f"part_age_ms must be at least 1 or None, got {self.part_age_ms}")

@@ -1,0 +1,170 @@
+"""Where the files of a queue are, and what there is.
+
+    Q_info_queue              the part that is written to
+    Q_queue.lock              locked by the writer
+    Q-0/ Q-1/ ...             a folder for each part
+      Q_queue                 its messages
+      Q_info_push             how far it is written
+    Q_info_pop_C              how far consumer C has committed
+    Q_info_pop_C.lock         locked by the consumer
+
+Several queues may share the folder.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.queue.errors import FailRead, FailWrite, NotFound, Other
+from ottla.queue.files import failing_as, read_small
+from ottla.queue.info_files import (
+    MAX_LINE_BYTES,
+    PartInfo,
+    PopInfo,
+    parse_pop_line,
+    parse_push_line,
+    parse_queue_line,
+)
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_INFO_QUEUE: Final = "_info_queue"
+_INFO_POP: Final = "_info_pop_"
+_NOT_CONSUMERS: Final = (".lock", ".tmp")
+_MAX_NAME_BYTES: Final = 100
+# Whoever reads a line while it is written may see neither the old one nor the new one.
+_ATTEMPTS: Final = 3
+_MAX_PART: Final = 0xFFFF_FFFF
+# What a file cannot be called on Windows; and a semicolon or a space ends a field for v-queue.
+_FORBIDDEN: Final = re.compile(r'[<>:"/\\|?*;\s\x00-\x1f\x7f]')
+_RESERVED: Final = re.compile(r"(con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(\..*)?", re.IGNORECASE)
+
+
+def check_name(what: str, name: str) -> str:
+    """A name that can be a file's on every operating system, and that v-queue reads back; Other if it cannot."""
+    problem = _problem_of(name)
+    if problem:
+        raise Other(f"a {what} cannot be named {name!r}: {problem}")
+    return name
+
+
+def _problem_of(name: str) -> str:
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        return "it is not Unicode text"
+    if not 1 <= size <= _MAX_NAME_BYTES:
+        return f"a name takes 1 to {_MAX_NAME_BYTES} bytes"
+    if found := _FORBIDDEN.search(name):
+        return f"{found[0]!r} is not allowed"
+    if name.startswith(".") or name.endswith("."):
+        return "it begins or ends with a dot"
+    if _RESERVED.fullmatch(name):
+        return "Windows has another use for that name"
+    if "_info_" in name or name.endswith(_NOT_CONSUMERS):
+        return "files beside the queue are named like that"
+    return ""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueFolder:
+    """The files of one queue."""
+
+    base: Path
+    name: str
+
+    @property
+    def info_queue(self) -> Path:
+        return self.base / f"{self.name}{_INFO_QUEUE}"
+
+    @property
+    def lock(self) -> Path:
+        return self.base / f"{self.name}_queue.lock"
+
+    def part(self, part: int) -> Path:
+        return self.base / f"{self.name}-{part}"
+
+    def data(self, part: int) -> Path:
+        return self.part(part) / f"{self.name}_queue"
+
+    def info_push(self, part: int) -> Path:
+        return self.part(part) / f"{self.name}_info_push"
+
+    def info_pop(self, consumer: str) -> Path:
+        return self.base / f"{self.name}{_INFO_POP}{consumer}"
+
+    def consumer_lock(self, consumer: str) -> Path:
+        return self.base / f"{self.name}{_INFO_POP}{consumer}.lock"
+
+    # What there is
+
+    def exists(self) -> bool:
+        return self.info_queue.exists() or bool(self.parts())
+
+    def parts(self) -> list[int]:
+        """The parts that are there, in order."""
+        pattern = re.compile(re.escape(self.name) + r"-(0|[1-9][0-9]{0,9})")
+        matches = (pattern.fullmatch(name) for name in _names_in(self.base))
+        found = sorted(part for match in matches if match and (part := int(match[1])) <= _MAX_PART)
+        # A folder alone is none: a writer was killed on beginning it, and the next one will begin it again.
+        return [part for part in found if self.data(part).exists() or self.info_push(part).exists()]
+
+    def parts_with_data(self) -> list[int]:
+        """Those that can be read."""
+        return [part for part in self.parts() if self.data(part).exists()]
+
+    def consumers(self) -> list[str]:
+        prefix = f"{self.name}{_INFO_POP}"
+        names = [name[len(prefix) :] for name in _names_in(self.base) if name.startswith(prefix)]
+        return sorted(name for name in names if not _problem_of(name))
+
+    def written_part(self) -> int | None:
+        """The part that info_queue names; None if it is missing or damaged."""
+        line = read_small(self.info_queue, MAX_LINE_BYTES)
+        return None if line is None else parse_queue_line(line, self.name)
+
+    def newest_part(self) -> int:
+        """The part that is written to, whatever has become of info_queue."""
+        part = self.written_part()
+        if part is None:
+            parts = self.parts()
+            if not parts:
+                raise NotFound(f"there is no queue {self.name} in {self.base}")
+            part = parts[-1]
+        return part
+
+    def part_info(self, part: int) -> PartInfo | None:
+        """What info_push says; None if it is missing or damaged."""
+        for _ in range(_ATTEMPTS):
+            line = read_small(self.info_push(part), MAX_LINE_BYTES)
+            info = None if line is None else parse_push_line(line, self.name)
+            if info is not None or line is None:
+                return info
+        return None
+
+    def pop_info(self, consumer: str) -> PopInfo | None:
+        """What the consumer has committed; None if that is missing or damaged."""
+        line = read_small(self.info_pop(consumer), MAX_LINE_BYTES)
+        return None if line is None else parse_pop_line(line, self.name, consumer)
+
+
+def list_queues(base: Path) -> list[str]:
+    """The names of the queues in a folder."""
+    names = (name.removesuffix(_INFO_QUEUE) for name in _names_in(base) if name.endswith(_INFO_QUEUE))
+    return sorted(name for name in names if not _problem_of(name))
+
+
+def create_folder(folder: Path) -> None:
+    with failing_as(FailWrite, f"{folder} cannot be created"):
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _names_in(base: Path) -> list[str]:
+    with failing_as(FailRead, f"{base} cannot be listed"):
+        try:
+            return [entry.name for entry in base.iterdir()]
+        except FileNotFoundError:
+            return []

@@ -1,0 +1,330 @@
+"""A queue: pushing to it, and what there is to know about all of it."""
+
+from __future__ import annotations
+
+import math
+import threading
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from ottla.core.clock import SystemClock
+from ottla.queue.config import QueueConfig
+from ottla.queue.consumer import Consumer, ConsumerOptions
+from ottla.queue.damage import log_damage
+from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
+from ottla.queue.files import overwrite_line, sync_folder
+from ottla.queue.folder import QueueFolder, check_name, create_folder
+from ottla.queue.group_commit import GroupCommit
+from ottla.queue.info_files import queue_line
+from ottla.queue.locks import Lock
+from ottla.queue.part_reader import count_of
+from ottla.queue.part_writer import PartWriter
+from ottla.queue.record import HEADER_BYTES, MAX_BODY_BYTES, MAX_NUMBER, OBJECT, TEXT
+from ottla.queue.removal import remove_parts
+from ottla.queue.tails import mend_tail
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable, Iterator
+    from typing import Self, Unpack
+
+    from ottla.core.clock import Clock
+    from ottla.queue.config import QueueOptions
+    from ottla.queue.damage import OnDamage
+    from ottla.queue.positions import Start
+
+Mode = Literal["read", "read_write"]
+
+_WRITE_BYTES: Final = 1 << 20
+
+
+class Queue:
+    """Open for writing, which one at a time can do, or for reading only. Threads may share it."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        mode: Mode = "read_write",
+        *,
+        clock: Clock | None = None,
+        **options: Unpack[QueueOptions],
+    ) -> None:
+        """The queue `name` in the folder `path`; without a name, it is called like the folder."""
+        base = Path(path)
+        self.name = check_name("queue", base.resolve().name if name is None else name)
+        self.config = QueueConfig(**options)
+        self.folder = QueueFolder(base, self.name)
+        self.mode = mode
+        self._clock = clock or SystemClock()
+        self._is_durable = self.config.fsync != "never"
+        self._appending = threading.Lock()
+        self._commits = GroupCommit()
+        self._failure = ""
+        self._writer: PartWriter | None = None
+        self._lock: Lock | None = None
+        self._is_closed = False
+        if mode == "read_write":
+            self._open_to_write()
+        elif mode != "read":
+            raise ValueError(f"mode must be read or read_write, got {mode!r}")
+        elif not self.folder.exists():
+            raise NotFound(f"there is no queue {self.name} in {base}")
+
+    def _open_to_write(self) -> None:
+        create_folder(self.folder.base)
+        self._lock = Lock(self.folder.lock, f"queue {self.name} in {self.folder.base}")
+        try:
+            written, parts = self.folder.written_part(), self.folder.parts()
+            newest = max([*parts, *([] if written is None else [written])], default=None)
+            for part in self.folder.parts_with_data()[-1:]:
+                # Before the new part is there: consumers leave this one when they see a newer.
+                mend_tail(self.folder, part, is_durable=self._is_durable)
+            self._begin_part(0 if newest is None else newest + 1)
+        except BaseException:
+            self.close()
+            raise
+
+    # Pushing
+
+    def push(self, message: bytes | str) -> int:
+        """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
+        kind, body = _encoded(message)
+        size = HEADER_BYTES + len(body)
+        while True:
+            with self._appending:
+                writer = self._usable()
+                if self._has_room(writer, size):
+                    writer.append(kind, body)
+                    edge, number = writer.right_edge, writer.count_pushed
+                    is_due = self._has_to_sync(writer)
+                    break
+            self._roll(writer)
+        if is_due:
+            self._sync(writer, number)
+        return edge
+
+    def push_many(self, messages: Iterable[bytes | str]) -> int:
+        """Add all of these, in as few writes as that takes; how many there were.
+
+        They are on the disk when this returns, unless fsync is "never". If it fails, those behind some message
+        are not in the queue.
+        """
+        count = 0
+        for chunk, size in _chunks(messages, self.config.part_bytes):
+            while True:
+                with self._appending:
+                    writer = self._usable()
+                    if self._has_room(writer, size, len(chunk)):
+                        writer.append_many(chunk)
+                        number = writer.count_pushed
+                        self._has_to_sync(writer)
+                        break
+                self._roll(writer)
+            count += len(chunk)
+        if count and self._is_durable:
+            self._sync(writer, number)
+        return count
+
+    def flush(self) -> None:
+        """Put everything that was pushed on the disk."""
+        with self._appending:
+            writer = self._usable()
+            number = writer.count_pushed
+        self._sync(writer, number)
+
+    def _has_to_sync(self, writer: PartWriter) -> bool:
+        """Tell readers what was appended, unless they have to wait until it is on the disk."""
+        if self.config.fsync == "push":
+            return True
+        writer.publish()
+        return self.config.fsync == "batch" and writer.count_pushed - writer.count_synced >= self.config.batch_messages
+
+    def _sync(self, writer: PartWriter, number: int) -> None:
+        """Until this message of this part is on the disk."""
+
+        def is_done() -> bool:
+            # A part that has ended was synced as a whole.
+            return writer is not self._writer or writer.count_synced >= number
+
+        self._commits.sync(is_done, lambda: self._sync_now(writer))
+
+    def _sync_now(self, writer: PartWriter) -> None:
+        with self._appending:
+            self._usable()
+            right_edge, count = writer.right_edge, writer.count_pushed
+        with self._failing():
+            writer.sync()
+            if self.config.fsync == "push":
+                # Only now: nobody is to read what a power cut would take back.
+                writer.publish_to(right_edge, count)
+        writer.count_synced = count
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """What a failed sync leaves in memory and on the disk nobody knows: a new part is safe, this one is not."""
+        try:
+            yield
+        except FailWrite as failed:
+            self._failure = f"queue {self.name} has failed and must be opened again: {failed}"
+            raise
+
+    # Parts
+
+    def _usable(self) -> PartWriter:
+        if self._failure:
+            raise NotReady(self._failure)
+        if self._is_closed:
+            raise NotReady(f"queue {self.name} is closed")
+        if self._writer is None:
+            raise NotReady(f"queue {self.name} is open for reading only")
+        return self._writer
+
+    def _has_room(self, writer: PartWriter, size: int, count: int = 1) -> bool:
+        if not writer.count_pushed:
+            return True
+        if writer.right_edge + size > self.config.part_bytes or writer.count_pushed + count > MAX_NUMBER:
+            return False
+        return self._clock.monotonic_s() < writer.ends_s
+
+    def _roll(self, full: PartWriter) -> None:
+        """End this part and begin the next, unless another thread has done so."""
+        with self._commits.no_sync(), self._appending:
+            if self._usable() is full:
+                self._finish(full)
+                self._begin_part(full.part + 1)
+                full.close()
+
+    def _finish(self, writer: PartWriter) -> None:
+        with self._failing():
+            if self._is_durable:
+                writer.sync()
+                writer.count_synced = writer.count_pushed
+            writer.publish()
+            if self._is_durable:
+                writer.sync_all()
+
+    def _begin_part(self, part: int) -> None:
+        age_ms = self.config.part_age_ms
+        ends_s = math.inf if age_ms is None else self._clock.monotonic_s() + age_ms / 1000
+        writer = PartWriter(self.folder, part, ends_s, is_durable=self._is_durable)
+        try:
+            if self._is_durable:
+                sync_folder(self.folder.base)
+            overwrite_line(self.folder.info_queue, queue_line(self.name, part), is_durable=self._is_durable)
+            if self._is_durable:
+                sync_folder(self.folder.base)
+        except BaseException:
+            writer.close()
+            raise
+        self._writer = writer
+        if self.config.remove == "committed":
+            remove_parts(self.folder)
+
+    # All of it
+
+    def consumer(
+        self,
+        name: str,
+        start: Start = "latest_part",
+        mode: Mode = "read_write",
+        *,
+        on_damage: OnDamage = log_damage,
+    ) -> Consumer:
+        """Read under this name, from where it has committed; a new one from the newest part or the first one there is.
+
+        Its mode "read" leaves no trace, and commits nothing. What is damaged is logged, or given to `on_damage`,
+        which may raise `damage.as_error()`: reading goes on behind it either way.
+        """
+        if self._is_closed:
+            raise NotReady(f"queue {self.name} is closed")
+        options = ConsumerOptions(start, mode, self._is_durable, on_damage)
+        return Consumer(self.folder, name, options)
+
+    def reader(self, start: Start = "latest_part", *, on_damage: OnDamage = log_damage) -> Consumer:
+        """Read without a name: nothing is kept of it, and nothing can be committed."""
+        if self._is_closed:
+            raise NotReady(f"queue {self.name} is closed")
+        return Consumer(self.folder, None, ConsumerOptions(start, "read", self._is_durable, on_damage))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it takes no more messages until it is opened again."""
+        return bool(self._failure)
+
+    @property
+    def part(self) -> int:
+        """The part that is written to."""
+        return self.folder.newest_part()
+
+    @property
+    def count_pushed(self) -> int:
+        """How many messages the newest part holds."""
+        return count_of(self.folder, self.part)
+
+    def __len__(self) -> int:
+        """How many messages all parts hold."""
+        return sum(count_of(self.folder, part) for part in self.folder.parts())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def consumers(self) -> list[str]:
+        """The names of all that ever committed something."""
+        return self.folder.consumers()
+
+    def remove_committed(self) -> list[int]:
+        """Remove the parts that every consumer has committed past, whatever the policy; which they were."""
+        with self._appending:
+            self._usable()
+            return remove_parts(self.folder)
+
+    def close(self) -> None:
+        """Everything that was pushed is on the disk then, unless fsync is "never"."""
+        with self._commits.no_sync(), self._appending:
+            self._is_closed = True
+            writer, self._writer = self._writer, None
+            lock, self._lock = self._lock, None
+            try:
+                if writer is not None and not self._failure:
+                    self._finish(writer)
+            finally:
+                if writer is not None:
+                    writer.close()
+                if lock is not None:
+                    lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # `Queue("jobs").push(…)` keeps nothing that could be closed. One that could not even be made lacks attributes.
+        with suppress(QueueError, AttributeError):
+            self.close()
+
+
+def _encoded(message: bytes | str) -> tuple[int, bytes]:
+    kind, body = (TEXT, message.encode()) if isinstance(message, str) else (OBJECT, message)
+    if len(body) > MAX_BODY_BYTES:
+        raise NotReady(f"a message takes at most {MAX_BODY_BYTES} bytes, got {len(body)}")
+    return kind, body
+
+
+def _chunks(messages: Iterable[bytes | str], part_bytes: int) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
+    """What is written together, and how many bytes that is."""
+    limit = min(_WRITE_BYTES, part_bytes)
+    chunk: list[tuple[int, bytes]] = []
+    size = 0
+    for message in messages:
+        kind, body = _encoded(message)
+        if chunk and size + HEADER_BYTES + len(body) > limit:
+            yield chunk, size
+            chunk, size = [], 0
+        chunk.append((kind, body))
+        size += HEADER_BYTES + len(body)
+    if chunk:
+        yield chunk, size

@@ -1,0 +1,95 @@
+"""One message in a part: a header of 25 bytes, then its body.
+
+| offset | width | |
+|---|---|---|
+| 0 | 8 | where this header is in the file |
+| 8 | 4 | bytes of the body |
+| 12 | 4 | `EE FE EF EE` |
+| 16 | 4 | the number of the message in its part, from 1 |
+| 20 | 1 | `S` text, `O` anything else |
+| 21 | 4 | CRC-32 of the header, with zeros here, and the body |
+
+Numbers are little-endian.
+"""
+
+from __future__ import annotations
+
+from struct import Struct as Layout
+from typing import Final, NamedTuple
+from zlib import crc32
+
+import msgspec
+
+HEADER_BYTES: Final = 25
+MAGIC: Final = 0xEEEFFEEE
+MAGIC_BYTES: Final = MAGIC.to_bytes(4, "little")
+MAGIC_OFFSET: Final = 12
+MAX_BODY_BYTES: Final = 0x7FFF_FFFF
+MAX_NUMBER: Final = 0xFFFF_FFFF
+TEXT: Final = ord("S")
+OBJECT: Final = ord("O")
+
+HEADER: Final = Layout("<QIIIBI")
+_HASHED: Final = Layout("<QIIIB4x")
+_CRC: Final = Layout("<I")
+_CRC_OFFSET: Final = 21
+_NO_CRC: Final = bytes(4)
+
+
+class Message(msgspec.Struct, frozen=True, gc=False):
+    """One message, and where it is."""
+
+    body: bytes
+    is_text: bool
+    part: int
+    offset: int
+    """Where in the part it begins."""
+    number: int
+    """Which message of the part it is, from 1."""
+
+    @property
+    def text(self) -> str:
+        """The body, which must be UTF-8."""
+        return self.body.decode()
+
+    @property
+    def end(self) -> int:
+        """Where in the part the next message begins."""
+        return self.offset + HEADER_BYTES + len(self.body)
+
+
+class Decoded(NamedTuple):
+    messages: list[Message]
+    is_damaged: bool
+    """Whether what comes next is no message; else it is not there as a whole."""
+
+
+def encode(offset: int, number: int, kind: int, body: bytes) -> bytes:
+    hashed = _HASHED.pack(offset, len(body), MAGIC, number, kind)
+    return hashed[:_CRC_OFFSET] + _CRC.pack(crc32(body, crc32(hashed))) + body
+
+
+def decode(data: bytes, offset: int, part: int, number: int) -> Decoded:
+    """The intact messages at the beginning of `data`, which is what the part holds at `offset`.
+
+    `number` is that of the message before.
+    """
+    messages: list[Message] = []
+    at = 0
+    size = len(data)
+    unpack = HEADER.unpack_from
+    while at + HEADER_BYTES <= size:
+        start, length, magic, count, kind, crc = unpack(data, at)
+        if magic != MAGIC or start != offset + at or count <= number or length > MAX_BODY_BYTES:
+            return Decoded(messages, is_damaged=True)
+        body_at = at + HEADER_BYTES
+        end = body_at + length
+        if end > size:
+            break
+        body = data[body_at:end]
+        if crc32(body, crc32(data[at : at + _CRC_OFFSET] + _NO_CRC)) != crc:
+            return Decoded(messages, is_damaged=True)
+        messages.append(Message(body, kind != OBJECT, part, start, count))
+        number = count
+        at = end
+    return Decoded(messages, is_damaged=False)

@@ -1,0 +1,118 @@
+"""`ottla queue`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+
+from click.testing import CliRunner, Result
+
+import ottla
+from ottla.cli.main import program
+from ottla.queue import Queue
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1])}
+
+
+def run(*arguments: object, told: bytes | None = None) -> Result:
+    return CliRunner().invoke(program, ["queue", *map(str, arguments)], input=told)
+
+
+def test_messages_are_pushed_and_popped_and_looked_at(tmp_path: Path) -> None:
+    pushed = run("push", tmp_path, "jobs", "one", "two")
+    assert (pushed.exit_code, pushed.stderr) == (0, "2 messages pushed to jobs\n")
+    run("push", tmp_path, "jobs", told=b"three\r\n\xff\n")
+    assert run("list", tmp_path).stdout == "jobs  4 messages in 2 parts\n"
+    assert run("pop", tmp_path, "jobs", "--earliest").stdout == "one\n"
+    assert run("pop", tmp_path, "jobs", "--no-commit").stdout == "two\n"
+    assert run("info", tmp_path, "jobs").stdout == (
+        "part 0  2 messages  56 bytes\n"
+        "part 1  2 messages  56 bytes  written to\n"
+        "consumer cli  at byte 28 of part 0  3 messages behind\n"
+    )
+    assert run("pop", tmp_path, "jobs", "--all").stdout_bytes == b"two\nthree\n\xff\n"
+    assert run("pop", tmp_path, "jobs", "--max", "5").stdout == ""
+    assert run("tail", tmp_path, "jobs", "--earliest", "--max", "3").stdout == "one\ntwo\nthree\n"
+
+
+def test_damage_is_found_and_what_can_be_mended_is(tmp_path: Path) -> None:
+    run("push", tmp_path, "jobs", "one", "two")
+    assert run("verify", tmp_path).stdout == "jobs: intact\n"
+    assert run("repair", tmp_path).stdout == "jobs: nothing to repair\n"
+    (tmp_path / "jobs_info_queue").write_bytes(b"jobs;7;1\n")
+    data = tmp_path / "jobs-0" / "jobs_queue"
+    data.write_bytes(data.read_bytes()[:-1] + b"?")
+    found = run("verify", tmp_path, "jobs")
+    assert found.exit_code == 1
+    assert found.stdout == (
+        "queue jobs, part 0, byte 0: info_queue is missing or damaged\n"
+        "queue jobs, part 0, byte 28: a message does not match its checksum; messages lost: 1\n"
+    )
+    assert run("repair", tmp_path, "jobs").stdout == "jobs: info_queue is written anew, for part 0\n"
+    assert run("verify", tmp_path, "jobs").stderr.startswith("ottla: 1 problems, 1 messages lost")
+
+
+def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
+    for command in ("info", "pop", "tail", "verify", "repair"):
+        refused = run(command, tmp_path, "jobs")
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert refused.stderr == f"ottla: there is no queue jobs in {tmp_path}\n"
+    assert run("verify", tmp_path).stderr == f"ottla: there are no queues in {tmp_path}\n"
+    assert run("list", tmp_path / "nowhere").stdout == ""
+
+
+def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    with Queue(tmp_path / "data", "jobs") as queue:
+        queue.push("one")
+    (tmp_path / "v-queue-server.toml").write_text('log_level = "error"\nauth_enabled = true\n[users]\nann = "x"\n')
+    flags = ["--bind", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"), "--no-auth"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "ottla", "queue", "serve", *flags],
+        cwd=tmp_path,
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as serving:
+        assert serving.stdout is not None
+        line = serving.stdout.readline()
+        address = line.split("HTTP on ")[1].split(",")[0]
+        with urllib.request.urlopen(f"http://{address}/api/v1/queues") as answer:  # noqa: S310
+            assert json.load(answer) == {"queues": ["jobs"]}
+        with urllib.request.urlopen(f"http://{address}/health") as answer:  # noqa: S310
+            assert json.load(answer) == {"status": "ok", "version": ottla.__version__}
+        serving.send_signal(signal.SIGTERM)
+        serving.wait(20)
+
+
+def test_a_queue_becomes_a_topic_and_a_topic_a_queue(tmp_path: Path) -> None:
+    messages: list[bytes | str] = ["text", b"\xff", *(f"{number}" for number in range(3000))]
+    with ottla.Broker(tmp_path / "broker") as broker:
+        with Queue(tmp_path, "jobs") as queue:
+            queue.push_many(messages)
+        for count in (len(messages), 0):
+            exported = run("export", tmp_path, "jobs", "jobs", "--broker", broker.bootstrap_servers)
+            assert exported.exit_code == 0, exported.output
+            assert exported.stderr.endswith(f"{count} messages written to jobs\n")
+        for count in (len(messages), 0):
+            imported = run("import", tmp_path, "copy", "jobs", "--broker", broker.bootstrap_servers)
+            assert imported.exit_code == 0, imported.output
+            assert imported.stderr.endswith(f"{count} messages pushed to copy\n")
+    with Queue(tmp_path, "copy", "read") as queue, queue.reader("earliest") as reader:
+        assert [message.text if message.is_text else message.body for message in reader] == messages
+
+
+def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "ottla.toml"
+    file.write_text('[queues]\npart_bytes = "64MiB"\n[queues.users]\nann = "hush"\n')
+    shown = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
+    assert "queues.part_bytes" in shown.stdout
+    assert "queues.users" in shown.stdout
+    file.write_text('[queues]\nusers = ["hush"]\n')
+    refused = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
+    assert refused.exit_code == 2
+    assert "hush" not in shown.output + refused.output

@@ -1,0 +1,285 @@
+"""Pushing and popping."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ottla.core.clock import ManualClock
+from ottla.queue import (
+    FailWrite,
+    NotFound,
+    NotReady,
+    Other,
+    Position,
+    Queue,
+    QueueError,
+    list_queues,
+    part_writer,
+    record,
+)
+from ottla.queue import files as queue_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.queue import Consumer
+
+
+def bodies(consumer: Consumer) -> list[bytes]:
+    return [message.body for message in consumer]
+
+
+def test_messages_come_out_in_the_order_in_which_they_went_in(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
+        queue.push("text")
+        queue.push(b"bytes")
+        first, second = consumer.pop(), consumer.pop()
+        assert first is not None
+        assert second is not None
+        assert (first.text, first.is_text, first.number) == ("text", True, 1)
+        assert (second.body, second.is_text, second.offset) == (b"bytes", False, 29)
+        assert consumer.pop() is None
+
+
+def test_a_queue_without_a_name_is_called_like_its_folder(tmp_path: Path) -> None:
+    with Queue(tmp_path / "jobs") as queue:
+        queue.push(b"x")
+    assert list_queues(tmp_path / "jobs") == ["jobs"]
+
+
+def test_a_queue_that_nobody_holds_any_more_is_closed(tmp_path: Path) -> None:
+    Queue(tmp_path, "q").push(b"1")
+    Queue(tmp_path, "q").push(b"2")
+    with Queue(tmp_path, "q") as queue:
+        queue.consumer("c", "earliest").pop()
+        with queue.consumer("c") as consumer:
+            assert bodies(consumer) == [b"1", b"2"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.one_of(st.binary(max_size=300), st.text(max_size=80)), max_size=40), st.integers(1, 400))
+def test_whatever_is_pushed_is_popped_over_parts_of_any_size(
+    tmp_path_factory: pytest.TempPathFactory, messages: list[bytes | str], part_bytes: int
+) -> None:
+    folder = tmp_path_factory.mktemp("queue")
+    with Queue(folder, "q", fsync="never", part_bytes=part_bytes) as queue, queue.consumer("c", "earliest") as consumer:
+        for message in messages[::2]:
+            queue.push(message)
+        queue.push_many(messages[1::2])
+        found = [message.text if message.is_text else message.body for message in consumer]
+    assert found == messages[::2] + messages[1::2]
+
+
+def test_a_consumer_resumes_where_it_committed_and_not_where_it_read(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue:
+        with queue.consumer("c") as consumer:
+            queue.push_many([b"1", b"2", b"3"])
+            consumer.pop()
+            consumer.commit()
+            consumer.pop()
+        with queue.consumer("c") as consumer:
+            assert bodies(consumer) == [b"2", b"3"]
+
+
+def test_a_part_hop_commits_nothing(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue:
+        queue.push_many([b"1", b"2"])
+        queue.consumer("c").close()
+    with Queue(tmp_path, "q") as queue:
+        queue.push(b"3")
+        with queue.consumer("c") as consumer:
+            assert bodies(consumer) == [b"1", b"2", b"3"]
+        with queue.consumer("c") as consumer:
+            assert bodies(consumer) == [b"1", b"2", b"3"]
+
+
+def test_a_new_consumer_begins_with_the_newest_part_unless_it_wants_all(tmp_path: Path) -> None:
+    for message in (b"old", b"new"):
+        with Queue(tmp_path, "q") as queue:
+            queue.push(message)
+    with Queue(tmp_path, "q", "read") as queue:
+        with queue.consumer("late") as consumer:
+            assert bodies(consumer) == [b"new"]
+        with queue.consumer("early", "earliest") as consumer:
+            assert bodies(consumer) == [b"old", b"new"]
+
+
+def test_a_part_ends_when_it_is_large_or_old(tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Queue(tmp_path, "q", clock=clock, part_bytes=60, part_age_ms=1000) as queue:
+        queue.push(b"12345")
+        queue.push(b"12345")
+        assert queue.part == 0
+        queue.push(b"12345")
+        assert queue.part == 1
+        clock.advance(1)
+        queue.push(b"12345")
+        assert (queue.part, queue.count_pushed, len(queue)) == (2, 1, 4)
+        queue.push(b"a message that is larger than any part may be, and has one for itself" * 2)
+        assert (queue.part, queue.count_pushed) == (3, 1)
+
+
+def test_a_part_never_holds_more_messages_than_can_be_numbered(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
+        queue.push(b"1")
+        assert queue._writer is not None
+        queue._writer.count_pushed = record.MAX_NUMBER
+        queue.push(b"2")
+        assert queue.part == 1
+        queue.push(b"3")
+        consumer.seek("latest_part")
+        assert bodies(consumer) == [b"2", b"3"]
+
+
+def test_lag_is_what_is_still_to_be_read_in_all_parts(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q", part_bytes=30) as queue, queue.consumer("c") as consumer:
+        queue.push_many([b"1", b"2", b"3", b"4"])
+        assert consumer.lag == 4
+        consumer.pop_many(3)
+        assert consumer.lag == 1
+        consumer.seek("end")
+        assert consumer.lag == 0
+
+
+def test_a_consumer_seeks_to_where_a_message_was(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
+        queue.push_many([b"1", b"2", b"3"])
+        consumer.pop()
+        second = consumer.position
+        assert bodies(consumer) == [b"2", b"3"]
+        consumer.seek(second)
+        assert bodies(consumer) == [b"2", b"3"]
+        consumer.seek("earliest")
+        assert consumer.lag == 3
+        with pytest.raises(NotFound, match="no message begins at byte 7"):
+            consumer.seek(Position(0, 7, 0))
+
+
+def test_pop_waits_for_a_message_that_comes_late(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue, queue.consumer("c") as consumer:
+        assert consumer.pop(timeout_ms=1) is None
+        pusher = threading.Timer(0.01, queue.push, [b"late"])
+        pusher.start()
+        message = consumer.pop(timeout_ms=20_000)
+        pusher.join()
+        assert message is not None
+        assert message.body == b"late"
+
+
+def test_a_read_only_queue_and_a_read_only_consumer_write_nothing(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q") as queue:
+        queue.push(b"1")
+        queue.consumer("c").close()
+        with Queue(tmp_path, "q", "read") as reading:
+            with pytest.raises(NotReady, match="reading only"):
+                reading.push(b"2")
+            before = sorted(tmp_path.rglob("*"))
+            with reading.consumer("c", mode="read") as consumer, queue.consumer("c") as other:
+                assert bodies(consumer) == bodies(other) == [b"1"]
+                with pytest.raises(NotReady, match="reading only"):
+                    consumer.commit()
+            with pytest.raises(NotFound, match="no consumer d"):
+                reading.consumer("d", mode="read")
+            assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_queue_that_is_not_there_cannot_be_read_and_is_not_made_by_that(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="there is no queue q"):
+        Queue(tmp_path / "nowhere", "q", "read")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_what_is_closed_is_not_ready(tmp_path: Path) -> None:
+    queue = Queue(tmp_path, "q")
+    consumer = queue.consumer("c")
+    consumer.close()
+    consumer.close()
+    queue.close()
+    queue.close()
+    for use in (lambda: queue.push(b""), queue.flush, lambda: queue.consumer("c"), consumer.pop, consumer.commit):
+        with pytest.raises(NotReady, match="is closed"):
+            use()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "a/b", "a\\b", "a b", "a;b", "a:b", "a*", "a\n", "CON", "nul.txt", "x.", "a_info_pop_b", "x" * 101],
+)
+def test_a_name_that_cannot_be_a_file_everywhere_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Other, match="cannot be named"):
+        Queue(tmp_path, name)
+    with Queue(tmp_path, "q") as queue, pytest.raises(Other, match="cannot be named"):
+        queue.consumer(name)
+
+
+def test_queues_share_a_folder_without_seeing_each_other(tmp_path: Path) -> None:
+    with Queue(tmp_path, "a") as a, Queue(tmp_path, "a-1") as b, Queue(tmp_path, "é") as c:
+        for queue in (a, b, c):
+            queue.push(queue.name)
+            queue.consumer("me").close()
+        assert list_queues(tmp_path) == ["a", "a-1", "é"]
+        assert a.folder.parts() == [0]
+        assert a.consumers() == ["me"]
+        assert [len(a), len(b), len(c)] == [1, 1, 1]
+
+
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full_disk(fd: int, data: bytes, offset: int) -> None:
+        queue_files.write_some(fd, data[: len(data) // 2], offset)
+        raise OSError(28, "No space left on device")
+
+    with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
+        queue.push(b"1")
+        with monkeypatch.context() as patched:
+            patched.setattr(part_writer, "write_at", full_disk)
+            with pytest.raises(FailWrite, match="No space left"):
+                queue.push(b"22222")
+            with pytest.raises(FailWrite, match="No space left"):
+                queue.push_many([b"22222", b"3"])
+        queue.push(b"4")
+        assert bodies(consumer) == [b"1", b"4"]
+
+
+def test_after_a_failed_sync_nothing_counts_as_pushed_until_the_queue_is_opened_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    queue = Queue(tmp_path, "q")
+    queue.push(b"1")
+    with monkeypatch.context() as patched:
+        patched.setattr(part_writer, "sync", failing)
+        with pytest.raises(FailWrite, match="Input/output error"):
+            queue.push(b"2")
+    with pytest.raises(NotReady, match="must be opened again"):
+        queue.push(b"3")
+    with queue.consumer("c") as consumer:
+        assert bodies(consumer) == [b"1"]
+    queue.close()
+    with Queue(tmp_path, "q") as queue:
+        queue.push(b"4")
+
+
+def test_every_error_has_the_number_and_the_words_of_v_queue() -> None:
+    def tree(kind: type[QueueError]) -> list[type[QueueError]]:
+        return [kind, *(found for below in kind.__subclasses__() for found in tree(below))]
+
+    assert {kind.__name__: (kind.code, kind.saying) for kind in tree(QueueError)[1:]} == {
+        "NotReady": (-911, "not ready"),
+        "AlreadyOpen": (-8, "already open"),
+        "FailWrite": (-7, "fail write"),
+        "InvalidChecksum": (-6, "invalid checksum"),
+        "FailReadTailMessage": (-5, "fail read tail message"),
+        "FailOpen": (-4, "fail open"),
+        "FailRead": (-3, "fail read"),
+        "NotFound": (-2, "not found"),
+        "Other": (-1, "other error"),
+    }
