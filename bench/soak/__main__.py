@@ -21,7 +21,9 @@ def main() -> int:
     given = parser.parse_args()
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     with tempfile.TemporaryDirectory(prefix="ottla-soak-") as temporary:
-        outcome = soak(given.folder or Path(temporary), given.seconds, given.seed)
+        folder = given.folder or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
+        outcome = soak(folder, given.seconds, given.seed)
     print(report(outcome, given.seconds, given.seed))
     return 1 if outcome.violations else 0
 
