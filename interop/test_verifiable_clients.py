@@ -5,6 +5,7 @@ import queue
 import subprocess
 import threading
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ from interop.kafka_tools import run_tool
 from interop.ottla_server import OttlaServer
 
 TOOLS = "org.apache.kafka.tools"
-TOPIC = "verifiable"
+MEMBERS = 2
 PARTITIONS = 4
 RECORDS = 5000
 COOPERATIVE = "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
@@ -47,9 +48,9 @@ class Events:
 
 
 @contextmanager
-def consumers(kafka: KafkaArtifacts, bootstrap: str, events: Events, count: int) -> Iterator[None]:
+def consumers(kafka: KafkaArtifacts, bootstrap: str, topic: str, events: Events) -> Iterator[None]:
     """Static members that give up partitions one by one: what the programs of `clients/` do not do."""
-    names = ("--topic", TOPIC, "--group-id", f"{TOPIC}-group", "--reset-policy", "earliest", "--verbose")
+    names = ("--topic", topic, "--group-id", f"{topic}-group", "--reset-policy", "earliest", "--verbose")
     options = ["--bootstrap-server", bootstrap, *names, "--assignment-strategy", COOPERATIVE, "--group-instance-id"]
     started = [
         subprocess.Popen(
@@ -57,7 +58,7 @@ def consumers(kafka: KafkaArtifacts, bootstrap: str, events: Events, count: int)
             stdout=subprocess.PIPE,
             stdin=subprocess.DEVNULL,
         )
-        for number in range(count)
+        for number in range(MEMBERS)
     ]
     readers = [threading.Thread(target=events.read, args=pair, daemon=True) for pair in enumerate(started)]
     for reader in readers:
@@ -73,12 +74,13 @@ def consumers(kafka: KafkaArtifacts, bootstrap: str, events: Events, count: int)
 
 
 def test_each_acknowledged_record_reaches_one_member_of_the_group(kafka: KafkaArtifacts, ottla: OttlaServer) -> None:
-    Admin(ottla.bootstrap).create(TOPIC, PARTITIONS)
+    topic = f"verifiable-{uuid.uuid4().hex}"  # another one if it is tried again
+    Admin(ottla.bootstrap).create(topic, PARTITIONS)
     events = Events()
 
-    with consumers(kafka, ottla.bootstrap, events, count=2):
+    with consumers(kafka, ottla.bootstrap, topic, events):
         events.wait_until(lambda: owned(events) == {0: 2, 1: 2})
-        acknowledged = produce(kafka, ottla.bootstrap)
+        acknowledged = produce(kafka, ottla.bootstrap, topic)
         events.wait_until(lambda: sum(e["count"] for _, e in events.named("records_consumed")) >= RECORDS)
         events.wait_until(lambda: sum(committed(events).values()) >= RECORDS)
 
@@ -90,8 +92,8 @@ def test_each_acknowledged_record_reaches_one_member_of_the_group(kafka: KafkaAr
     assert committed(events) == ends
 
 
-def produce(kafka: KafkaArtifacts, bootstrap: str) -> list[tuple[int, int, str]]:
-    options = ("--topic", TOPIC, "--max-messages", str(RECORDS), "--acks", "-1", "--repeating-keys", "100")
+def produce(kafka: KafkaArtifacts, bootstrap: str, topic: str) -> list[tuple[int, int, str]]:
+    options = ("--topic", topic, "--max-messages", str(RECORDS), "--acks", "-1", "--repeating-keys", "100")
     done = run_tool(kafka, f"{TOOLS}.VerifiableProducer", "--bootstrap-server", bootstrap, *options)
     assert done.exit_code == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]

@@ -33,7 +33,7 @@ PATIENCE_MS = 20_000
 _numbers = count(1)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OttlaServer]:
     with ottla_server(tmp_path_factory.mktemp("console"), serves_http=True) as server:
         with httpx.Client(base_url=f"http://{server.http}", timeout=30) as http:
@@ -47,7 +47,8 @@ def http(server: OttlaServer) -> Iterator[httpx.Client]:
         yield client
 
 
-@pytest.fixture(scope="session")
+# Not for the whole session: as long as it is there, an event loop runs in this thread, and asyncio.run refuses.
+@pytest.fixture(scope="package")
 def browser(chromium: Path) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=FLAGS)
