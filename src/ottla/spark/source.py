@@ -1,0 +1,36 @@
+"""`format("ottla")`: what Spark asks of a data source."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource
+
+from ottla.spark.options import parse_source
+from ottla.spark.rows import spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+_PUSHES_FILTERS: Final = "data_source_pushdown_filters.py"
+
+
+class OttlaDataSource(DataSource):
+    """Topics of Ottla or of any Kafka broker, with the columns and options of Spark's Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ottla"
+
+    def schema(self) -> StructType:
+        return spark_schema(with_headers=self.options.get("includeheaders", "false").lower() == "true")
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+        from ottla.spark.batch_reader import BatchReader, FilteringBatchReader
+
+        # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
+        is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
+        reader = FilteringBatchReader if is_pushing else BatchReader
+        return reader(parse_source(self.options, is_stream=False))
