@@ -39,6 +39,13 @@ def partition_gone(partitions: str) -> DataLoss:
     return _lost(f"{partitions} were read before and are not there any more")
 
 
+def ends_before_it_begins(at: TopicPartition, start: int, end: int) -> DataLoss:
+    return _lost(
+        f"{at}: the micro-batch to be repeated ends at offset {end}, and {start} is where it would begin; "
+        "startingOffsets comes to another place than when it was planned"
+    )
+
+
 def late_partition(at: TopicPartition, earliest: int) -> DataLoss:
     return _lost(f"{at} is new and already begins at {earliest} instead of 0")
 

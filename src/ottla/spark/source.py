@@ -11,7 +11,7 @@ from ottla.spark.options import parse_source
 from ottla.spark.rows import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
 _PUSHES_FILTERS: Final = "data_source_pushdown_filters.py"
@@ -34,3 +34,8 @@ class OttlaDataSource(DataSource):
         is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
         reader = FilteringBatchReader if is_pushing else BatchReader
         return reader(parse_source(self.options, is_stream=False))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
+        from ottla.spark.stream_reader import StreamReader
+
+        return StreamReader(parse_source(self.options, is_stream=True))
