@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource
 
+from ottla.spark.errors import SinkError
 from ottla.spark.options import parse_source
 from ottla.spark.rows import spark_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 _PUSHES_FILTERS: Final = "data_source_pushdown_filters.py"
@@ -39,3 +45,17 @@ class OttlaDataSource(DataSource):
         from ottla.spark.stream_reader import StreamReader
 
         return StreamReader(parse_source(self.options, is_stream=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        from ottla.spark.sink_options import parse_sink
+        from ottla.spark.writers import BatchWriter
+
+        if overwrite:
+            raise SinkError("a topic cannot be overwritten; use mode append")
+        return BatchWriter(parse_sink(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, FBT001, N802
+        from ottla.spark.sink_options import parse_sink
+        from ottla.spark.writers import StreamWriter
+
+        return StreamWriter(parse_sink(self.options, schema))
