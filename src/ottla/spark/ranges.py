@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
-
-from ottla.core.ids import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ottla.core.ids import TopicPartition
     from ottla.spark.offsets import Offsets
 
 LARGE_RANGE: Final = 2_000_000
@@ -60,7 +60,7 @@ def _share(size: int, total: int, count: int) -> int:
 
 def _divide(whole: OffsetRange, count: int) -> list[OffsetRange]:
     edges = [whole.start + whole.size * i // count for i in range(count + 1)]
-    return [replace(whole, start=start, end=end) for start, end in zip(edges, edges[1:], strict=False) if end > start]
+    return [replace(whole, start=start, end=end) for start, end in pairwise(edges) if end > start]
 
 
 def limited(start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int], limit: int) -> Offsets:

@@ -125,7 +125,7 @@ class _RangeReader:
             self._see_the_end()
 
     def _see_the_end(self) -> None:
-        """A range ends where the partition did when it was planned. One that is shorter now would be waited for in vain."""
+        """A partition that is shorter now than when the range was planned would be waited for in vain."""
         try:
             latest = Cluster(self._link).latest([self._at])[self._at]
         except BrokerUnavailable:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow.compute as pc
@@ -117,7 +118,7 @@ def _offset_at(files: PartitionFiles, time_ms: int) -> int:
         for header, position in headers(segment):
             if header.next_offset <= files.start or header.max_timestamp < time_ms:
                 continue
-            with open(segment.path, "rb") as file:
+            with Path(segment.path).open("rb") as file:
                 records = to_arrow(os.pread(file.fileno(), header.size, position), files.start, files.end)
             times = pc.cast(records.column("timestamp"), "int64")
             found = pc.index(pc.greater_equal(times, time_ms), value=True).as_py()
@@ -132,7 +133,7 @@ def scan_piece(piece: FilePiece, options: SourceOptions) -> Iterator[pa.RecordBa
     maker = RowMaker(piece.at, with_headers=options.include_headers)
     position, offset = piece.position, piece.start
     try:
-        file = open(piece.path, "rb")  # noqa: SIM115 - closed below
+        file = Path(piece.path).open("rb")  # noqa: SIM115 - closed below
     except FileNotFoundError:
         lose(aged_out(piece.at, piece.start, piece.end, piece.end), options)
         return

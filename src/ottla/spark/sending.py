@@ -118,8 +118,8 @@ class TaskSender:
             offset = await produce(self._client.router, at, batch, self._options.delivery_timeout_s)
         except ProducerFenced as fenced:
             raise SinkError(
-                f"{at}: a later attempt at micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}, or a "
-                f"later micro-batch, has written here; this one must not ({fenced})"
+                f"{at}: a later attempt at micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}, or "
+                f"a later micro-batch, has written here; this one must not ({fenced})"
             ) from fenced
         self._sequences[at] = (sequence + count) & _LAST_SEQUENCE
         first, _ = self.placed.get(at, (offset, 0))

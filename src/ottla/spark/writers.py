@@ -85,7 +85,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         link.call(set_marks(link.client, attempt.query_group, topics, Mark(attempt.run_id, batchId)))
         _forget_task_groups(written, self._options)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         """Nothing: what is written is found when the micro-batch is repeated."""
 
 
