@@ -13,15 +13,13 @@ if TYPE_CHECKING:
     from ottla.spark.cluster import Cluster, Partitions
     from ottla.spark.offsets import Offsets
     from ottla.spark.options import SourceOptions
-    from ottla.spark.progress import GroupProgress
 
 
 class Following:
-    def __init__(self, cluster: Cluster, options: SourceOptions, progress: GroupProgress | None) -> None:
+    def __init__(self, cluster: Cluster, options: SourceOptions) -> None:
         self._cluster = cluster
         self._options = options
-        self._progress = progress
-        self._topic_ids: dict[str, bytes] | None = None
+        self._topic_ids: dict[str, bytes] = {}
         self._first_offsets: Offsets = {}
         """Of partitions that came later than the query."""
         self._begun_anew: dict[TopicPartition, tuple[int, int]] = {}
@@ -30,8 +28,6 @@ class Following:
 
     def look(self, done: Offsets) -> Partitions:
         """What there is now, given how far the query is; what is lost raises, or is said and got over."""
-        if self._topic_ids is None:
-            self._topic_ids = {} if self._progress is None else self._progress.topic_ids()
         self.known = self._cluster.existing(self._options.selection)
         self._miss_those_gone(done)
         self._notice_topics_made_again(done)
@@ -58,7 +54,7 @@ class Following:
     def _notice_topics_made_again(self, done: Offsets) -> None:
         for topic in sorted({at.topic for at in done.keys() & self.known.keys()}):
             those = sorted(at for at in self.known if at.topic == topic)
-            before, now = (self._topic_ids or {}).get(topic, NO_UUID), self.known[those[0]]
+            before, now = self._topic_ids.get(topic, NO_UUID), self.known[those[0]]
             if NO_UUID in (before, now) or before == now:
                 continue
             read = [at for at in those if at in done]

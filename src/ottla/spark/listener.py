@@ -10,13 +10,13 @@ import json
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
+from py4j.protocol import Py4JError
 from pyspark.sql.streaming import StreamingQueryListener
 
 from ottla.core.errors import OttlaError
-from ottla.spark.cluster import Cluster
 from ottla.spark.link import link_to
 from ottla.spark.offsets import from_tree
-from ottla.spark.options import Selection, kafka_settings
+from ottla.spark.options import kafka_settings
 from ottla.spark.progress import GroupProgress
 
 if TYPE_CHECKING:
@@ -58,20 +58,24 @@ class ProgressListener(StreamingQueryListener):
         """Nothing has changed."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        self._queries.pop(str(event.id), None)
+        query_id = str(event.id)
+        self._queries.pop(query_id, None)
+        self._groups = {source: group for source, group in self._groups.items() if source[0] != query_id}
 
     def _tell(self, source: tuple[str, int], group: str, options: dict[str, str], end: dict[str, Any]) -> None:
-        link = link_to(kafka_settings(options))
-        offsets = from_tree(end)
-        partitions = Cluster(link).existing(Selection(partitions=tuple(offsets)))
-        self._groups.setdefault(source, GroupProgress(link, group)).tell(offsets, partitions)
+        if source not in self._groups:
+            self._groups[source] = GroupProgress(link_to(kafka_settings(options)), group)
+        self._groups[source].tell(from_tree(end))
 
 
 def _source_options(query: Any) -> list[dict[str, str] | None]:  # noqa: ANN401 - a query of the JVM's
     """The options of each source of a query; None for those that are not ours."""
     if query is None or not hasattr(query, "_jsq"):
         return []
-    leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()  # noqa: SLF001 - Spark tells it nowhere else
+    try:
+        leaves = query._jsq.streamingQuery().logicalPlan().collectLeaves()  # noqa: SLF001 - Spark tells it nowhere else
+    except Py4JError:
+        return []  # it failed before it had a plan
     found: list[dict[str, str] | None] = []
     for index in range(leaves.size()):
         leaf = leaves.apply(index)

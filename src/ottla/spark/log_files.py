@@ -116,8 +116,21 @@ def log_end(last: SegmentFile) -> int:
             block = read_block(fd, position)
             intact, after = count_intact(block, next_offset)
             if not intact:
+                _refuse_damage(block, last, position)
                 return next_offset
             position, next_offset = position + intact, after
+
+
+def _refuse_damage(block: bytes, segment: SegmentFile, position: int) -> None:
+    """What is being written has nothing behind it; a batch with another one behind it was whole once."""
+    try:
+        size = read_header(block).size
+    except CorruptMessage:
+        return
+    if count_intact(block[size:], 0)[0]:
+        raise CorruptMessage(
+            f"{segment.path}: the batch at position {position} is damaged, and those behind it are not"
+        )
 
 
 def _last_known(fd: int, segment: SegmentFile) -> tuple[int, int]:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _QUIET_LOGS: Final = Path(__file__).with_name("log4j2.properties")
 _listening: Final[set[int]] = set()
 
@@ -38,16 +39,18 @@ def session(
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
     if master.startswith("sc://"):
         spark = SparkSession.builder.remote(master).getOrCreate()
-        _register(spark)
+        # The server may not have us among its packages.
+        from ottla.spark.source import OttlaDataSource
+
+        spark.dataSource.register(OttlaDataSource)
         return spark
-    settings = {**_settings(), **(_local_settings() if master.startswith("local") else {})}
+    settings = {**_settings(), **(_local_settings() if master.startswith("local") else {}), **(config or {})}
     if SparkSession.getActiveSession() is None:
-        settings |= _java_settings(config or {})
+        settings |= _java_settings(settings)
     builder = SparkSession.builder.appName(name).master(master)
-    for key, value in {**settings, **(config or {})}.items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    _register(spark)
     _listen(spark)
     return spark
 
@@ -83,9 +86,9 @@ def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
     java = find_java(os.environ, cache)
     os.environ["JAVA_HOME"] = str(java.home)
-    options = [f"-Dlog4j2.configurationFile={_QUIET_LOGS.as_uri()}", *java_options(java, pyspark.__version__, cache)]
-    given = config.get("spark.driver.extraJavaOptions")
-    return {} if given is not None else {"spark.driver.extraJavaOptions": " ".join(options)}
+    given = config.get(_JAVA_OPTIONS)
+    start = java_options(java, pyspark.__version__, cache) if given is None else [given]
+    return {_JAVA_OPTIONS: " ".join([f"-Dlog4j2.configurationFile={_QUIET_LOGS.as_uri()}", *start])}
 
 
 def _has_class(name: str) -> bool:
@@ -97,12 +100,6 @@ def _has_class(name: str) -> bool:
             if inside in content.namelist():
                 return True
     return False
-
-
-def _register(spark: SparkSession) -> None:
-    from ottla.spark.source import OttlaDataSource
-
-    spark.dataSource.register(OttlaDataSource)
 
 
 def _listen(spark: SparkSession) -> None:

@@ -36,10 +36,10 @@ class OttlaDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
         from ottla.spark.batch_reader import BatchReader, FilteringBatchReader
 
+        options = parse_source(self.options, is_stream=False)
         # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
         is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
-        reader = FilteringBatchReader if is_pushing else BatchReader
-        return reader(parse_source(self.options, is_stream=False))
+        return FilteringBatchReader(options) if options.push_filters and is_pushing else BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
         from ottla.spark.stream_reader import StreamReader

@@ -75,7 +75,7 @@ class _Planner:
         self._options = options
         self._cluster = Cluster(link, is_committed_only=is_committed_only(options.kafka))
         self._progress = None if options.group is None else GroupProgress(link, options.group)
-        self._following = Following(self._cluster, options, self._progress)
+        self._following = Following(self._cluster, options)
         self._last_trigger_s = monotonic()
         self._target: Offsets | None = None
         self.seen: Offsets = {}
@@ -86,14 +86,14 @@ class _Planner:
         return self._cluster.resolve(self._options.starting, partitions)
 
     def stop_at_what_there_is(self) -> None:
-        self._target = self._cluster.latest(self._cluster.partitions(self._options.selection))
+        self._target = self._cluster.latest(self._cluster.existing(self._options.selection))
 
     def next_end(self, done: Offsets, most: int | None) -> Offsets:
         """Where the next micro-batch ends; where the last one did, if there is to be none yet."""
         partitions = self._following.look(done)
         if self._progress is not None:
             # Spark asks for more only when what it had is done, the last micro-batch included.
-            self._progress.tell(done, partitions)
+            self._progress.tell(done)
         self.seen = self._cluster.latest(partitions)
         start = self._following.starts(done)
         end = self._reachable(start)
