@@ -9,7 +9,7 @@ import sys
 
 from bench.report import table
 
-BENCHES = ["log", "records", "wire", "requests", "clients", "against_kafka"]
+BENCHES = ["log", "records", "wire", "requests", "clients", "against_kafka", "spark"]
 
 
 def main() -> None:

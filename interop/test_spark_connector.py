@@ -1,9 +1,9 @@
 """`format("ottla")` beside `format("kafka")`, Spark's own connector: the same rows, offsets, tasks and checkpoints."""
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,6 +11,12 @@ from interop.kafka_artifacts import ToolMissingError
 from interop.spark_connector import connector_jars
 from ottla import Admin, Producer
 from ottla.broker.embedded import EmbeddedBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.timeout(600)
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -20,7 +26,7 @@ BOTH = ("kafka", "ottla")
 
 
 @pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
+def spark() -> Iterator[SparkSession]:
     import ottla.spark
 
     try:
@@ -58,7 +64,7 @@ def topic(servers: str) -> str:
     return "mixed"
 
 
-def load(spark: Any, source: str, servers: str, *, is_stream: bool = False, **options: object) -> Any:
+def load(spark: SparkSession, source: str, servers: str, *, is_stream: bool = False, **options: object) -> DataFrame:
     reader = (spark.readStream if is_stream else spark.read).format(source)
     reader = reader.option("kafka.bootstrap.servers", servers).option("includeHeaders", "true")
     for name, value in options.items():
@@ -66,7 +72,7 @@ def load(spark: Any, source: str, servers: str, *, is_stream: bool = False, **op
     return reader.load()
 
 
-def rows(frame: Any) -> list[tuple[Any, ...]]:
+def rows(frame: DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in frame.orderBy("topic", "partition", "offset").collect()]
 
 
@@ -83,10 +89,10 @@ def rows(frame: Any) -> list[tuple[Any, ...]]:
         {"assign": '{"mixed":[0]}', "startingOffsetsByTimestamp": json.dumps({"mixed": {"0": THE_START_MS + 3001}})},
         {"subscribe": "mixed", "minPartitions": 7},
     ],
-    ids=lambda options: ",".join(options),
+    ids=",".join,
 )
 def test_a_batch_read_has_the_same_rows_and_tasks(
-    spark: Any, servers: str, topic: str, options: dict[str, Any]
+    spark: SparkSession, servers: str, topic: str, options: dict[str, Any]
 ) -> None:
     theirs, ours = (load(spark, source, servers, **options) for source in BOTH)
 
@@ -112,19 +118,22 @@ def test_a_batch_read_has_the_same_rows_and_tasks(
     ],
 )
 def test_what_one_refuses_the_other_refuses(
-    spark: Any, servers: str, topic: str, options: dict[str, Any], is_stream: bool, tmp_path: Path
+    spark: SparkSession, servers: str, topic: str, options: dict[str, Any], is_stream: bool, tmp_path: Path
 ) -> None:
     assert topic == "mixed"
     for source in BOTH:
         with pytest.raises(Exception):  # noqa: B017, PT011 - in which words is each one's own affair
-            frame = load(spark, source, servers, is_stream=is_stream, **options)
-            if is_stream:
-                _run(frame.select("key", "value"), tmp_path / source, tmp_path / "table")
-            else:
-                frame.count()
+            _use(load(spark, source, servers, is_stream=is_stream, **options), tmp_path / source, is_stream=is_stream)
 
 
-def test_what_one_sink_writes_and_where_is_what_the_other_does(spark: Any, servers: str) -> None:
+def _use(frame: DataFrame, folder: Path, *, is_stream: bool) -> None:
+    if is_stream:
+        _run(frame.select("key", "value"), folder / "checkpoint", folder / "table")
+    else:
+        frame.count()
+
+
+def test_what_one_sink_writes_and_where_is_what_the_other_does(spark: SparkSession, servers: str) -> None:
     columns = (
         "CAST(id AS string) AS key, CONCAT('v', id) AS value, array(struct('h' AS key, X'07' AS value)) AS headers"
     )
@@ -144,7 +153,7 @@ def test_what_one_sink_writes_and_where_is_what_the_other_does(spark: Any, serve
     assert len(found["kafka"]) == 500
 
 
-def test_a_checkpoint_moves_from_one_to_the_other_and_back(spark: Any, servers: str, tmp_path: Path) -> None:
+def test_a_checkpoint_moves_from_one_to_the_other_and_back(spark: SparkSession, servers: str, tmp_path: Path) -> None:
     with Admin(servers) as admin:
         admin.create_topic("moving", partitions=2)
     for round_, source in enumerate(("kafka", "ottla", "kafka", "ottla")):
@@ -159,6 +168,6 @@ def test_a_checkpoint_moves_from_one_to_the_other_and_back(spark: Any, servers: 
     assert sorted(values) == list(range(400))
 
 
-def _run(frame: Any, checkpoint: Path, table: Path) -> None:
+def _run(frame: DataFrame, checkpoint: Path, table: Path) -> None:
     writer = frame.writeStream.format("parquet").option("path", str(table))
     writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
