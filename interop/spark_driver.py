@@ -4,8 +4,9 @@ import sys
 
 import ottla.spark
 
-servers, source, sink, checkpoint = sys.argv[1:]
-spark = ottla.spark.session("copy", master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
+servers, source, sink, checkpoint, master = sys.argv[1:]
+config = {"spark.sql.shuffle.partitions": "2", "spark.executor.memory": "512m", "spark.driver.host": "127.0.0.1"}
+spark = ottla.spark.session("copy", master=master, config=config)
 rows = (
     spark.readStream.format("ottla")
     .option("kafka.bootstrap.servers", servers)

@@ -134,14 +134,16 @@ def _use(frame: DataFrame, folder: Path, *, is_stream: bool) -> None:
 
 
 def test_what_one_sink_writes_and_where_is_what_the_other_does(spark: SparkSession, servers: str) -> None:
-    columns = (
-        "CAST(id AS string) AS key, CONCAT('v', id) AS value, array(struct('h' AS key, X'07' AS value)) AS headers"
-    )
+    columns = [
+        "CAST(id AS string) AS key",
+        "CONCAT('v', id) AS value",
+        "array(struct('h' AS key, X'07' AS value)) AS headers",
+    ]
     found = {}
     for sink in BOTH:
         with Admin(servers) as admin:
             admin.create_topic(f"sink-{sink}", partitions=4)
-        frame = spark.range(500).selectExpr(*columns.split(", ", 2)[:2], columns.split(", ", 2)[2])
+        frame = spark.range(500).selectExpr(*columns)
         options = {"kafka.bootstrap.servers": servers, "topic": f"sink-{sink}", "includeHeaders": "true"}
         frame.write.format(sink).options(**options).mode("append").save()
         read = load(spark, "ottla", servers, subscribe=f"sink-{sink}")

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from ottla.core.ids import TopicPartition
     from ottla.spark.filters import Wanted
-    from ottla.spark.log_files import PartitionFiles, SegmentFile
+    from ottla.spark.log_files import PartitionFiles
     from ottla.spark.offsets import Bound
     from ottla.spark.options import SourceOptions
 
@@ -95,19 +95,19 @@ def _pieces(files: PartitionFiles, whole: OffsetRange) -> Iterator[FilePiece]:
         start, end = max(whole.start, segment.base_offset), min(whole.end, next_base)
         if start >= end:
             continue
-        cuts = [cut for cut in _cuts(segment) if start < cut[0] < end]
-        first = max((cut for cut in _cuts(segment, every=1) if cut[0] <= start), default=(start, 0))
+        index = segment.index()
+        cuts = [cut for cut in _cuts(index) if start < cut[0] < end]
+        first = max((entry for entry in index if entry[0] <= start), default=(start, 0))
         points = [(start, first[1]), *cuts]
         for (begin, position), stop in zip(points, [*(cut[0] for cut in cuts), end], strict=True):
             yield FilePiece(files.at, segment.path, position, begin, stop)
 
 
-def _cuts(segment: SegmentFile, every: int = _PIECE_BYTES) -> list[tuple[int, int]]:
-    """Positions, so far apart, at which a batch begins or ends; and an offset that lies behind it."""
+def _cuts(index: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Of an index the entries that are far enough apart: the batch at each position ends with the entry's offset."""
     cuts: list[tuple[int, int]] = []
-    for last_offset, position in segment.index():
-        if position - (cuts[-1][1] if cuts else 0) >= every:
-            # The batch there ends with this offset: what comes after it can be found from its position on.
+    for last_offset, position in index:
+        if position - (cuts[-1][1] if cuts else 0) >= _PIECE_BYTES:
             cuts.append((last_offset, position))
     return cuts
 
