@@ -77,7 +77,7 @@ def _compare(spark: SparkSession, side: Ottla, name: str, count: int) -> Iterato
     def read(source: str) -> DataFrame:
         reader = spark.read.format(source).option("subscribe", _topic(name))
         if source == "scan":
-            return reader.format("ottla").option("path", str(side.folder)).load()
+            return reader.format("ottla").option("path", str(side.folder / "data")).load()
         return reader.option("kafka.bootstrap.servers", side.bootstrap).load()
 
     jobs: dict[str, Callable[[str], None]] = {

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,23 +90,42 @@ def test_a_topic_is_not_overwritten(spark: "SparkSession", cluster: Cluster) -> 
         save(spark.sql("SELECT 'x' AS value"), cluster, mode="overwrite", topic="t")
 
 
-def failing_twice() -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    """A step that passes all rows on at its third attempt; fewer, and in another order, before it fails at others."""
+def failing_twice(servers: str, sink: str) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """A step that passes all rows on at its third attempt. Before, it fails once some of them are in the sink."""
+
+    def written() -> int:
+        at = TopicPartition(sink, 0)
+        with Admin(servers) as admin:
+            return int(admin.latest_offsets([at])[at].offset)
 
     def step(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         from pyspark import TaskContext
 
         attempt = TaskContext.get().attemptNumber()  # type: ignore[union-attr]
-        for batch in batches:
-            order = list(range(batch.num_rows))
-            if attempt < 2:
-                yield batch.take(order[::-1] if attempt else order).slice(0, batch.num_rows // 2)
+        before = written()
+        for count, batch in enumerate(batches):
+            order = range(batch.num_rows)
+            yield batch.take(list(reversed(order) if attempt == 1 else order))
+            if count == 10 and attempt < 2:
+                # Nothing more is passed on, so this ends when what was passed on has been written, if it ever is.
+                for _ in range(200):
+                    if written() > before:
+                        break
+                    Event().wait(0.02)
                 raise RuntimeError(f"attempt {attempt} fails on purpose")
-            yield batch
 
     return step  # defined in here so that it goes to the workers by value, which have no tests to import
 
 
+@pytest.fixture
+def small_batches(spark: "SparkSession") -> Iterator[None]:
+    name = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    spark.conf.set(name, "100")
+    yield
+    spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_task_that_is_repeated_writes_no_row_twice(
     spark: "SparkSession",
@@ -113,22 +133,24 @@ def test_a_task_that_is_repeated_writes_no_row_twice(
     run: Callable[..., Any],
     is_stream: bool,  # noqa: FBT001
 ) -> None:
-    source, sink = cluster.topic(), cluster.topic(partitions=2)
-    cluster.write(source, [b"%d" % (number % 40) for number in range(100)])  # some rows are equal, and all count
+    source, sink, other = (cluster.topic() for _ in range(3))
+    # Some rows are equal, and all count.
+    cluster.write(source, [b"%0200d" % (number % 1500) for number in range(2000)])
     reader = spark.readStream if is_stream else spark.read
     frame = cluster.reader(reader, subscribe=source, startingOffsets="earliest").load().select("key", "value")
-    failing = frame.mapInArrow(failing_twice(), "key binary, value binary")
+
+    def failing(topic: str) -> "DataFrame":
+        return frame.mapInArrow(failing_twice(cluster.servers, topic), "key binary, value binary")
 
     if is_stream:
-        run(failing, "ottla", kafka__bootstrap__servers=cluster.servers, topic=sink)
+        run(failing(sink), "ottla", kafka__bootstrap__servers=cluster.servers, topic=sink)
     else:
-        save(failing, cluster, topic=sink)
+        save(failing(sink), cluster, topic=sink)
+        # What it comes to without: the attempts that failed had written.
+        save(failing(other), cluster, topic=other, deduplicate="false")
+        assert len(cluster.values(spark, other)) > 2000
 
     assert cluster.values(spark, sink) == cluster.values(spark, source)
-    if not is_stream:
-        # What the attempts before the last wrote is there: this is what it would come to.
-        save(failing, cluster, topic=sink, deduplicate="false")
-        assert len(cluster.values(spark, sink)) > 200
 
 
 def test_a_micro_batch_that_spark_forgot_is_not_written_again(

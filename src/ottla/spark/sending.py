@@ -34,6 +34,7 @@ class TaskSender:
         self._lookout = Lookout(client, attempt, is_on=options.deduplicate)
         self._partition_counts: dict[str, int] = {}
         self._done_topics: set[str] = set()
+        self._epochs: dict[str, int] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._turn = attempt.task
         self.placed: dict[TopicPartition, tuple[int, int]] = {}
@@ -77,6 +78,8 @@ class TaskSender:
         view = await self._client.router.topic(topic, allow_auto_create=True)
         if await self._lookout.is_done(topic):
             self._done_topics.add(topic)
+        # Settled for good: numbers in a partition go on under one epoch, whatever is found in other topics later.
+        self._epochs[topic] = self._lookout.epoch()
         self._partition_counts[topic] = len(view.partitions)
 
     def _not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -112,7 +115,7 @@ class TaskSender:
     async def _send_batch(self, at: TopicPartition, builder: BatchBuilder, count: int) -> None:
         sequence = self._sequences.get(at, 0)
         batch = builder.build(
-            producer_id=self._attempt.producer_id, producer_epoch=self._lookout.epoch(), base_sequence=sequence
+            producer_id=self._attempt.producer_id, producer_epoch=self._epochs[at.topic], base_sequence=sequence
         )
         try:
             offset = await produce(self._client.router, at, batch, self._options.delivery_timeout_s)
