@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import ottla
 from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
 
@@ -21,7 +22,14 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 ROWS = 10_000
 DRIVER = Path(__file__).with_name("spark_driver.py")
-ENVIRONMENT = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+# Executors run elsewhere, so a relative path to the sources would mean nothing to them.
+SOURCES = str(Path(ottla.__file__).resolve().parents[1])
+ENVIRONMENT = {
+    **os.environ,
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PYTHONPATH": f"{SOURCES}:{os.environ.get('PYTHONPATH', '')}",
+}
 
 
 @pytest.fixture

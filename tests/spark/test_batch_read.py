@@ -63,6 +63,20 @@ def test_headers_are_left_out_unless_asked_for(spark: "SparkSession", cluster: C
     assert "headers" not in cluster.read(spark, topic).columns
 
 
+def test_only_the_columns_of_a_given_schema_are_read(spark: "SparkSession", cluster: Cluster, topic: str) -> None:
+    def reader(schema: str) -> Any:
+        return cluster.reader(spark.read, subscribe=topic).schema(schema)
+
+    few = reader("offset bigint, value binary").load()
+
+    assert few.columns == ["offset", "value"]
+    assert sorted(int(bytes(row.value)) for row in few.collect()) == list(range(20))
+    with pytest.raises(Exception, match="the schema names a column price; there are key, value, topic"):
+        reader("price int").load().count()
+    with pytest.raises(Exception, match="the column value is of type binary, and the schema says string"):
+        reader("value string").load().count()
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

@@ -14,6 +14,7 @@ from ottla.spark import scanning
 from ottla.spark.filters import Wanted
 from ottla.spark.log_files import partitions_in, read_checkpoint
 from ottla.spark.options import SourceOptions, parse_source
+from ottla.spark.rows import spark_schema
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def scan(given: SourceOptions, wanted: Wanted | None = None) -> list[int]:
     return [
         offset
         for piece in pieces
-        for rows in scanning.scan_piece(piece, given)
+        for rows in scanning.scan_piece(piece, given, spark_schema(with_headers=False))
         for offset in rows.column("offset").to_pylist()
     ]
 

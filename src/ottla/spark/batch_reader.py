@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql.datasource import Filter
+    from pyspark.sql.types import StructType
 
     from ottla.spark.options import SourceOptions
 
@@ -40,8 +41,9 @@ class PiecePartition(InputPartition):
 
 
 class BatchReader(DataSourceReader):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
+        self._schema = schema
         self._wanted = Wanted()
 
     def partitions(self) -> list[InputPartition]:
@@ -52,9 +54,9 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Where there is nothing to read, Spark plans a task with a partition of its own, and for that nothing is read.
         if isinstance(partition, RangePartition):
-            yield from read_range(partition.wanted, self._options)
+            yield from read_range(partition.wanted, self._options, self._schema)
         elif isinstance(partition, PiecePartition):
-            yield from scan_piece(partition.piece, self._options)
+            yield from scan_piece(partition.piece, self._options, self._schema)
 
     def _ranges(self) -> list[OffsetRange]:
         options, wanted = self._options, self._wanted

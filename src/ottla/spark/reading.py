@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from ottla.client.blocking.background import Background
     from ottla.client.consumer.consumer import Consumer
@@ -37,7 +38,7 @@ _PATIENCE_S: Final = 2.0
 """After so long without a record, ask whether the partition still reaches as far."""
 
 
-def read_range(wanted: OffsetRange, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
     link = link_to(options.kafka)
     if not _is_same_topic(link, wanted):
@@ -46,7 +47,8 @@ def read_range(wanted: OffsetRange, options: SourceOptions) -> Iterator[pa.Recor
     consumer: Consumer[bytes, bytes] = link.do(lambda: link.client.consumer(**_consumer_options(options)))
     try:
         link.call(consumer.assign([wanted.at]))
-        yield from _RangeReader(link, consumer, wanted, options).rows()
+        maker = RowMaker(wanted.at, schema)
+        yield from _RangeReader(link, consumer, wanted, options).rows(maker)
     finally:
         link.call(consumer.close())
 
@@ -84,10 +86,9 @@ class _RangeReader:
         self._end = wanted.end
         self._position = wanted.start
         self._options = options
-        self._maker = RowMaker(wanted.at, with_headers=options.include_headers)
         self._last_progress_s = monotonic()
 
-    def rows(self) -> Iterator[pa.RecordBatch]:
+    def rows(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
         self._seek(self._position)
         while self._position < self._end:
             try:
@@ -96,7 +97,7 @@ class _RangeReader:
                 self._find_what_is_left()
                 continue
             for records in table.to_batches():
-                yield from self._maker.rows(self._cut(records))
+                yield from maker.rows(self._cut(records))
             self._advance()
 
     def _seek(self, offset: int) -> None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from ottla.core.ids import TopicPartition
     from ottla.spark.filters import Wanted
@@ -128,9 +129,9 @@ def _offset_at(files: PartitionFiles, time_ms: int) -> int:
     return files.end
 
 
-def scan_piece(piece: FilePiece, options: SourceOptions) -> Iterator[pa.RecordBatch]:
+def scan_piece(piece: FilePiece, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of one piece; every batch is checked."""
-    maker = RowMaker(piece.at, with_headers=options.include_headers)
+    maker = RowMaker(piece.at, schema)
     position, offset = piece.position, piece.start
     try:
         file = Path(piece.path).open("rb")  # noqa: SIM115 - closed below

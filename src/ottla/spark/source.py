@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSource
 
 from ottla.spark.errors import SinkError
 from ottla.spark.options import parse_source
-from ottla.spark.rows import spark_schema
+from ottla.spark.rows import check_schema, spark_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.datasource import (
@@ -33,18 +33,19 @@ class OttlaDataSource(DataSource):
     def schema(self) -> StructType:
         return spark_schema(with_headers=self.options.get("includeheaders", "false").lower() == "true")
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - Spark's signature
+    def reader(self, schema: StructType) -> DataSourceReader:
         from ottla.spark.batch_reader import BatchReader, FilteringBatchReader
 
         options = parse_source(self.options, is_stream=False)
         # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
         is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
-        return FilteringBatchReader(options) if options.push_filters and is_pushing else BatchReader(options)
+        reader = FilteringBatchReader if options.push_filters and is_pushing else BatchReader
+        return reader(options, check_schema(schema))
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: ARG002, N802 - Spark's signature
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         from ottla.spark.stream_reader import StreamReader
 
-        return StreamReader(parse_source(self.options, is_stream=True))
+        return StreamReader(parse_source(self.options, is_stream=True), check_schema(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
         from ottla.spark.sink_options import parse_sink

@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import pyarrow as pa
+    from pyspark.sql.types import StructType
 
     from ottla.spark.offsets import Offsets, OffsetTree
     from ottla.spark.options import SourceOptions
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
+        self._schema = schema
         self._planner: _Planner | None = None
 
     @property
@@ -66,7 +68,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if isinstance(partition, RangePartition):
-            yield from read_range(partition.wanted, self._options)
+            yield from read_range(partition.wanted, self._options, self._schema)
 
 
 class _Planner:
