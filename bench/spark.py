@@ -74,14 +74,17 @@ def _fill(servers: str, topic: str, size: int, count: int) -> None:
 
 
 def _compare(spark: SparkSession, side: Ottla, name: str, count: int) -> Iterator[Row]:
-    def read(source: str) -> DataFrame:
+    def read(source: str, schema: str | None = None) -> DataFrame:
         reader = spark.read.format(source).option("subscribe", _topic(name))
+        if schema is not None and source != "kafka":  # which has no such thing
+            reader = reader.schema(schema)
         if source == "scan":
             return reader.format("ottla").option("path", str(side.folder / "data")).load()
         return reader.option("kafka.bootstrap.servers", side.bootstrap).load()
 
     jobs: dict[str, Callable[[str], None]] = {
         "count": lambda source: _require(read(source).count(), count),
+        "count, one column in the schema": lambda source: _require(read(source, "offset bigint").count(), count),
         "to Parquet": lambda source: _to_parquet(read(source)),
     }
     for what, job in jobs.items():
