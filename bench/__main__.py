@@ -20,6 +20,7 @@ BENCHES = [
     "rest",
     "queues",
     "against_kafka",
+    "spark",
 ]
 
 

@@ -22,7 +22,7 @@ _INT64: Final = pa.int64()
 _TIMESTAMP: Final = pa.timestamp("ms", tz="UTC")
 _HEADER: Final = pa.struct([pa.field("key", _STRING, nullable=False), pa.field("value", _BYTES)])
 _HEADERS: Final = pa.list_(pa.field("header", _HEADER, nullable=False))
-_NO_HEADERS: Final = pa.array([], _HEADER)
+_NO_HEADERS: Final = pa.nulls(0, _HEADER)  # and not pa.array, which imports pandas if it is there
 
 SCHEMA: Final = pa.schema(
     [

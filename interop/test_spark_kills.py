@@ -1,0 +1,143 @@
+"""Drivers and executors of Spark are killed while they write to a topic, and each row is there once."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla import Admin, Consumer, Producer, TopicPartition
+from ottla.broker.embedded import EmbeddedBroker
+
+pytestmark = pytest.mark.timeout(900)
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+ROWS = 10_000
+DRIVER = Path(__file__).with_name("spark_driver.py")
+# Executors run elsewhere, so a relative path to the sources would mean nothing to them.
+SOURCES = str(Path(ottla.__file__).resolve().parents[1])
+ENVIRONMENT = {
+    **os.environ,
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PYTHONPATH": f"{SOURCES}:{os.environ.get('PYTHONPATH', '')}",
+}
+
+
+@pytest.fixture
+def servers() -> Iterator[str]:
+    with EmbeddedBroker() as broker:
+        with Admin(broker.bootstrap_servers) as admin:
+            for topic in ("source", "sink"):
+                admin.create_topic(topic, partitions=2)
+        with Producer(broker.bootstrap_servers) as producer:
+            for number in range(ROWS):
+                producer.send("source", b"%d" % number, key=b"%d" % number)
+        yield broker.bootstrap_servers
+
+
+def written(servers: str) -> int:
+    with Admin(servers) as admin:
+        ends = admin.latest_offsets([TopicPartition("sink", 0), TopicPartition("sink", 1)])
+    return sum(end.offset for end in ends.values())
+
+
+def wait_for(servers: str, count: int, driver: "subprocess.Popen[bytes]") -> None:
+    """Until so many rows are written: at whatever point the driver and its tasks are just then."""
+    while written(servers) < count and driver.poll() is None:
+        time.sleep(0.01)
+
+
+def values(servers: str) -> list[int]:
+    found: list[int] = []
+    with Consumer(servers, ["sink"], auto_offset_reset="earliest") as consumer:
+        while records := consumer.poll(max_records=ROWS, timeout_ms=1000):
+            found += [int(record.value) for record in records if record.value is not None]
+    return sorted(found)
+
+
+def start(servers: str, folder: Path, master: str = "local[2]") -> "subprocess.Popen[bytes]":
+    command = [sys.executable, str(DRIVER), servers, "source", "sink", str(folder / "checkpoint"), master]
+    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, env=ENVIRONMENT)
+
+
+def test_every_row_is_written_once_whenever_the_driver_is_killed(servers: str, tmp_path: Path) -> None:
+    chance = random.Random(5)
+    for _ in range(3):
+        driver = start(servers, tmp_path)
+        wait_for(servers, written(servers) + chance.randrange(1, 1500), driver)
+        os.killpg(driver.pid, signal.SIGKILL)
+        driver.communicate()
+    said, _ = start(servers, tmp_path).communicate()
+
+    assert said.strip().endswith(b"done")
+    assert values(servers) == list(range(ROWS))
+
+
+@contextmanager
+def spark_process(*arguments: str) -> Iterator["subprocess.Popen[bytes]"]:
+    import pyspark
+
+    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-class"), *arguments]
+    quiet = subprocess.DEVNULL
+    with subprocess.Popen(command, start_new_session=True, stdout=quiet, stderr=quiet, env=ENVIRONMENT) as process:
+        try:
+            yield process
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+
+
+def _free_port() -> str:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return str(probe.getsockname()[1])
+
+
+@contextmanager
+def standalone_cluster(folder: Path) -> Iterator[tuple[str, list[int]]]:
+    """A master and two workers on loopback: its address, and the process ids of the workers."""
+    port = _free_port()
+    address = f"spark://127.0.0.1:{port}"
+    master = ("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0")
+    worker = ("org.apache.spark.deploy.worker.Worker", "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1")
+    with ExitStack() as running:
+        running.enter_context(spark_process(*master))
+        workers = [
+            running.enter_context(spark_process(*worker, "--memory", "600m", "--work-dir", str(folder / name), address))
+            for name in ("one", "two")
+        ]
+        yield address, [each.pid for each in workers]
+
+
+def executors(workers: list[int]) -> list[int]:
+    """The executors of these workers, which are in their process groups."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            group = int(status.read_text().rpartition(")")[2].split()[2])
+            command = (status.parent / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if group in workers and b"CoarseGrainedExecutorBackend" in command:
+            found.append(int(status.parent.name))
+    return found
+
+
+def test_every_row_is_written_once_when_executors_of_a_cluster_are_killed(servers: str, tmp_path: Path) -> None:
+    with standalone_cluster(tmp_path) as (address, workers):
+        driver = start(servers, tmp_path, address)
+        for _ in range(2):
+            wait_for(servers, written(servers) + 1200, driver)
+            os.kill(executors(workers)[0], signal.SIGKILL)
+        said, _ = driver.communicate()
+
+    assert said.strip().endswith(b"done")
+    assert values(servers) == list(range(ROWS))

@@ -1,0 +1,56 @@
+"""Which attempt at writing what: names that outlive a crash, so that a repeated write finds what was written before.
+
+A task of a micro-batch goes by the same producer id whenever it is repeated: one made from the query's id and the
+task's number. In the id's upper half no broker gives out ids of its own. The epoch counts micro-batches and attempts,
+so that a newer attempt shuts out an older one that is cut off but alive. Rules only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+_OURS: Final = 1 << 62
+_BATCH_BITS: Final = 12
+_ATTEMPT_BITS: Final = 3
+MOST_ATTEMPTS: Final = 1 << _ATTEMPT_BITS
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    query_id: str
+    run_id: str
+    batch_id: int
+    task: int
+    number: int
+    """How many attempts of this run at this task there were before."""
+
+    @property
+    def producer_id(self) -> int:
+        # Epochs are 16 bits: after so many micro-batches they would be used up, and another id takes over.
+        era = self.batch_id >> _BATCH_BITS
+        digest = hashlib.blake2b(f"{self.query_id}/{self.task}/{era}".encode(), digest_size=8).digest()
+        return _OURS | (int.from_bytes(digest) & (_OURS - 1))
+
+    @property
+    def first_epoch(self) -> int:
+        return (self.batch_id & ((1 << _BATCH_BITS) - 1)) << _ATTEMPT_BITS
+
+    def epoch_after(self, found: int | None) -> int | None:
+        """The epoch of an attempt that may not be the first, given the highest found; None if there were too many."""
+        least = self.first_epoch + 1 + self.number
+        epoch = least if found is None else max(found + 1, least)
+        return epoch if epoch < self.first_epoch + MOST_ATTEMPTS else None
+
+    def is_of_this_batch(self, producer_id: int, epoch: int) -> bool:
+        """Whether a batch of records in the log comes from this task and micro-batch."""
+        return producer_id == self.producer_id and epoch >> _ATTEMPT_BITS == self.first_epoch >> _ATTEMPT_BITS
+
+    @property
+    def query_group(self) -> str:
+        return f"ottla-sink-{self.query_id}"
+
+    @property
+    def task_group(self) -> str:
+        return f"{self.query_group}-{self.task}"

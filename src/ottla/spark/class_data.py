@@ -1,0 +1,41 @@
+"""An archive of the classes that Spark loads when it starts, so that later starts are about twice as fast (AppCDS)."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.spark.java import Java
+
+_SETTLED_S: Final = 15.0
+"""The JVM writes an archive while it ends, for seconds; one that was not touched for so long is whole."""
+
+
+def java_options(java: Java, spark_version: str, cache: Path) -> list[str]:
+    """What to tell the JVM: to use the archive, or to write one when it ends if there is none."""
+    if not java.has_class_data:
+        return []
+    archive = cache / f"spark-{spark_version}-java-{java.version}.jsa"
+    _adopt(archive)
+    if archive.exists():
+        return [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+    cache.mkdir(parents=True, exist_ok=True)
+    # Each JVM writes one of its own: two that end at once would write into each other's.
+    return [f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()}", "-Xlog:cds=off", "-Xlog:cds+dynamic=off"]
+
+
+def _adopt(archive: Path) -> None:
+    for written in archive.parent.glob(f"{archive.name}.*"):
+        try:
+            if time.time() - written.stat().st_mtime < _SETTLED_S:
+                continue
+            if archive.exists():
+                written.unlink()
+            else:
+                written.replace(archive)
+        except FileNotFoundError:
+            continue  # another session was faster

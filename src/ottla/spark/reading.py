@@ -1,0 +1,149 @@
+"""One task's range of offsets, read from the broker: the next fetches are under way while Spark takes the rows."""
+
+from __future__ import annotations
+
+import logging
+from time import monotonic
+from typing import TYPE_CHECKING, Final
+
+import pyarrow.compute as pc
+
+from ottla.client.errors import BrokerUnavailable, OffsetOutOfRange, RequestTimedOut
+from ottla.spark.cluster import Cluster
+from ottla.spark.errors import aged_out, cut_short, made_again
+from ottla.spark.kafka_settings import consumer_options
+from ottla.spark.link import link_to
+from ottla.spark.rows import RowMaker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from ottla.client.blocking.background import Background
+    from ottla.client.consumer.consumer import Consumer
+    from ottla.client.options import ConsumerOptions
+    from ottla.spark.errors import DataLoss
+    from ottla.spark.options import SourceOptions
+    from ottla.spark.ranges import OffsetRange
+
+_log: Final = logging.getLogger(__name__)
+
+_FETCH_BYTES: Final = 4 << 20
+_BUFFERS: Final = 2
+_WAIT_MS: Final = 100
+"""How long to wait for records before looking whether there are none to come."""
+_PATIENCE_S: Final = 2.0
+"""After so long without a record, ask whether the partition still reaches as far."""
+
+
+def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
+    link = link_to(options.kafka)
+    if not _is_same_topic(link, wanted):
+        lose(made_again(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
+        return
+    consumer: Consumer[bytes, bytes] = link.do(lambda: link.client.consumer(**_consumer_options(options)))
+    try:
+        link.call(consumer.assign([wanted.at]))
+        maker = RowMaker(wanted.at, schema)
+        yield from _RangeReader(link, consumer, wanted, options).rows(maker)
+    finally:
+        link.call(consumer.close())
+
+
+def lose(error: DataLoss, options: SourceOptions) -> None:
+    """Stop, or go on and say so in the log."""
+    if options.fail_on_data_loss:
+        raise error
+    _log.warning("data is lost: %s", error)
+
+
+def _consumer_options(options: SourceOptions) -> ConsumerOptions:
+    defaults: ConsumerOptions = {
+        "auto_offset_reset": "none",
+        "consumer_max_bytes": _FETCH_BYTES,
+        "consumer_queue_buffers": _BUFFERS,
+    }
+    return {**defaults, **consumer_options(options.kafka)}
+
+
+def _is_same_topic(link: Background, wanted: OffsetRange) -> bool:
+    router = link.client.router
+    link.call(router.refresh([wanted.at.topic]))
+    known = router.view.topics.get(wanted.at.topic)
+    return known is None or known.topic_id == wanted.topic_id
+
+
+class _RangeReader:
+    def __init__(
+        self, link: Background, consumer: Consumer[bytes, bytes], wanted: OffsetRange, options: SourceOptions
+    ) -> None:
+        self._link = link
+        self._consumer = consumer
+        self._at = wanted.at
+        self._end = wanted.end
+        self._position = wanted.start
+        self._options = options
+        self._last_progress_s = monotonic()
+
+    def rows(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
+        self._seek(self._position)
+        while self._position < self._end:
+            try:
+                table = self._link.call(self._consumer.fetch_arrow(timeout_ms=_WAIT_MS))
+            except OffsetOutOfRange:
+                self._find_what_is_left()
+                continue
+            for records in table.to_batches():
+                yield from maker.rows(self._cut(records))
+            self._advance()
+
+    def _seek(self, offset: int) -> None:
+        self._position = offset
+        self._link.do(self._consumer.seek, self._at, offset)
+
+    def _cut(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """Without the records past the end of the range."""
+        offsets = records.column("offset")
+        if len(offsets) and offsets[-1].as_py() >= self._end:
+            return records.slice(0, pc.sum(pc.less(offsets, self._end)).as_py())
+        return records
+
+    def _advance(self) -> None:
+        """Offsets without records count too: markers of transactions, and what compaction took away."""
+        position = self._link.call(self._consumer.position(self._at))
+        if position > self._position:
+            self._position = position
+            self._last_progress_s = monotonic()
+        elif monotonic() - self._last_progress_s > self._options.poll_timeout_s:
+            raise RequestTimedOut(
+                f"{self._at}: nothing came from offset {self._position} on within {self._options.poll_timeout_s:g} s "
+                "(see kafkaConsumer.pollTimeoutMs)"
+            )
+        elif monotonic() - self._last_progress_s > _PATIENCE_S:
+            self._see_the_end()
+
+    def _see_the_end(self) -> None:
+        """A partition that is shorter now than when the range was planned would be waited for in vain."""
+        try:
+            latest = Cluster(self._link).latest([self._at])[self._at]
+        except BrokerUnavailable:
+            return  # it may be back before the patience for polls is over
+        if latest < self._end:
+            lose(cut_short(self._at, self._end - 1, latest), self._options)
+            self._end = latest
+
+    def _find_what_is_left(self) -> None:
+        cluster = Cluster(self._link)
+        earliest = cluster.earliest([self._at])[self._at]
+        if earliest > self._position:
+            lose(aged_out(self._at, self._position, self._end, earliest), self._options)
+            self._seek(min(earliest, self._end))
+            return
+        latest = cluster.latest([self._at])[self._at]
+        if latest < self._end:
+            lose(cut_short(self._at, self._end - 1, latest), self._options)
+            self._end = min(self._end, latest)
+        self._seek(self._position)

@@ -1,0 +1,112 @@
+"""A Spark session to work in, on this machine or on a cluster, with `format("ottla")` at hand."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.class_data import java_options
+from ottla.spark.errors import SessionError
+from ottla.spark.java import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+_CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_QUIET_LOGS: Final = Path(__file__).with_name("log4j2.properties")
+_listening: Final[set[int]] = set()
+
+
+def session(
+    name: str = "ottla",
+    *,
+    master: str = "local[*]",
+    config: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """The session, begun if there is none. `master` is `local[*]`, `spark://…`, or `sc://…` for Spark Connect.
+
+    `config` holds settings of Spark's own, and wins over ours.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
+    if master.startswith("sc://"):
+        spark = SparkSession.builder.remote(master).getOrCreate()
+        # The server may not have us among its packages.
+        from ottla.spark.source import OttlaDataSource
+
+        spark.dataSource.register(OttlaDataSource)
+        return spark
+    settings = {**_settings(), **(_local_settings() if master.startswith("local") else {}), **(config or {})}
+    if SparkSession.getActiveSession() is None:
+        settings |= _java_settings(settings)
+    builder = SparkSession.builder.appName(name).master(master)
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    _listen(spark)
+    return spark
+
+
+def _settings() -> dict[str, str]:
+    return {
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.python.filterPushdown.enabled": "true",
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+def _local_settings() -> dict[str, str]:
+    """What is right for one machine: no network, no web page, few partitions, no process forked per checkpoint file."""
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 1),
+    }
+    if _has_class(_CHECKPOINTS):
+        settings["spark.sql.streaming.checkpointFileManagerClass"] = _CHECKPOINTS
+    return settings
+
+
+def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """Set JAVA_HOME, and say how the JVM is to start."""
+    import pyspark
+
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
+    java = find_java(os.environ, cache)
+    os.environ["JAVA_HOME"] = str(java.home)
+    given = config.get(_JAVA_OPTIONS)
+    start = java_options(java, pyspark.__version__, cache) if given is None else [given]
+    return {_JAVA_OPTIONS: " ".join([f"-Dlog4j2.configurationFile={_QUIET_LOGS.as_uri()}", *start])}
+
+
+def _has_class(name: str) -> bool:
+    import pyspark
+
+    inside = name.replace(".", "/") + ".class"
+    for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-sql_*.jar"):
+        with zipfile.ZipFile(jar) as content:
+            if inside in content.namelist():
+                return True
+    return False
+
+
+def _listen(spark: SparkSession) -> None:
+    """Once for each session: a listener that is added twice hears everything twice."""
+    from ottla.spark.listener import ProgressListener
+
+    session_id = id(spark._jsparkSession)  # noqa: SLF001 - of the JVM's session, which Python's may share
+    if session_id not in _listening:
+        _listening.add(session_id)
+        spark.streams.addListener(ProgressListener(spark))

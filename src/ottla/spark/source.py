@@ -1,0 +1,62 @@
+"""`format("ottla")`: what Spark asks of a data source."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql.datasource import DataSource
+
+from ottla.spark.errors import SinkError
+from ottla.spark.options import parse_source
+from ottla.spark.rows import check_schema, spark_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
+    from pyspark.sql.types import StructType
+
+_PUSHES_FILTERS: Final = "data_source_pushdown_filters.py"
+
+
+class OttlaDataSource(DataSource):
+    """Topics of Ottla or of any Kafka broker, with the columns and options of Spark's Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "ottla"
+
+    def schema(self) -> StructType:
+        return spark_schema(with_headers=self.options.get("includeheaders", "false").lower() == "true")
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        from ottla.spark.batch_reader import BatchReader, FilteringBatchReader
+
+        options = parse_source(self.options, is_stream=False)
+        # Spark refuses readers that take filters where it pushes none, so only who pushes them gets such a one.
+        is_pushing = sys._getframe(1).f_code.co_filename.endswith(_PUSHES_FILTERS)  # noqa: SLF001
+        reader = FilteringBatchReader if options.push_filters and is_pushing else BatchReader
+        return reader(options, check_schema(schema))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        from ottla.spark.stream_reader import StreamReader
+
+        return StreamReader(parse_source(self.options, is_stream=True), check_schema(schema))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:  # noqa: FBT001 - Spark's signature
+        from ottla.spark.sink_options import parse_sink
+        from ottla.spark.writers import BatchWriter
+
+        if overwrite:
+            raise SinkError("a topic cannot be overwritten; use mode append")
+        return BatchWriter(parse_sink(self.options, schema))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: ARG002, FBT001, N802
+        from ottla.spark.sink_options import parse_sink
+        from ottla.spark.writers import StreamWriter
+
+        return StreamWriter(parse_sink(self.options, schema))

@@ -1,0 +1,5 @@
+"""Where Spark looks for data sources by itself: a top-level module named `pyspark_…` with a `DefaultSource`."""
+
+from ottla.spark.source import OttlaDataSource as DefaultSource
+
+__all__ = ["DefaultSource"]

