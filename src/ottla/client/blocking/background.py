@@ -81,9 +81,10 @@ class Background:
             self._end_loop()
 
     def _end_loop(self) -> None:
+        # Over there: in a notebook another event loop runs in this thread.
+        asyncio.run_coroutine_threadsafe(self._loop.shutdown_default_executor(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
 
     def closes_with(self, owner: object) -> None:

@@ -77,6 +77,9 @@ class BrokerFetch:
                 self._is_asking = False
                 for queue, era in asked.values():
                     queue.unanswered(era)
+                if self._long_polls is not None:
+                    # It may have looked while these were under way, and found nothing to ask for.
+                    self._long_polls.wake()
 
     def close(self) -> None:
         if self._connection is not None:
