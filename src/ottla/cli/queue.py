@@ -41,7 +41,13 @@ queue.add_command(import_topic)
 queue.add_command(export_queue)
 
 
-@queue.command(name="list")
+@queue.command(
+    "list",
+    epilog="""\b
+Examples:
+  ottla queue list queues
+""",
+)
 @FOLDER
 def list_all(folder: Path) -> None:
     """List the queues in FOLDER."""
@@ -50,7 +56,12 @@ def list_all(folder: Path) -> None:
             click.echo(f"{name}  {len(opened)} messages in {len(opened.folder.parts())} parts")
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue info queues jobs
+""",
+)
 @FOLDER
 @NAME
 def info(folder: Path, name: str) -> None:
@@ -67,7 +78,13 @@ def info(folder: Path, name: str) -> None:
                 click.echo(f"consumer {consumer}  at byte {at.offset} of part {at.part}  {reading.lag} messages behind")
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue push queues jobs first second
+  ottla queue push queues jobs --fsync push < jobs.txt
+""",
+)
 @FOLDER
 @NAME
 @click.argument("messages", nargs=-1)
@@ -79,7 +96,13 @@ def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync) -> No
     click.echo(f"{count} message{'' if count == 1 else 's'} pushed to {name}", err=True)
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue pop queues jobs
+  ottla queue pop queues jobs -c worker --all --earliest
+""",
+)
 @FOLDER
 @NAME
 @click.option("-c", "--consumer", "consumer_name", default="cli", show_default=True, help="Whose place to go on from.")
@@ -103,7 +126,13 @@ def pop(  # noqa: PLR0913
                 break
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue tail queues jobs
+  ottla queue tail queues jobs --earliest --max 10
+""",
+)
 @FOLDER
 @NAME
 @click.option("--earliest", is_flag=True, help="Begin with the first message there is.")
@@ -130,7 +159,13 @@ def _batches(reading: Consumer, limit: int | None) -> Iterator[list[Message]]:
         yield messages
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue verify queues
+  ottla queue verify queues jobs
+""",
+)
 @FOLDER
 @click.argument("name", required=False)
 def verify(folder: Path, name: str | None) -> None:
@@ -145,7 +180,12 @@ def verify(folder: Path, name: str | None) -> None:
     click.echo(f"{', '.join(names)}: intact")
 
 
-@queue.command()
+@queue.command(
+    epilog="""\b
+Examples:
+  ottla queue repair queues jobs
+""",
+)
 @FOLDER
 @click.argument("name", required=False)
 def repair(folder: Path, name: str | None) -> None:

@@ -9,7 +9,13 @@ import click
 from ottla.cli.logs import set_up_logging
 
 
-@click.command()
+@click.command(
+    epilog="""\b
+Examples:
+  ottla queue serve --data-dir queues
+  ottla queue serve --bind 127.0.0.1:9093 --no-auth
+""",
+)
 @click.option(
     "-c",
     "--config",

@@ -38,7 +38,13 @@ _BROKER = click.option(
 )
 
 
-@click.command("export")
+@click.command(
+    "export",
+    epilog="""\b
+Examples:
+  ottla queue export queues jobs orders
+""",
+)
 @_FOLDER
 @_NAME
 @_TOPIC
@@ -74,7 +80,13 @@ def _type_of(message: Message) -> bytes:
     return b"string" if message.is_text else b"object"
 
 
-@click.command("import")
+@click.command(
+    "import",
+    epilog="""\b
+Examples:
+  ottla queue import queues jobs orders
+""",
+)
 @_FOLDER
 @_NAME
 @_TOPIC
