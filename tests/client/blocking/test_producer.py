@@ -127,6 +127,19 @@ def test_a_result_is_not_waited_for_in_an_event_loop(servers: str) -> None:
         asyncio.run(block_the_loop(producer.send("looped", b"value")))
 
 
+def test_it_works_where_another_event_loop_runs_as_in_a_notebook(servers: str) -> None:
+    import asyncio
+
+    async def cell() -> None:
+        with ottla.Producer(servers) as producer:
+            producer.send("notebook", b"value")
+        with pytest.raises(ConnectFailed):
+            ottla.Producer("127.0.0.1:1")
+
+    asyncio.run(cell())
+    assert values(servers, "notebook", 1) == [b"value"]
+
+
 def test_a_fork_cannot_use_the_producer_of_its_parent(servers: str) -> None:
     script = f"""
 import os, warnings, ottla
