@@ -309,9 +309,12 @@ def ottla_blocking_consume(job: Job) -> Figures:
 
 
 async def ottla_consume_arrow(job: Job) -> Figures:
-    import pyarrow  # noqa: F401, ICN001 - loaded by the first fetch_arrow, which is timed
+    import pyarrow as pa
 
     from ottla.client import Client
+
+    # Loaded by the first fetch_arrow, which is timed; with its first scalar pyarrow loads pandas, where that is installed.
+    pa.repeat(pa.scalar("", pa.string()), 1)
 
     async with (
         Client(job.bootstrap) as client,
