@@ -313,7 +313,7 @@ async def ottla_consume_arrow(job: Job) -> Figures:
 
     from ottla.client import Client
 
-    # Loaded by the first fetch_arrow, which is timed; with its first scalar pyarrow loads pandas, where that is installed.
+    # The first fetch_arrow, which is timed, would load it, and pandas with the first scalar, where that is installed.
     pa.repeat(pa.scalar("", pa.string()), 1)
 
     async with (
