@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.client.addresses import Address, parse_addresses
+from ottla.client.addresses import parse_addresses
 from ottla.core.errors import ConfigError
+from ottla.core.ids import Address
 
 
 @pytest.mark.parametrize(

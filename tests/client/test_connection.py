@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.client.addresses import Address, parse_address
+from ottla.client.addresses import parse_address
 from ottla.client.config import ClientConfig
 from ottla.client.connection import Connection
 from ottla.client.errors import (
@@ -20,6 +20,7 @@ from ottla.client.errors import (
     UnsupportedByBroker,
 )
 from ottla.client.opening import Manner, open_connection
+from ottla.core.ids import Address
 from ottla.wire import apis
 from ottla.wire.codec import encode_response
 from ottla.wire.header import RequestHeader

@@ -7,10 +7,10 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.client.addresses import Address
 from ottla.client.config import ClientConfig
 from ottla.client.connection import Connection
 from ottla.client.errors import ClientError
+from ottla.core.ids import Address
 from ottla.wire.apis import APIS
 from ottla.wire.declare import Response
 from ottla.wire.messages.api_versions import ApiVersionsRequest

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from ottla.client.addresses import Address, parse_addresses
+from ottla.client.addresses import parse_addresses
 from ottla.client.config import ClientConfig
 from ottla.client.errors import (
     AuthorizationFailed,
@@ -22,6 +22,7 @@ from ottla.client.errors import (
 )
 from ottla.client.router import Purpose, Router
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import Address
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ottla.client.addresses import Address
 from ottla.client.view import EMPTY_VIEW, BrokerAddress, ClusterView
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import Address
 from ottla.wire.messages.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 
 from .fake_broker import topic

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.net.addresses import Address, on_one_port
+from ottla.core.ids import Address
+from ottla.net.addresses import on_one_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

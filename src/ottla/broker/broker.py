@@ -20,9 +20,8 @@ from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
-from ottla.core.ids import problem_with_topic_name
+from ottla.core.ids import Address, problem_with_topic_name
 from ottla.groups.config import GroupConfig
-from ottla.net.addresses import Address
 from ottla.net.config import NetConfig, parse_address
 from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog

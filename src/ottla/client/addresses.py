@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from ipaddress import IPv6Address
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
+from ottla.core.ids import Address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -15,14 +16,6 @@ DEFAULT_PORT: Final = 9092
 _LARGEST_PORT: Final = 65535
 _IN_BRACKETS: Final = re.compile(r"\[(?P<host>[^\]]*)\](?::(?P<port>.*))?")
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*://")
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 def parse_addresses(servers: str | Iterable[str]) -> tuple[Address, ...]:

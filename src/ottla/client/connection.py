@@ -25,8 +25,8 @@ from ottla.wire.frame import FrameParser
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.client.addresses import Address
     from ottla.client.config import ClientConfig
+    from ottla.core.ids import Address
     from ottla.wire.apis import Api
     from ottla.wire.codec import RequestFor
     from ottla.wire.declare import AnyBytes

@@ -12,9 +12,9 @@ from ottla.client.opening import Manner, open_connection
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
-    from ottla.client.addresses import Address
     from ottla.client.config import ClientConfig
     from ottla.client.connection import Connection
+    from ottla.core.ids import Address
 
 
 Key: TypeAlias = "tuple[Address, Purpose, object]"

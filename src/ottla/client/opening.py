@@ -11,7 +11,6 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Final
 
 from ottla import __version__
-from ottla.client.addresses import Address
 from ottla.client.connection import Connection
 from ottla.client.errors import (
     AuthenticationFailed,
@@ -24,6 +23,7 @@ from ottla.client.errors import (
 )
 from ottla.client.login import log_in
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import Address
 from ottla.wire.apis import API_VERSIONS
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 

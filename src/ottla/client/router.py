@@ -31,9 +31,9 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ottla.client.addresses import Address
     from ottla.client.config import ClientConfig
     from ottla.client.connection import Connection
+    from ottla.core.ids import Address
     from ottla.wire.codec import RequestFor
 
 __all__ = ["Purpose", "Router"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.addresses import Address
 from ottla.client.errors import error_code
+from ottla.core.ids import Address
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import base64
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Final, NewType
+from typing import Final, NamedTuple, NewType
 
 Offset = NewType("Offset", int)
 ProducerId = NewType("ProducerId", int)
@@ -18,6 +18,14 @@ NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
 MAX_TOPIC_NAME_LENGTH: Final = 249
 _LEGAL_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _TOPIC_ID_TEXT: Final = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True, order=True)

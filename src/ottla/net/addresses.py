@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.ids import Address
 
 if TYPE_CHECKING:
     from asyncio import Server
     from collections.abc import Awaitable, Callable
 
 _TRIES: Final = 20
-
-
-class Address(NamedTuple):
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 async def on_one_port(listen: Callable[[int], Awaitable[Server]], port: int) -> tuple[Server, Address]:

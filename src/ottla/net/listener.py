@@ -7,7 +7,8 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ottla.net.addresses import Address, on_one_port
+from ottla.core.ids import Address
+from ottla.net.addresses import on_one_port
 from ottla.net.connection import Connection
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes

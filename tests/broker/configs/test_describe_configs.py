@@ -18,8 +18,8 @@ from ottla.broker.configs.layers import BrokerConfigs, ConfigSource
 from ottla.broker.configs.replies import for_create, for_describe
 from ottla.broker.configs.static import default_settings, static_settings
 from ottla.broker.configs.values import to_text
+from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
-from ottla.net.addresses import Address
 from ottla.net.config import NetConfig
 from ottla.storage.config import LogConfig
 from ottla.wire.messages.describe_configs import DescribeConfigsSynonym

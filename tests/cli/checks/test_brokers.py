@@ -10,9 +10,9 @@ from ottla.cli.checks.brokers import check_brokers, judge_advertised, judge_sile
 from ottla.cli.checks.findings import Judgement
 from ottla.cli.connecting import Reach
 from ottla.cli.profiles import Profile
-from ottla.client.addresses import Address
 from ottla.client.errors import ClientError, ConnectFailed
 from ottla.client.view import BrokerAddress
+from ottla.core.ids import Address
 from ottla.net.config import NetConfig
 
 

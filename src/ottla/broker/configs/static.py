@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.values import to_text
+from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
-from ottla.net.addresses import Address
 from ottla.net.config import NetConfig
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.cli.connecting import Reach
-    from ottla.client.addresses import Address
     from ottla.client.view import BrokerAddress
+    from ottla.core.ids import Address
 
 _ADVERTISE: Final = (
     "set net.advertised (on Kafka: advertised.listeners) to an address at which clients, this machine too, "

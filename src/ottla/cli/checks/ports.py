@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.cli.checks.findings import Finding, note, ok, wrong
 from ottla.cli.profiles import Profile
-from ottla.client.addresses import Address
 from ottla.client.errors import ClientError
+from ottla.core.ids import Address
 
 if TYPE_CHECKING:
     from ottla.client.admin.cluster import ClusterDescription
