@@ -151,6 +151,7 @@ if child == 0:
     try:
         producer.flush()
     except ottla.client.errors.ClientClosed as refused:
+        producer.close()
         os._exit(7 if "after a fork" in str(refused) else 1)
     os._exit(2)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -71,9 +71,10 @@ class Background:
             raise ClientError(f"a callback of the {self._what} must not wait for it: its thread would wait for itself")
 
     def close(self) -> None:
-        """Close the client and all it made. May be called again."""
-        if self._is_closed:
+        """Close the client and all it made. May be called again, and does nothing in a fork of the process."""
+        if self._is_closed or os.getpid() != self._pid:
             return
+        self._refuse_if_unusable()
         try:
             self.call(self.client.close())
         finally:
@@ -89,9 +90,9 @@ class Background:
 
     def closes_with(self, owner: object) -> None:
         """Close when the owner is forgotten, or the program ends, without having been closed."""
-        weakref.finalize(owner, _close_forgotten, self)
+        weakref.finalize(owner, self._close_forgotten)
 
-    def close_forgotten(self) -> None:
+    def _close_forgotten(self) -> None:
         if self._is_closed or os.getpid() != self._pid:
             return
         warnings.warn(f"a {self._what} was not closed; use it in a `with` block", ResourceWarning, stacklevel=2)
@@ -106,10 +107,6 @@ class Background:
             _log.error("the %s was not closed, and at the end of the program: %r", self._what, failed)
         self._is_closed = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-
-
-def _close_forgotten(background: Background) -> None:
-    background.close_forgotten()
 
 
 def _new_loop() -> asyncio.AbstractEventLoop:
