@@ -23,6 +23,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -34,6 +35,7 @@ def sections() -> dict[str, type[Any]]:
         "net": NetConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
     }
