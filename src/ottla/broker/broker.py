@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
     from ottla.core.clock import Clock
+    from ottla.core.keys import KeyRing
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -90,6 +91,11 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def keys(self) -> KeyRing | None:
+        """What data on the disk is encrypted with, if it is."""
+        return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
 
