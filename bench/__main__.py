@@ -19,6 +19,7 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "console",
     "queues",
     "against_kafka",
     "spark",
