@@ -55,11 +55,8 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
-<<<<<<< HEAD
     tracing: TracingConfig = TracingConfig()
-=======
     encryption: EncryptionConfig = EncryptionConfig()
->>>>>>> w-crypt
 
 
 class Broker:

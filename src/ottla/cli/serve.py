@@ -80,11 +80,8 @@ def _settings(
 ) -> tuple[Settings, HttpConfig, QueuesConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
-<<<<<<< HEAD
     from ottla.broker.tracing_config import TracingConfig
-=======
     from ottla.core.keys import EncryptionConfig
->>>>>>> w-crypt
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -97,11 +94,8 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
-<<<<<<< HEAD
         tracing=loaded.section(TracingConfig),
-=======
         encryption=loaded.section(EncryptionConfig),
->>>>>>> w-crypt
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 
