@@ -32,6 +32,7 @@ _FILES_NEEDED: Final = 8
 _MOST_RELATIVE_OFFSET: Final = (1 << 31) - 1
 _WORK_S: Final = 200e-6
 _REST_S: Final = 50e-6
+_LONGEST_SLEEP_S: Final = 0.05
 
 
 class CompactionRule(NamedTuple):
@@ -238,11 +239,14 @@ class Pace:
         self.is_given_up = False
 
     def after(self, size: int) -> None:
-        if self.is_given_up:
-            raise StorageError("it was given up")
+        """So much has been done."""
         self._bytes += size
         now = perf_counter()
-        if now - self._rested_at > _WORK_S:
-            early_s = self._began_at + self._bytes / self._bytes_per_s - now
-            sleep(max(early_s, _REST_S))
-            self._rested_at = perf_counter()
+        if now - self._rested_at < _WORK_S and not self.is_given_up:
+            return
+        go_on_at = max(self._began_at + self._bytes / self._bytes_per_s, now + _REST_S)
+        while not self.is_given_up and (left_s := go_on_at - perf_counter()) > 0:
+            sleep(min(left_s, _LONGEST_SLEEP_S))
+        if self.is_given_up:
+            raise StorageError("it was given up")
+        self._rested_at = perf_counter()
