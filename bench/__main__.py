@@ -11,6 +11,7 @@ from bench.report import table
 
 BENCHES = [
     "log",
+    "compaction",
     "records",
     "wire",
     "requests",

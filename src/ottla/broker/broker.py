@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -83,6 +84,7 @@ class Broker:
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.key_rotation = KeyRotation(settings.encryption, self.data_dir, self.catalog, self.topics)
+        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
