@@ -14,6 +14,7 @@ from starlette.routing import Route, Router
 from ottla.http import (
     cluster,
     consumers,
+    dmqp,
     groups,
     health,
     messages,
@@ -50,6 +51,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *topics.ENDPOINTS,
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
+    *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *openapi.ENDPOINTS,
