@@ -61,7 +61,7 @@ class Lease(Struct, frozen=True, kw_only=True):
 def _door(call: Call) -> ShardDoor:
     door = call.broker.shard_door
     if door is None:
-        raise Problem(503, "DMQP is not served, or not yet")
+        raise Problem(409, "this broker does not serve DMQP", hint="One that was started with `ottla serve` does.")
     return door
 
 
