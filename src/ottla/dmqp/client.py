@@ -103,7 +103,7 @@ class Client:
             found = self._topic(topic)
             shard = found.next_push
             found.next_push = (shard + 1) % len(found.links)
-            reply = self._asking(topic, found.links[shard], Method.PUSH, sequence_id, data)
+            reply = self._link(topic, found, shard).ask(Method.PUSH, sequence_id & SEQUENCE_MASK, data)
         _check(reply)
         return reply.sequence_id
 
@@ -112,15 +112,17 @@ class Client:
         with self._lock:
             found = self._registered(topic)
             # A single shard needs no look at its head.
-            shard = found.mine[0] if len(found.mine) == 1 else self._lowest(topic, found)
-            if shard is None:
-                return None
-            reply = self._asking(topic, found.links[shard], Method.POP)
-            found.heads.forget(shard)
-        if reply.status == Status.ENODATA:
-            return None
-        _check(reply)
-        return Message(reply.payload, reply.sequence_id, shard)
+            is_single = len(found.mine) == 1
+            while (shard := found.mine[0] if is_single else self._lowest(topic, found)) is not None:
+                reply = self._link(topic, found, shard).ask(Method.POP)
+                found.heads.forget(shard)
+                if reply.status != Status.ENODATA:
+                    _check(reply)
+                    return Message(reply.payload, reply.sequence_id, shard)
+                if is_single:
+                    break
+                # Another consumer was faster: the shard was its own a moment ago, or is so by now.
+        return None
 
     def peek(self, topic: str) -> int | None:
         """The sequence id of what `pop` would take; None if there is nothing."""
@@ -139,13 +141,27 @@ class Client:
     def _topic(self, name: str) -> _Topic:
         found = self._topics.get(name)
         if found is None:
-            told = self._rest.map_of(name)
-            if told.is_tls and self._tls is None:
-                raise NotReached(f"the shards of {name} are served over TLS: give the client an SSL context")
-            tls = self._tls if told.is_tls else None
-            links = [ShardLink(Address(one.host, one.port), self._timeout_s, tls) for one in told.shards]
-            found = self._topics[name] = _Topic(links)
+            found = self._topics[name] = _Topic(self._links(name))
         return found
+
+    def _links(self, name: str) -> list[ShardLink]:
+        told = self._rest.map_of(name)
+        if told.is_tls and self._tls is None:
+            raise NotReached(f"the shards of {name} are served over TLS: give the client an SSL context")
+        tls = self._tls if told.is_tls else None
+        return [ShardLink(Address(one.host, one.port), self._timeout_s, tls) for one in told.shards]
+
+    def _link(self, name: str, topic: _Topic, shard: int) -> ShardLink:
+        """Connected. If the shard is not where it was, where it is now: nothing has been asked of it yet."""
+        try:
+            topic.links[shard].connect()
+        except NotReached:
+            links = self._links(name)
+            if shard >= len(links) or links[shard].address == topic.links[shard].address:
+                raise
+            topic.links = links
+            links[shard].connect()
+        return topic.links[shard]
 
     def _registered(self, name: str) -> _Topic:
         """With shards of its own, which others get if it does not ask for them again in time."""
@@ -158,39 +174,21 @@ class Client:
                 topic.mine = [shard for shard in lease.shards if shard < len(topic.links)]
                 topic.heads = Heads()
         if not topic.mine:
-            self._forget(name)
             raise Refused(f"no shard of {name} is left for {self.consumer}")
         return topic
 
     def _lowest(self, name: str, topic: _Topic) -> int | None:
         def peek(shards: Iterable[int]) -> dict[int, int]:
-            asked = list(shards)
-            try:
-                for shard in asked:
-                    topic.links[shard].send(Method.PEEK_SEQUENCE_ID)
-                replies = {shard: topic.links[shard].receive() for shard in asked}
-            except NotReached:
-                self._forget(name)
-                raise
+            asked = {shard: self._link(name, topic, shard) for shard in shards}
+            for link in asked.values():
+                link.send(Method.PEEK_SEQUENCE_ID)
+            replies = {shard: link.receive() for shard, link in asked.items()}
             for reply in replies.values():
                 if reply.status != Status.ENODATA:
                     _check(reply)
             return {shard: reply.sequence_id for shard, reply in replies.items() if reply.status == Status.OK}
 
         return topic.heads.lowest(topic.mine, peek)
-
-    def _asking(self, name: str, link: ShardLink, method: Method, sequence_id: int = 0, data: bytes = b"") -> Frame:
-        try:
-            return link.ask(method, sequence_id & SEQUENCE_MASK, data)
-        except NotReached:
-            self._forget(name)
-            raise
-
-    def _forget(self, name: str) -> None:
-        """The shards may be elsewhere now: ask for the map with the next call."""
-        topic = self._topics.pop(name, None)
-        for link in topic.links if topic else ():
-            link.close()
 
 
 def _check(reply: Frame) -> None:

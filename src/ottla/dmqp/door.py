@@ -75,7 +75,8 @@ class DmqpDoor:
             state = self._broker.topics.by_name.get(topic)
             if state is None:
                 raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
-            if len(ports) > len(state.partitions) or len(set(ports)) < len(ports):
+            chosen = [port for port in ports if port]
+            if len(ports) > len(state.partitions) or len(set(chosen)) < len(chosen):
                 raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards: give each a port of its own")
             await prepare(self._broker, state)
             before = self._topics.get(topic)

@@ -32,10 +32,11 @@ class ShardLink:
         return self.receive()
 
     def send(self, method: Method, sequence_id: int = 0, payload: bytes = b"") -> None:
-        """Ask without waiting: `receive` gives the answers in this order."""
-        connected = self._connected()
+        """Ask without waiting, once connected: `receive` gives the answers in this order."""
+        if self._socket is None:
+            raise NotReached(f"the shard at {self.address} is not connected")
         try:
-            connected.sendall(encode(sequence_id, method, 0, payload))
+            self._socket.sendall(encode(sequence_id, method, 0, payload))
         except OSError as failed:
             raise self._lost(failed) from None
         self._used_at_s = time.monotonic()
@@ -52,7 +53,8 @@ class ShardLink:
             self._socket.close()
             self._socket = None
 
-    def _connected(self) -> socket.socket:
+    def connect(self) -> None:
+        """Be connected to a server that is still there, as far as can be told."""
         if self._socket is not None and self._is_stale(self._socket):
             self.close()
         if self._socket is None:
@@ -64,14 +66,14 @@ class ShardLink:
                 self._socket = plain if tls is None else tls.wrap_socket(plain, server_hostname=self.address.host)
             except OSError as failed:
                 raise self._lost(failed) from None
-        return self._socket
+            self._used_at_s = time.monotonic()
 
     def _is_stale(self, connected: socket.socket) -> bool:
         """Idle for so long that the server may be about to close it, or closed already."""
         if time.monotonic() - self._used_at_s > _IDLE_SHARE * self._timeout_s:
             return True
         # Nothing is asked, so all that can come is the end.
-        return bool(select.select([connected], [], [], 0)[0])
+        return _is_readable(connected)
 
     def _read(self, size: int) -> bytes:
         content = bytearray()
@@ -91,3 +93,12 @@ class ShardLink:
         self.close()
         reason = "it closed the connection" if failed is None else failed.strerror or str(failed)
         return NotReached(f"the shard at {self.address}: {reason}")
+
+
+def _is_readable(connected: socket.socket) -> bool:
+    if not hasattr(select, "poll"):
+        return bool(select.select([connected], [], [], 0)[0])
+    # Unlike `select`, it knows descriptors above 1023.
+    poll = select.poll()
+    poll.register(connected, select.POLLIN)
+    return bool(poll.poll(0))
