@@ -84,15 +84,15 @@ class DmqpDoor:
             if before is not None:
                 exposure.ports += before.exposure.ports[len(ports) :]
                 await self._close(before)
-            served = ServedTopic(exposure, self._config)
             try:
-                await self._open(served, takes_other_ports=False)
+                await self._open(ServedTopic(exposure, self._config), takes_other_ports=False)
             except OSError as refused:
+                if before is not None:
+                    await self._open(ServedTopic(before.exposure, self._config), takes_other_ports=True)
                 raise InvalidRequest(f"{topic} cannot be served: {refused.strerror or refused}") from None
-            finally:
-                exposure.ports = served.ports
-                await self._write()
-            return served.described(self._now_ms())
+            exposure.ports = self._topics[topic].ports
+            await self._write()
+            return self.find(topic)
 
     async def unexpose(self, topic: str) -> None:
         async with self._changing:

@@ -30,6 +30,7 @@ from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues import mounted
 
 if TYPE_CHECKING:
@@ -57,6 +58,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *openapi.ENDPOINTS,
 )
 
+DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
+"""All that the description tells of: those of queues have an application of their own."""
+
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
 _METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
@@ -64,7 +68,7 @@ _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = ENDPOINTS
+    door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(queues, rest))
     origins = door.config.cors_origins
