@@ -19,6 +19,7 @@ BENCHES = [
     "clients",
     "rest",
     "queues",
+    "dmqp",
     "against_kafka",
     "spark",
 ]
