@@ -83,6 +83,7 @@ def _settings(
 ) -> tuple[Settings, HttpConfig, QueuesConfig, DmqpConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.tracing_config import TracingConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
@@ -96,6 +97,7 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        tracing=loaded.section(TracingConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig), loaded.section(DmqpConfig)
 

@@ -23,6 +23,7 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.tracing_config import TracingConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
@@ -38,6 +39,7 @@ def sections() -> dict[str, type[Any]]:
         "http": HttpConfig,
         "queues": QueuesConfig,
         "dmqp": DmqpConfig,
+        "tracing": TracingConfig,
     }
 
 
