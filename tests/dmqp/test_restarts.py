@@ -125,3 +125,14 @@ def test_a_kill_while_many_pop_gives_nothing_twice(tmp_path: Path) -> None:
     assert not set(before) & set(after)
     assert after == [b"%d" % number for number in range(50 - len(after), 50)]
     assert len(after) >= 10
+
+
+def test_what_was_exposed_cannot_be_guessed_if_its_file_is_damaged(tmp_path: Path) -> None:
+    with Serve(tmp_path, *HTTP) as serve:
+        assert serve.terminate() == 0
+    (tmp_path / "data" / EXPOSURES_FILE).write_text("[{")
+    damaged = Serve(tmp_path, *HTTP)
+    process = damaged.start()
+    _, told = damaged.output()
+    assert process.returncode == 1
+    assert EXPOSURES_FILE in told

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ottla.wire.messages.fetch import AbortedTransaction
 
 _FETCH_BY_NAME: Final = 12
-_READ_COMMITTED: Final = 1
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
 _TURN_RECORDS: Final = 200
 _MAX_DECOMPRESSED_BYTES: Final = 32 << 20
 """More than a batch of the usual size limit ever holds, less than what would hold everybody up."""
@@ -36,7 +37,13 @@ class Piece(NamedTuple):
 
 
 async def fetch(
-    client: Asking, topic: str, positions: Mapping[int, int], *, max_bytes: int, max_wait_ms: int = 0
+    client: Asking,
+    topic: str,
+    positions: Mapping[int, int],
+    *,
+    max_bytes: int,
+    max_wait_ms: int = 0,
+    isolation_level: int = READ_COMMITTED,
 ) -> list[PartitionData]:
     """What there is in these partitions from these offsets on, waiting until there is something."""
     wanted = tuple(
@@ -47,7 +54,7 @@ async def fetch(
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=max_bytes,
-        isolation_level=_READ_COMMITTED,
+        isolation_level=isolation_level,
         session_epoch=-1,
         topics=(FetchTopic(topic=topic, partitions=wanted),),
     )

@@ -155,8 +155,14 @@ async def _serve(
 async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
     from ottla.dmqp.door import DmqpDoor
 
-    door = DmqpDoor(broker, config)
-    await door.start()
+    try:
+        door = DmqpDoor(broker, config)
+        await door.start()
+    except OttlaError:
+        await broker.stop()
+        raise
+    if not config.host.startswith(_LOOPBACK) and not config.client_ca_file:
+        click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
     broker.shard_door = door
     return door
 

@@ -56,7 +56,8 @@ class DmqpDoor:
             topics = list(self._topics.values())
             await asyncio.gather(*(topic.close() for topic in topics))
             for topic in topics:
-                topic.note_sequence()
+                if topic.exposure.topic in self._broker.topics.by_name:
+                    topic.note_sequence()
             if topics:
                 await self._write()
             self._topics.clear()

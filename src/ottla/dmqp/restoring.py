@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.fetched import READ_UNCOMMITTED
 from ottla.dmqp.sequences import last_sequence
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ async def _last_between(log: ShardLog, begin: int, until: int) -> int | None:
     offset = begin
     while offset < until:
         before = offset
-        for piece in await log.read(offset):
+        # Also what lies behind a transaction that is still open.
+        for piece in await log.read(offset, READ_UNCOMMITTED):
             offset = piece.next_offset
             last = last_sequence(record for record in piece.records if record.offset < until)
             found = found if last is None else last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.asking import LocalClient, raise_refusal
-from ottla.broker.fetched import fetch, records_in
+from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -72,9 +72,11 @@ class ShardLog:
         [result] = answer.responses[0].partition_responses
         raise_refusal(result.error_code, result.error_message)
 
-    async def read(self, offset: int) -> Iterator[Piece]:
+    async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
         """Some of what is there from `offset` on, decoded as it is gone through; nothing at the end."""
-        [data] = await fetch(self._client, self.topic, {self.shard: offset}, max_bytes=_READ_BYTES)
+        [data] = await fetch(
+            self._client, self.topic, {self.shard: offset}, max_bytes=_READ_BYTES, isolation_level=isolation_level
+        )
         raise_refusal(data.error_code)
         return records_in(data, offset)
 
