@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
+from itertools import count
 from typing import TYPE_CHECKING
 
 import httpx
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 HTTP = ("--http-port", "0")
+POPPERS = 3
 
 
 def ports_of(served: DmqpBroker, topic: str) -> list[int]:
@@ -102,6 +106,46 @@ def test_a_kill_between_push_and_pop_loses_nothing_and_gives_nothing_twice(tmp_p
     got = [message for message in [*first, *second] if message is not None]
     assert [message.sequence_id for message in got] == list(range(21))
     assert [message.data for message in got] == [b"%d" % number for number in range(21)]
+
+
+def test_whatever_was_answered_when_the_kill_came_is_there_once(tmp_path: Path) -> None:
+    pushed: list[bytes] = []
+    popped: list[bytes] = []
+    kill_after = 300
+
+    def push(port: int, who: int) -> None:
+        with suppress(OSError, AssertionError), RawShard(port) as shard:
+            for number in count():
+                payload = b"%d-%d" % (who, number)
+                assert shard.push(payload).status == Status.OK
+                pushed.append(payload)
+
+    def pop(port: int) -> None:
+        with suppress(OSError, AssertionError), RawShard(port) as shard:
+            while True:
+                reply = shard.pop()
+                if reply.status == Status.OK:
+                    popped.append(reply.payload)
+                    if len(popped) == kill_after:
+                        serve.process.kill()
+
+    with Serve(tmp_path, *HTTP) as serve:
+        with Client(serve.ready["http"]) as client:
+            client.create_topic("jobs")
+        [place] = httpx.get(f"http://{serve.ready['http']}/v1/dmqp/jobs").json()["shards"]
+        threads = [threading.Thread(target=push, args=(place["port"], who)) for who in range(3)]
+        threads += [threading.Thread(target=pop, args=(place["port"],)) for _ in range(POPPERS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    with Serve(tmp_path, *HTTP) as serve, Client(serve.ready["http"]) as client:
+        while (message := client.pop("jobs")) is not None:
+            popped.append(message.data)
+    assert len(popped) == len(set(popped))
+    # A pop whose reply was on its way when the kill came has taken its message with it.
+    assert len(set(pushed) - set(popped)) <= POPPERS
+    assert len(pushed) >= kill_after
 
 
 def test_a_kill_while_many_pop_gives_nothing_twice(tmp_path: Path) -> None:

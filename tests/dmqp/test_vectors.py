@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ottla.dmqp.frame import MAX_PAYLOAD_BYTES, FrameParser, Method, Status, TooLong, encode
 
 from .serving import RawShard
 
 if TYPE_CHECKING:
+    from random import Random
+
     from .serving import DmqpBroker
 
 VECTORS = [
@@ -88,6 +92,20 @@ def test_what_was_asked_before_the_end_is_answered(served: DmqpBroker, topic: st
         shard.socket.shutdown(1)
         assert shard.receive().status == Status.OK
         assert shard.is_closed()
+
+
+@given(st.lists(st.tuples(st.integers(0, 9), st.binary(max_size=40)), max_size=8), st.randoms(use_true_random=False))
+def test_however_the_bytes_are_cut_the_frames_are_the_same(asked: list[tuple[int, bytes]], chance: Random) -> None:
+    content = b"".join(encode(number, method, 0, payload) for number, (method, payload) in enumerate(asked))
+    parser = FrameParser()
+    found = []
+    while content:
+        size = chance.randrange(1, len(content) + 1)
+        found += parser.feed(content[:size])
+        content = content[size:]
+    expected = [(number, method, 0, payload) for number, (method, payload) in enumerate(asked)]
+    assert found == expected
+    assert parser.pending_bytes == 0
 
 
 def test_a_parser_keeps_what_came_before_a_length_that_is_too_long() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ApiError, InvalidRequest, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, InvalidRequest, StorageError, UnknownTopicOrPartition
 from ottla.dmqp.exposures import Exposure, ExposuresFile
 from ottla.dmqp.listening import server_context
 from ottla.dmqp.preparing import prepare
@@ -59,7 +60,9 @@ class DmqpDoor:
                 if topic.exposure.topic in self._broker.topics.by_name:
                     topic.note_sequence()
             if topics:
-                await self._write()
+                # What it would have told is found again at the next start.
+                with suppress(StorageError):
+                    await self._write()
             self._topics.clear()
             self._service.stop()
 

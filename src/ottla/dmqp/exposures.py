@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.core.errors import DataDirError
+from ottla.core.errors import DataDirError, StorageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,6 +42,12 @@ class ExposuresFile:
     def write(self, exposures: list[Exposure]) -> None:
         """So that a crash leaves the old file or the new one."""
         content = msgspec.json.format(msgspec.json.encode(exposures), indent=2) + b"\n"
+        try:
+            self._replace(content)
+        except OSError as refused:
+            raise StorageError(f"{self._path} cannot be written: {refused.strerror or refused}") from None
+
+    def _replace(self, content: bytes) -> None:
         temporary = self._path.with_name(EXPOSURES_FILE + ".tmp")
         with temporary.open("wb") as file:
             file.write(content)
