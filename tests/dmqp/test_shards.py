@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ottla import Consumer, Producer, TopicPartition
 from ottla.dmqp.frame import MAX_PAYLOAD_BYTES, Method, Status, encode
 from ottla.dmqp.sequences import SEQUENCE_HEADER
@@ -117,12 +119,14 @@ def test_a_message_that_is_too_large_for_dmqp_does_not_stop_the_others(served: D
         assert shard.pop().payload == b"after"
 
 
-def test_messages_that_were_deleted_are_passed_over(served: DmqpBroker, topic: str) -> None:
+@pytest.mark.parametrize("is_read_ahead", [False, True])
+def test_messages_that_were_deleted_are_passed_over(served: DmqpBroker, topic: str, is_read_ahead: bool) -> None:
     [port] = served.exposed(topic)
     with RawShard(port) as shard:
         for number in range(5):
             shard.push(b"%d" % number)
-        assert shard.peek().sequence_id == 0
+        if is_read_ahead:
+            assert shard.peek().sequence_id == 0
         deletion = {"partition": 0, "before_offset": 3}
         answer = served.client.post(f"/v1/topics/{topic}/delete-records", json=deletion)
         assert answer.status_code == 200, answer.text
