@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
+    from ottla.broker.doors import ShardDoor
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
@@ -88,6 +89,8 @@ class Broker:
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
+        self.shard_door: ShardDoor | None = None
+        """Set by who serves DMQP."""
         self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
 
     @property
@@ -169,6 +172,8 @@ class Broker:
         self.groups.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
+        if self.shard_door is not None:
+            self.shard_door.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""
