@@ -126,8 +126,7 @@ def _row(key_id: int, use: KeyUse | None, *, is_known: bool) -> dict[str, object
 
 
 def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: list[Path]) -> None:
-    texts = [{name: str(value) for name, value in row.items()} for row in rows]
-    heading, *lines = layout(("key", "is", "segments", "bytes"), texts, terminal_width(sys.stdout))
+    heading, *lines = layout(("key", "is", "segments", "bytes"), rows, terminal_width(sys.stdout))
     click.echo(painted(heading, sys.stdout, bold=True))
     for line in lines:
         click.echo(line)
