@@ -132,7 +132,8 @@ def test_verify_finds_what_was_tampered_with(cli: Cli, key_file: Path, tmp_path:
     assert "not as it was written" in done.stdout
 
 
-def test_a_queue_is_encrypted_from_the_command_line(cli: Cli, key_file: Path, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("key_file")
+def test_a_queue_is_encrypted_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
     cli("queue", "push", "q", "jobs", MARKER, "--key-file", "keys")
 
     assert not [p for p in (tmp_path / "q").rglob("*") if p.is_file() and MARKER.encode() in p.read_bytes()]
