@@ -12,6 +12,7 @@ _STATEFUL: Final = re.compile(
     r"(Aggregate|Deduplicate\w*|TransformWithState\w*|FlatMapGroups\w*WithState\w*|EventTimeWatermark|Window\b|GlobalLimit"
     r"|Distinct)"
 )
+_WATERMARK: Final = "EventTimeWatermark"
 _KEY_MAKING: Final = ("Project", "Generate", "Expand")
 _STREAM: Final = re.compile(r"Streaming(DataSourceV2\w*|Relation\w*|ExecutionRelation)")
 _PARSED_SCHEMA: Final = re.compile(r"StructField\((?:(?!from_json|from_csv).)*?columnNameOfCorruptRecord,_corrupt\)")
@@ -19,6 +20,9 @@ _VOLATILE: Final = (
     (re.compile(r"#\d+L?"), ""),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"@[0-9a-f]+\b"), ""),
+    # How late is too late may change: Spark keeps the watermark itself, not the delay.
+    (re.compile(r"-T\d+ms"), ""),
+    (re.compile(r"^(EventTimeWatermark ID, \w+): .*"), r"\1"),
 )
 
 
@@ -36,12 +40,13 @@ def stateful_parts(explained: str) -> list[str]:
         is_stateful = _STATEFUL.match(node.text) and any(_STREAM.search(each.text) for each in below)
         if is_stateful or (node.text.startswith("Join") and _joins_streams(nodes, at)):
             found.append(" <- ".join([node.text, *_makers(node, below)]))
-    return found
+    # A watermark by itself remembers nothing; with an operator that does, its column matters.
+    return [] if all(part.startswith(_WATERMARK) for part in found) else found
 
 
 def _makers(node: _Node, below: list[_Node]) -> list[str]:
     """Where the columns come from that an operator remembers."""
-    if node.text.startswith("EventTimeWatermark"):
+    if node.text.startswith(_WATERMARK):
         return []
     makers = [each.text for each in below if each.text.startswith(_KEY_MAKING)]
     if not node.text.startswith("Deduplicate"):
@@ -56,9 +61,10 @@ def _nodes(explained: str) -> list[_Node]:
     _, _, after = explained.partition(_HEADING)
     nodes = []
     for line in after.split("\n==", 1)[0].splitlines():
-        text = line.lstrip(" +-:~")  # 4.3 marks streams with ~
+        text = line.lstrip(" +-:")
         if text:
-            nodes.append(_Node(len(line) - len(text), _steady(text)))
+            # Spark 4.3 marks streams with ~.
+            nodes.append(_Node(len(line) - len(text), _steady(text.lstrip("~"))))
     return nodes
 
 
