@@ -12,11 +12,13 @@ _STATEFUL: Final = re.compile(
     r"(Aggregate|Deduplicate\w*|TransformWithState\w*|FlatMapGroups\w*WithState\w*|EventTimeWatermark|Window\b|GlobalLimit"
     r"|Distinct)"
 )
+_AGGREGATE: Final = re.compile(r"Aggregate\(keys=\[.*?\], functions=\[.*?\](?=, output|\))")
 _WATERMARK: Final = "EventTimeWatermark"
 _KEY_MAKING: Final = ("Project", "Generate", "Expand")
 _STREAM: Final = re.compile(r"Streaming(DataSourceV2\w*|Relation\w*|ExecutionRelation)")
 _PARSED_SCHEMA: Final = re.compile(r"StructField\((?:(?!from_json|from_csv).)*?columnNameOfCorruptRecord,_corrupt\)")
 _VOLATILE: Final = (
+    # Where a name is: `#17L`.
     (re.compile(r"#\d+L?"), ""),
     (re.compile(r"\b[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\b"), "ID"),
     (re.compile(r"@[0-9a-f]+\b"), ""),
@@ -33,7 +35,7 @@ class _Node(NamedTuple):
 
 def stateful_parts(explained: str) -> list[str]:
     """Each operator that remembers, with what its keys are made of; without filters, and without what comes after."""
-    nodes = _nodes(explained)
+    nodes = _with_aggregates(_nodes(explained), explained)
     found = []
     for at, node in enumerate(nodes):
         below = _below(nodes, at)
@@ -42,6 +44,17 @@ def stateful_parts(explained: str) -> list[str]:
             found.append(" <- ".join([node.text, *_makers(node, below)]))
     # A watermark by itself remembers nothing; with an operator that does, its column matters.
     return [] if all(part.startswith(_WATERMARK) for part in found) else found
+
+
+def _with_aggregates(nodes: list[_Node], explained: str) -> list[_Node]:
+    """With aggregates as the physical plan has them: keys and functions, without what is computed of the results."""
+    _, _, physical = explained.partition("== Physical Plan ==")
+    partial = [match[0] for match in _AGGREGATE.finditer(_steady(physical)) if "partial_" in match[0]]
+    logical = [at for at, node in enumerate(nodes) if node.text.startswith("Aggregate")]
+    if len(partial) != len(logical):
+        return nodes
+    told = dict(zip(logical, partial, strict=True))
+    return [_Node(node.depth, told.get(at, node.text)) for at, node in enumerate(nodes)]
 
 
 def _makers(node: _Node, below: list[_Node]) -> list[str]:
