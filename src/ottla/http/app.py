@@ -14,6 +14,7 @@ from starlette.routing import Route, Router
 from ottla.http import (
     cluster,
     consumers,
+    dmqp,
     groups,
     health,
     messages,
@@ -30,6 +31,7 @@ from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues import mounted
 
 if TYPE_CHECKING:
@@ -52,10 +54,14 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
     *pipelines.ENDPOINTS,
+    *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
+
+DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
+"""All that the description tells of: those of queues have an application of their own."""
 
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
@@ -64,9 +70,13 @@ _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = ENDPOINTS
+    door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(queues, rest))
+    if (tracing := door.broker.tracing) is not None:
+        from ottla.http.traced import Traced
+
+        app = Traced(app, tracing)
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
