@@ -1,0 +1,131 @@
+"""An archive in an object store, such as S3. Who may write is settled by an object that is changed conditionally."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import obstore
+import pyarrow as pa
+from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
+from obstore.store import from_url
+
+from ottla.spark.archive.errors import ArchiveInUse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from obstore.store import ObjectStore
+
+_LEASE: Final = "_lease.json"
+LEASE_S: Final = 60.0
+"""A lease that is not renewed for so long may be taken over."""
+
+
+class ObjectPlace:
+    def __init__(self, store: ObjectStore, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+
+    @classmethod
+    def at(cls, url: str) -> ObjectPlace:
+        """Settings such as AWS_REGION and AWS_ENDPOINT are taken from the environment."""
+        return cls(from_url(url))
+
+    def sizes(self) -> dict[str, int]:
+        return {
+            each["path"]: each["size"]
+            for page in obstore.list(self._store)
+            for each in page
+            if each["path"].endswith(".parquet")
+        }
+
+    def open(self, name: str) -> Any:  # noqa: ANN401
+        try:
+            return pa.PythonFile(obstore.open_reader(self._store, name), mode="r")
+        except NotFoundError as gone:
+            raise FileNotFoundError(name) from gone
+
+    def remove(self, name: str) -> None:
+        try:
+            obstore.delete(self._store, name)
+        except (NotFoundError, FileNotFoundError):
+            return
+
+    @contextmanager
+    def held(self) -> Iterator[ObjectHold]:
+        lease = _Lease(self._store, self._clock)
+        lease.take()
+        try:
+            with tempfile.TemporaryDirectory(prefix="ottla-archive-") as scratch:
+                yield ObjectHold(self._store, Path(scratch), lease)
+        finally:
+            lease.give_back()
+
+
+class ObjectHold:
+    def __init__(self, store: ObjectStore, scratch: Path, lease: _Lease) -> None:
+        self._store = store
+        self._lease = lease
+        self.scratch = scratch
+
+    def publish(self, made: Path, name: str) -> None:
+        self._lease.renew()
+        obstore.put(self._store, name, made)
+        made.unlink()
+
+    def confirm(self) -> None:
+        self._lease.renew()
+
+
+class _Lease:
+    def __init__(self, store: ObjectStore, clock: Callable[[], float]) -> None:
+        self._store = store
+        self._clock = clock
+        self._name = secrets.token_hex(8)
+        self._tag: str | None = None
+
+    def take(self) -> None:
+        try:
+            self._put("create")
+        except AlreadyExistsError:
+            self._take_over()
+
+    def _take_over(self) -> None:
+        try:
+            found = obstore.get(self._store, _LEASE)
+        except (NotFoundError, FileNotFoundError):
+            raise ArchiveInUse("another archiver has just ended; try again") from None
+        until = json.loads(bytes(found.bytes()))["until"]
+        if until > self._clock():
+            left_s = until - self._clock()
+            raise ArchiveInUse(
+                f"another archiver is at work here, or was killed; it has the right to write for {left_s:.0f} s more"
+            )
+        self._replace(found.meta["e_tag"])
+
+    def renew(self) -> None:
+        self._replace(self._tag)
+
+    def give_back(self) -> None:
+        """Let the next one begin at once."""
+        try:
+            self.renew()
+        except ArchiveInUse:
+            return
+        obstore.delete(self._store, _LEASE)
+
+    def _replace(self, tag: str | None) -> None:
+        try:
+            self._put({"e_tag": tag})
+        except (PreconditionError, NotFoundError, FileNotFoundError):
+            raise ArchiveInUse("another archiver has taken over") from None
+
+    def _put(self, mode: Any) -> None:  # noqa: ANN401 - obstore's own
+        content = json.dumps({"holder": self._name, "until": self._clock() + LEASE_S}).encode()
+        self._tag = obstore.put(self._store, _LEASE, content, mode=mode)["e_tag"]
