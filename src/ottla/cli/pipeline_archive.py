@@ -10,6 +10,7 @@ import click
 
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
+from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _tell(topic: str, done: Done, *, is_first: bool) -> None:
     if not (is_first or done.records or done.merged or done.trimmed_to):
         return
     ends = ", ".join(f"{at.partition}: {end}" for at, end in sorted(done.ends.items()))
-    said = f"{topic}: {done.records} records archived in {done.stretches} stretches"
+    said = f"{topic}: {counted(done.records, 'record')} archived in {counted(done.stretches, 'piece')}"
     if done.merged:
         said += f", {done.merged} small ones merged"
     if done.trimmed_to:

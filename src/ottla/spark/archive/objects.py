@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
 import tempfile
@@ -11,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import obstore
-import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, NotFoundError, PreconditionError
 from obstore.store import from_url
 
@@ -47,7 +47,7 @@ class ObjectPlace:
 
     def open(self, name: str) -> Any:  # noqa: ANN401
         try:
-            return pa.PythonFile(obstore.open_reader(self._store, name), mode="r")
+            return _RangedFile(self._store, name, obstore.head(self._store, name)["size"])
         except NotFoundError as gone:
             raise FileNotFoundError(name) from gone
 
@@ -66,6 +66,39 @@ class ObjectPlace:
                 yield ObjectHold(self._store, Path(scratch), lease)
         finally:
             lease.give_back()
+
+
+class _RangedFile(io.RawIOBase):
+    """An object to read from at any place; only what is asked for is fetched."""
+
+    def __init__(self, store: ObjectStore, name: str, size: int) -> None:
+        self._store = store
+        self._name = name
+        self._size = size
+        self._position = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        self._position = base + offset
+        return self._position
+
+    def readinto(self, into: Any) -> int:  # noqa: ANN401 - any buffer
+        length = min(len(into), self._size - self._position)
+        if length <= 0:
+            return 0
+        fetched = obstore.get_range(self._store, self._name, start=self._position, length=length)
+        into[:length] = memoryview(fetched)
+        self._position += length
+        return length
 
 
 class ObjectHold:

@@ -59,13 +59,19 @@ def by_date(batches: Iterable[pa.RecordBatch]) -> dict[str, list[pa.RecordBatch]
         if low == high:
             found[date_of(low)].append(batch)
             continue
-        days = pc.floor(pc.divide(times_ms.cast(pa.float64()), float(DAY_MS))).cast(pa.int64())
+        days = _days(times_ms)
         together: dict[str, list[int]] = defaultdict(list)
         for day in pc.unique(days).to_pylist():
             together[date_of(day)].append(day)
         for date, those in together.items():
             found[date].append(batch.filter(pc.is_in(days, pa.array(those, pa.int64()))))
     return dict(found)
+
+
+def _days(times_ms: pa.Array) -> pa.Array:
+    """Days since 1970. Arrow divides towards zero, and times before 1970 are to be rounded down."""
+    days = pc.divide(times_ms, DAY_MS)
+    return pc.subtract(days, pc.less(times_ms, pc.multiply(days, DAY_MS)).cast(pa.int64()))
 
 
 def write(path: Path, batches: Iterable[pa.RecordBatch], topic_id: bytes) -> None:
