@@ -168,8 +168,8 @@ class Demo:
         )
         outcome.archived_clicks = outcome.all_clicks - live
         say(
-            f"\n{outcome.all_clicks:,} clicks: {outcome.archived_clicks:,} in the archive and {live:,} still in the topic,"
-            " read as one frame\n"
+            f"\n{outcome.all_clicks:,} clicks as one frame: "
+            f"{outcome.archived_clicks:,} from the archive, {live:,} from the topic\n"
         )
 
     def _say(self, line: str) -> None:
