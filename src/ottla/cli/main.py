@@ -32,7 +32,7 @@ COMMANDS: Final = {
     "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
-    "pipeline": Command("ottla.cli.pipeline", "Topics into tables."),
+    "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "serve": Command("ottla.cli.serve", "Run the broker."),

@@ -1,15 +1,18 @@
-"""`ottla pipeline`: topics into tables."""
+"""`ottla pipeline`: from topics to tables on Spark, as one file says it."""
 
 from __future__ import annotations
 
 import click
 
 from ottla.cli.pipeline_archive import archive
+from ottla.cli.pipeline_looks import check, init, status
+from ottla.cli.pipeline_runs import run_verb, stop
 
 
 @click.group()
 def pipeline() -> None:
-    """Topics into tables."""
+    """From topics to tables on Spark, as one file says it."""
 
 
-pipeline.add_command(archive)
+for verb in (init, check, run_verb, status, stop, archive):
+    pipeline.add_command(verb)

@@ -51,7 +51,7 @@ def session(
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    _listen(spark)
+    listen(spark)
     return spark
 
 
@@ -115,7 +115,7 @@ def _has_class(name: str) -> bool:
     return False
 
 
-def _listen(spark: SparkSession) -> None:
+def listen(spark: SparkSession) -> None:
     """Once for each session: a listener that is added twice hears everything twice."""
     from ottla.spark.listener import ProgressListener
 
