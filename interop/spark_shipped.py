@@ -1,4 +1,4 @@
-"""A Spark program for a cluster that has nothing of Ottla: reads a topic, and says where the workers found the source."""
+"""A Spark program for a cluster without Ottla: reads a topic, and says where its workers found the source."""
 
 import sys
 from collections.abc import Iterator

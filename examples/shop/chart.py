@@ -33,4 +33,4 @@ def _eighths(part: float) -> int:
 def share(name: str, value: float, total: float, width: int = 40) -> str:
     """A bar that lies, for one of a few."""
     filled = round(width * value / total) if total else 0
-    return f"{name:>10} {'█' * filled}{'·' * (width - filled)} {value:,.0f}"
+    return f"{name:>14} {'█' * filled}{'·' * (width - filled)} {value:,.0f}"

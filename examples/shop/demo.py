@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import threading
 import time
@@ -13,10 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.loading import load_pipeline
-from ottla.spark.pipelines.running import RunOptions, run_pipeline
-from ottla.spark.pipelines.sessions import pipeline_session
-
 from examples.shop.chart import bars, share
 from examples.shop.shop import Shop
 from ottla import Admin, Producer
@@ -24,12 +19,17 @@ from ottla.broker.embedded import EmbeddedBroker
 from ottla.client.blocking.background import Background
 from ottla.spark.archive.archiver import Archiver, Rules
 from ottla.spark.archive.places import place_of
+from ottla.spark.pipelines.loading import load_pipeline
+from ottla.spark.pipelines.running import RunOptions, run_pipeline
+from ottla.spark.pipelines.sessions import pipeline_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
     from pyspark.sql import SparkSession
+
+    from ottla.spark.pipelines.definition import Pipeline
 
 _HERE: Final = Path(__file__).parent
 _TOPICS: Final = ("orders", "payments", "clicks", "paid-orders")
@@ -63,6 +63,7 @@ class Demo:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._is_closed = threading.Event()
+        self._has_begun = {name: threading.Event() for name in _PIPELINES}
         self._began_s = time.monotonic()
         self._outcome = Outcome(Counter(), 0)
 
@@ -73,14 +74,14 @@ class Demo:
             shutil.copy(_HERE / name, folder)
         with ExitStack() as running:
             broker = running.enter_context(EmbeddedBroker(folder / "data"))
-            servers = os.environ["OTTLA_BROKER"] = broker.bootstrap_servers
+            servers = broker.bootstrap_servers
             self._say(f"the broker is ready at {servers}; Spark takes some seconds to start")
             with Admin(servers) as admin:
                 for topic in _TOPICS:
                     admin.create_topic(topic, partitions=2)
             workers = running.enter_context(ThreadPoolExecutor(4))
             running.callback(self._is_closed.set)
-            sessions = {name: pipeline_session(self._pipeline(name), "local[*]") for name in _PIPELINES}
+            sessions = {name: pipeline_session(self._pipeline(name, servers), "local[*]") for name in _PIPELINES}
             self._stream(servers, sessions, workers)
             self._ask(servers, next(iter(sessions.values())))
         self._say(f"all of it is in {folder}: data/, tables/, archive/, and the pipelines' own files")
@@ -90,14 +91,17 @@ class Demo:
         """While the shop is open everything runs; then the pipelines go on where they were, to the end."""
         others: list[Future[object]] = [workers.submit(self._archive, servers)]
         for name, spark in sessions.items():
-            others.append(workers.submit(self._run_pipeline, name, spark, available_now=False))
+            others.append(workers.submit(self._run_pipeline, name, servers, spark, available_now=False))
+            # One after the other: planning one takes what Spark prints, which is for all threads the same.
+            while not self._has_begun[name].wait(0.1) and not others[-1].done():
+                pass
         self._open_shop(servers, others)
         self._is_closed.set()
         for each in others:
             each.result()
         self._say("the shop is closed; the pipelines take what is left")
         for name, spark in sessions.items():
-            self._run_pipeline(name, spark, available_now=True)
+            self._run_pipeline(name, servers, spark, available_now=True)
 
     def _open_shop(self, servers: str, others: list[Future[object]]) -> None:
         shop = Shop(orders_per_minute=self._plan.orders_per_minute)
@@ -116,19 +120,26 @@ class Demo:
                     return  # one has failed, and says so when it is asked
                 self._is_closed.wait(0 if is_last else self._plan.minute_s)
 
-    def _run_pipeline(self, name: str, spark: SparkSession, *, available_now: bool) -> None:
+    def _run_pipeline(self, name: str, servers: str, spark: SparkSession, *, available_now: bool) -> None:
+        # Spark looks for Python's sinks in the session that is a thread's active one.
+        spark._jvm.SparkSession.setActiveSession(spark._jsparkSession)  # noqa: SLF001
         run_pipeline(
             spark,
-            self._pipeline(name),
+            self._pipeline(name, servers),
             RunOptions(
                 available_now=available_now,
                 say=lambda line: self._say(f"{name:>12}  {line}"),
-                is_over=lambda: self._is_closed.is_set() and not available_now,
+                is_over=lambda: self._is_over(name) and not available_now,
             ),
         )
 
-    def _pipeline(self, name: str):  # noqa: ANN202 - the pipeline package's own
-        return load_pipeline(self._plan.folder / f"{name}.toml")
+    def _is_over(self, name: str) -> bool:
+        """Asked from when a pipeline's queries have begun."""
+        self._has_begun[name].set()
+        return self._is_closed.is_set()
+
+    def _pipeline(self, name: str, servers: str) -> Pipeline:
+        return load_pipeline(self._plan.folder / f"{name}.toml", broker=servers)
 
     def _archive(self, servers: str) -> None:
         place = place_of(str(self._plan.folder / "archive"), _ARCHIVED)
@@ -144,6 +155,8 @@ class Demo:
 
     def _ask(self, servers: str, spark: SparkSession) -> None:
         """Of the tables, the topic, and the archive with the live log as one."""
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
         outcome, say = self._outcome, self._plan.say
         minutes = sorted(spark.read.parquet(str(self._plan.folder / "tables" / "revenue")).collect())
         outcome.orders_in_table = sum(row.orders for row in minutes)
@@ -154,11 +167,14 @@ class Demo:
         paid = (
             source.option("subscribe", "paid-orders")
             .load()
-            .selectExpr("from_json(CAST(value AS string), 'id bigint, kind string, method string, price double').*")
+            .selectExpr(
+                "from_json(CAST(value AS string), 'id bigint, kind string, method string, price double') AS paid"
+            )
+            .select("paid.*")
         )
-        rows = paid.groupBy("kind", "method").agg({"id": "count", "price": "sum"}).toDF("kind", "method", "n", "price")
+        rows = paid.groupBy("kind", "method").agg(F.count("id").alias("orders"), F.sum("price").alias("price"))
         found = sorted(rows.collect())
-        outcome.paid = sum(row.n for row in found)
+        outcome.paid = sum(row.orders for row in found)
         say(f"\n{outcome.paid:,} paid orders, by kind and method:\n")
         for row in found:
             say(share(f"{row.kind} {row.method}", row.price, max(each.price for each in found)))

@@ -4,6 +4,7 @@ import os
 
 from pyspark import pipelines as dp
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 spark = SparkSession.active()
 
@@ -28,4 +29,5 @@ def orders() -> DataFrame:
 
 @dp.materialized_view(comment="How many of each item were sold, and for how much")
 def sales() -> DataFrame:
-    return spark.read.table("orders").groupBy("item").agg({"id": "count", "price": "sum"}).toDF("item", "sold", "price")
+    sold, price = F.count("id").alias("sold"), F.sum("price").alias("price")
+    return spark.read.table("orders").groupBy("item").agg(sold, price)
