@@ -13,7 +13,7 @@ import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
-from ottla.spark.pipelines.writing import table_of, tidy
+from ottla.spark.pipelines.tables.opening import table_of, tidy
 
 pytestmark = pytest.mark.timeout(300)
 Send = Callable[..., None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.errors import ConfigError
@@ -62,7 +63,7 @@ def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
 
 
 def _operators(parts: Sequence[str]) -> str:
-    return ", ".join(each.split(" ", 1)[0].rstrip(",") for each in parts)
+    return ", ".join(re.match(r"\w*", each)[0] for each in parts)  # type: ignore[index]  # it matches anything
 
 
 def _difference(before: str, now: str) -> str:

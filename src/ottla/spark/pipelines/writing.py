@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
+from ottla.spark.pipelines.tables.opening import table_of, tidy
 from ottla.spark.pipelines.tables.staging import BatchId
 
 if TYPE_CHECKING:
@@ -19,21 +20,6 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.databases.interface import Database
     from ottla.spark.pipelines.definition import Sink
-    from ottla.spark.pipelines.tables.interface import Table
-
-
-def table_of(sink: Sink) -> Table:
-    if sink.kind == "parquet":
-        from ottla.spark.pipelines.tables.parquet import ParquetTable
-
-        return ParquetTable(sink.path, sink.partition_by)
-    if sink.kind == "delta":
-        from ottla.spark.pipelines.tables.delta import DeltaTable
-
-        return DeltaTable(sink.path, sink.partition_by)
-    from ottla.spark.pipelines.tables.iceberg import IcebergTable
-
-    return IcebergTable(sink.path, sink.table, sink.partition_by, sink.catalog)
 
 
 def database_of(sink: Sink) -> Database:
@@ -76,10 +62,6 @@ def write_batch(frame: DataFrame, sink: Sink, batch: BatchId) -> int:
     return database_of(sink).write(frame, batch)
 
 
-def tidy(sink: Sink, *, orphan_age_s: float = 3600.0) -> Any:  # noqa: ANN401 - Tidied
-    return table_of(sink).tidy(target_file_bytes=sink.target_file_bytes, orphan_age_s=orphan_age_s)
-
-
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     """Rows as records of a topic."""
     if sink.value is not None:
@@ -105,6 +87,12 @@ def stream_writer(frame: DataFrame, sink: Sink, kafka: Mapping[str, str], checkp
 def topic_writer(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> DataStreamWriter:
     options = {f"kafka.{name}": value for name, value in kafka.items()}
     return records.writeStream.format("ottla").option("topic", topic).options(**options)
+
+
+def write_records(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> None:
+    """At once, instead of as a stream."""
+    options = {f"kafka.{name}": value for name, value in kafka.items()}
+    records.write.format("ottla").mode("append").option("topic", topic).options(**options).save()
 
 
 def checkpoint_of(root: str, query: str) -> str:
