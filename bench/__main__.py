@@ -15,6 +15,7 @@ BENCHES = [
     "wire",
     "requests",
     "fetches",
+    "encryption",
     "idle_connections",
     "clients",
     "rest",

@@ -81,6 +81,7 @@ def _settings(
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -93,6 +94,7 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        encryption=loaded.section(EncryptionConfig),
         tracing=loaded.section(TracingConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)

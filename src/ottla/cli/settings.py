@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -35,6 +36,7 @@ def sections() -> dict[str, type[Any]]:
         "net": NetConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
         "tracing": TracingConfig,

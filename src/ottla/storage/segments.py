@@ -33,6 +33,10 @@ class Segments:
         self.bases.append(segment.base_offset)
         self.active = segment
 
+    def replace(self, old: Segment, new: Segment) -> None:
+        """One that is not appended to, by one with the same records."""
+        self.all[self.all.index(old)] = new
+
     def drop_first(self, count: int) -> None:
         """Take out some; not all."""
         del self.all[:count], self.bases[:count]
