@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _NEEDED: Final = ("cramjam", "fastcrc", "msgspec", "obstore", "uvloop")
 """What is imported there besides pyarrow, which Spark itself needs; those of them that are installed here."""
+_CARRIED: Final = (".py", ".so", ".pyd")
+"""Not the sources of what is compiled, nor pages of the console."""
 
 
 @cache
@@ -49,8 +51,8 @@ def _dependencies() -> Iterator[tuple[str, Path]]:
 
 
 def _zipped(package: Path, target: Path) -> Path:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as made:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as made:
         for path in sorted(package.rglob("*")):
-            if path.is_file() and "__pycache__" not in path.parts:
+            if path.suffix in _CARRIED:
                 made.write(path, path.relative_to(package))
     return target
