@@ -59,17 +59,26 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.LIST_GROUPS.key: _in("groups", "list_groups"),
     apis.DELETE_GROUPS.key: _in("groups", "delete_groups"),
     apis.OFFSET_DELETE.key: _in("group_offsets", "offset_delete"),
+    apis.SASL_HANDSHAKE.key: _in("sasl", "sasl_handshake"),
     apis.API_VERSIONS.key: _in("api_versions", "api_versions"),
     apis.CREATE_TOPICS.key: _in("create_topics", "create_topics"),
     apis.DELETE_TOPICS.key: _in("delete_topics", "delete_topics"),
     apis.DELETE_RECORDS.key: _in("delete_records", "delete_records"),
     apis.INIT_PRODUCER_ID.key: _in("produce", "init_producer_id"),
     apis.OFFSET_FOR_LEADER_EPOCH.key: _in("offsets", "offset_for_leader_epoch"),
+    apis.DESCRIBE_ACLS.key: _in("acls", "describe_acls"),
+    apis.CREATE_ACLS.key: _in("acls", "create_acls"),
+    apis.DELETE_ACLS.key: _in("acls", "delete_acls"),
     apis.DESCRIBE_CONFIGS.key: _in("configs", "describe_configs"),
     apis.ALTER_CONFIGS.key: _in("configs", "alter_configs"),
     apis.DESCRIBE_LOG_DIRS.key: _in("log_dirs", "describe_log_dirs"),
+    apis.SASL_AUTHENTICATE.key: _in("sasl", "sasl_authenticate"),
     apis.CREATE_PARTITIONS.key: _in("create_topics", "create_partitions"),
     apis.INCREMENTAL_ALTER_CONFIGS.key: _in("configs", "incremental_alter_configs"),
+    apis.DESCRIBE_CLIENT_QUOTAS.key: _in("quotas", "describe_client_quotas"),
+    apis.ALTER_CLIENT_QUOTAS.key: _in("quotas", "alter_client_quotas"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS.key: _in("users", "describe_user_scram_credentials"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS.key: _in("users", "alter_user_scram_credentials"),
     apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
@@ -89,8 +98,8 @@ class _Served:
 
     __slots__ = ("handler", "stats")
 
-    def __init__(self, api: Api) -> None:
-        self.handler = load_handler(api)
+    def __init__(self, api: Api, handler: Handler) -> None:
+        self.handler = handler
         self.stats = ApiStats(api)
 
 
@@ -156,8 +165,13 @@ class Dispatcher:
         broker_definitions()
 
     def _serve(self, api: Api) -> _Served:
-        served = self._served[api.key] = _Served(api)
+        served = self._served[api.key] = _Served(api, self._broker.security.handler(api))
         return served
+
+    def reload_handlers(self) -> None:
+        """What goes around them has changed."""
+        for key, served in self._served.items():
+            served.handler = self._broker.security.handler(APIS[key])
 
 
 def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:

@@ -68,9 +68,14 @@ class ApiStats(Histogram):
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def note_errors(self, response: Response) -> None:
-        for code in _error_codes_of(type(response))(response):
+        for code in error_codes_in(response):
             if code:
                 self.refused(code)
+
+
+def error_codes_in(response: Response) -> Iterator[int]:
+    """All of them, wherever they are in it; most are 0."""
+    return _error_codes_of(type(response))(response)
 
 
 @cache
