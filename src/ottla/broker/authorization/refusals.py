@@ -9,7 +9,7 @@ from msgspec import structs
 
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import ResourceType
-from ottla.wire.declare import Message
+from ottla.wire.declare import NO_UUID, Message
 
 M = TypeVar("M", bound=Message)
 
@@ -38,7 +38,8 @@ def refusal(kind: type[M], asked: object, code: ErrorCode) -> M:
         if value is not _LEAVE:
             values[field.name] = value
         elif field.required:
-            values[field.name] = _blank(hint_of(kind, field.name))
+            is_id = field.name == "topic_id"
+            values[field.name] = NO_UUID if is_id else _blank(hint_of(kind, field.name))
     return kind(**values)
 
 
@@ -57,8 +58,9 @@ def _value(kind: type[Message], name: str, asked: object, code: ErrorCode) -> ob
         return asked
     if isinstance(asked, int) and name in _INDEX_FIELDS:
         return asked
-    same = "name" if name == "user" else name
-    return getattr(asked, same, _LEAVE) if name != "members" else _LEAVE
+    same = getattr(asked, "name" if name == "user" else name, _LEAVE)
+    # A list that says no code is left empty; whose quota it is about is no such list.
+    return _LEAVE if name != "entity" and (part is not None or isinstance(same, tuple)) else same
 
 
 def _parts_asked(asked: object) -> tuple[Any, ...]:
