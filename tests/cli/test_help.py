@@ -32,9 +32,12 @@ VERBS = dict(verbs(program))
 LISTING = {
     ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
     ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"),
-    ("topic", "list"),
+    ("topic", "list"), ("acl", "list"), ("user", "list"),
 }  # fmt: skip
-DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
+DESTROYING = {
+    ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records"),
+    ("acl", "delete"), ("user", "delete"),
+}  # fmt: skip
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation as Op

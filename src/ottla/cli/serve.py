@@ -82,10 +82,10 @@ def serve(  # noqa: PLR0913
         "http.port": ("--http-port", http_port),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
-    _run(_serve(*_settings(config_file, assignments, given), ready_file))
+    _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
 
 
-def _settings(
+def broker_settings(
     config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
 ) -> tuple[Settings, HttpConfig, QueuesConfig]:
     from ottla.broker.broker import Settings

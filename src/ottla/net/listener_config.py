@@ -63,7 +63,11 @@ class ListenerConfig:
 
     def completed(self, security: SecurityConfig) -> ListenerConfig:
         """With what is set for all listeners, where it sets nothing itself."""
+        if not self.uses_tls and self.client_certificates not in (None, "none"):
+            raise ValueError(f"listener {self} cannot ask for client_certificates without TLS")
         given = {name: getattr(security, name) for name in _FROM_SECURITY if getattr(self, name) in (None, ())}
+        if not self.uses_tls:
+            given["client_certificates"] = "none"
         if self.cert_file is not None:
             # A key belongs to its certificate.
             given.pop("key_file", None)
@@ -74,8 +78,6 @@ class ListenerConfig:
     def check(self) -> None:
         if self.uses_tls and self.cert_file is None:
             raise ValueError(f"listener {self} needs a cert_file")
-        if not self.uses_tls and self.client_certificates == "required":
-            raise ValueError(f"listener {self} cannot ask for client_certificates without TLS")
         if self.uses_tls and self.client_certificates != "none" and self.client_ca_file is None:
             raise ValueError(f"listener {self} asks for client_certificates, and needs a client_ca_file to know them")
         if self.uses_sasl and not self.mechanisms:
