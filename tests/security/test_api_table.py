@@ -13,7 +13,7 @@ from ottla.broker.authorization.refusals import CODES, refusal
 from ottla.broker.authorization.table import RULES, rule_for
 from ottla.broker.context import Context
 from ottla.broker.dispatch import ROUTES
-from ottla.broker.metrics import error_codes_in
+from ottla.broker.metrics import error_codes
 from ottla.core.errors import ErrorCode
 from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
@@ -116,7 +116,7 @@ def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) 
         handler, answer = ask(sample, rest)
         assert sample.request not in handler.requests
         if sample.request.API.name not in NO_ANSWER_NEEDED:
-            assert (sample.code or CODES[missing[1][0]]) in set(error_codes_in(answer))
+            assert (sample.code or CODES[missing[1][0]]) in set(error_codes(answer))
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)

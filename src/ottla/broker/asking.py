@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from ottla.broker.context import Context
 from ottla.broker.dispatch import in_turns
 from ottla.core.errors import ApiError, ErrorCode
-from ottla.net.connection import ANONYMOUS
+from ottla.core.security import ANONYMOUS
+from ottla.wire.apis import METADATA
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.core.ids import Address
+    from ottla.core.security import AclOperation, ResourceType
     from ottla.wire.declare import Request
 
 
@@ -58,10 +60,27 @@ class LocalClient:
         api = request.API
         return Context(RequestHeader(api, api.last if version is None else version, 0, self._name, 0), self)
 
+    def may(self, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        """Whether it would be allowed, for doors that look at something without asking a handler."""
+        authorizer = self._broker.security.authorizer
+        return authorizer is None or authorizer.is_allowed(self._looking, operation, kind, name)
+
+    def check(self, operation: AclOperation, kind: ResourceType, name: str) -> None:
+        """Refused, and noted, unless it is allowed."""
+        authorizer = self._broker.security.authorizer
+        if authorizer is not None and not authorizer.check(self._looking, operation, kind, name):
+            from ottla.broker.authorization.refusals import CODES
+
+            raise Refused(CODES[kind], f"{self.principal} may not {operation.name} {kind.name.lower()} {name}")
+
+    @property
+    def _looking(self) -> Context:
+        return Context(RequestHeader(METADATA, METADATA.last, 0, self._name, 0), self)
+
     async def ask(self, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as the request says
         """The answer to this request, in the newest version there is unless told otherwise."""
         context = self.context(request, version)
-        answer = self._broker.security.handler(request.API)(self._broker, request, context)
+        answer = self._broker.dispatcher.handler(request.API)(self._broker, request, context)
         if isinstance(answer, GeneratorType):
             answer = in_turns(answer)
         if answer is not None and not isinstance(answer, Response):

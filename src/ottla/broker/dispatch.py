@@ -109,6 +109,7 @@ class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._served: dict[int, _Served] = {}
+        self._handlers: dict[int, Handler] = {}
 
     @property
     def stats(self) -> list[ApiStats]:
@@ -165,13 +166,23 @@ class Dispatcher:
         broker_definitions()
 
     def _serve(self, api: Api) -> _Served:
-        served = self._served[api.key] = _Served(api, self._broker.security.handler(api))
+        served = self._served[api.key] = _Served(api, self.handler(api))
         return served
+
+    def handler(self, api: Api) -> Handler:
+        """What answers this API, whichever door asks."""
+        found = self._handlers.get(api.key)
+        if found is None:
+            found = self._broker.security.around(api, _load_handler(api))
+            tracing = self._broker.tracing
+            self._handlers[api.key] = found = found if tracing is None else tracing.traced(api, found)
+        return found
 
     def reload_handlers(self) -> None:
         """What goes around them has changed."""
+        self._handlers.clear()
         for key, served in self._served.items():
-            served.handler = self._broker.security.handler(APIS[key])
+            served.handler = self.handler(APIS[key])
 
 
 def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
@@ -208,7 +219,7 @@ async def _later(
     return buffers
 
 
-def load_handler(api: Api) -> Handler:
+def _load_handler(api: Api) -> Handler:
     route = ROUTES.get(api.key)
     if route is None:
         raise ProtocolError(_NO_ROUTE % api)

@@ -69,14 +69,13 @@ class ApiStats(Histogram):
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def note_errors(self, response: Response) -> None:
-        for code in error_codes_in(response):
-            if code:
-                self.refused(code)
+        for code in error_codes(response):
+            self.refused(code)
 
 
-def error_codes_in(response: Response) -> Iterator[int]:
-    """All of them, wherever they are in it; most are 0."""
-    return _error_codes_of(type(response))(response)
+def error_codes(response: Response) -> Iterator[int]:
+    """Those other than "none", of the whole and of its parts."""
+    return filter(None, _error_codes_of(type(response))(response))
 
 
 @cache

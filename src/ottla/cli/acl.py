@@ -9,9 +9,9 @@ import click
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
-from ottla.client.admin.acls import CLUSTER_NAME, Acl, AclFilter
+from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
-from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType
+from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

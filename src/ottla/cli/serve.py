@@ -90,6 +90,7 @@ def broker_settings(
 ) -> tuple[Settings, HttpConfig, QueuesConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.tracing_config import TracingConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -104,6 +105,7 @@ def broker_settings(
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         security=loaded.section(SecurityConfig),
+        tracing=loaded.section(TracingConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 

@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Kafka's name for whoever has not said who they are."""
+CLUSTER_NAME: Final = "kafka-cluster"
+"""What the cluster is called in an ACL."""
 
 
 class ScramMechanism(IntEnum):

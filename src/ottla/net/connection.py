@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.core.errors import ProtocolError
+from ottla.core.security import ANONYMOUS
 from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
@@ -24,10 +25,6 @@ _READY_BYTES: Final = 16 * 1024
 """Answers smaller than this go out together, so many at a time; a larger one goes out at once."""
 _LEAST_PROGRESS_BYTES: Final = 1024
 """Less than this does not count as progress of a request that comes in bit by bit, or an answer that goes out so."""
-
-
-ANONYMOUS: Final = "User:ANONYMOUS"
-"""Kafka's name for whoever has not said who they are."""
 
 
 class Service(Protocol):

@@ -6,9 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
+from ottla.core.security import ANONYMOUS
 from ottla.net.addresses import on_one_port
 from ottla.net.config import parse_address
-from ottla.net.connection import ANONYMOUS, Connection
+from ottla.net.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

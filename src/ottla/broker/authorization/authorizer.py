@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.authorization.acl_index import AclIndex, Asker
+from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.storage.catalog.rules import CLUSTER_RESOURCE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -53,7 +53,7 @@ class Authorizer:
         return False
 
     def check_cluster(self, context: Context, operation: AclOperation) -> bool:
-        return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_RESOURCE_NAME)
+        return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def may_write_somewhere(self, context: Context) -> bool:
         """Whether there is any topic that this client may write to."""

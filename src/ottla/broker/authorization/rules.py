@@ -15,8 +15,8 @@ from msgspec import structs
 
 from ottla.broker.authorization.refusals import CODES, hint_of, part_of, refusal
 from ottla.core.errors import ErrorCode
+from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.storage.catalog.rules import CLUSTER_RESOURCE_NAME
 from ottla.wire.apis import response_type
 from ottla.wire.declare import Response
 
@@ -38,7 +38,7 @@ class Resource(NamedTuple):
     name: str
 
 
-CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_RESOURCE_NAME)
+CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
 @dataclass(frozen=True, slots=True)

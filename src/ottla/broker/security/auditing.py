@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import structs
 
 from ottla.broker.authorization.rules import then
-from ottla.broker.metrics import error_codes_in
+from ottla.broker.metrics import error_codes
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
 from ottla.wire import apis
@@ -50,7 +50,7 @@ _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_
 def audited(audit: Audit, handler: Handler) -> Handler:
     def noted(broker: Broker, request: Request, context: Context) -> Answer:
         def note(response: Response) -> Response:
-            errors = sorted({ErrorCode(code).name for code in error_codes_in(response) if code})
+            errors = sorted({ErrorCode(code).name for code in error_codes(response)})
             audit.changed(context, list(names_in(request)), errors)
             return response
 

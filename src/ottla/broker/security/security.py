@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.broker.security.quotas import Quotas
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
     from ottla.wire.apis import Api
 
@@ -40,7 +41,6 @@ class Security:
         self.logins = self._make_logins()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
-        self._handlers: dict[int, Handler] = {}
         broker.catalog.listen(self._changed)
 
     @property
@@ -55,12 +55,18 @@ class Security:
             raise RuntimeError("nobody can log in here")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
-    def handler(self, api: Api) -> Handler:
-        """The handler of this API with all that goes around it; just the handler, if nothing does."""
-        found = self._handlers.get(api.key)
-        if found is None:
-            found = self._handlers[api.key] = self._around(api)
-        return found
+    def http_tls(self, host: str, port: int, cert_file: Path | None, key_file: Path | None) -> ServerTls:
+        """For the HTTP port: its own certificate, or that of all listeners."""
+        from ottla.net.listener_config import ListenerConfig
+        from ottla.net.tls import ServerTls
+
+        own = ListenerConfig(
+            protocol="SSL", host=host, port=port, cert_file=cert_file, key_file=key_file, client_certificates="none"
+        )
+        try:
+            return ServerTls(own.completed(self.config), self.config)
+        except ValueError as wrong:
+            raise ConfigError(f"http.tls: {wrong}") from None
 
     def start(self) -> None:
         """Once there is a listener to tell of quotas."""
@@ -70,10 +76,8 @@ class Security:
         if self.audit is not None:
             self.audit.close()
 
-    def _around(self, api: Api) -> Handler:
-        from ottla.broker.dispatch import load_handler
-
-        handler = load_handler(api)
+    def around(self, api: Api, handler: Handler) -> Handler:
+        """The handler of this API with all that goes around it; just the handler, if nothing does."""
         if self._quotas is not None and self._quotas.are_for_clients:
             handler = self._quotas.around(api, handler)
         if self.authorizer is not None:
@@ -125,5 +129,4 @@ class Security:
             self._quotas = Quotas(lambda: self._broker.catalog.view.quotas)
         rates = self._broker.listener.rates
         rates.limit_of = self._quotas.connection_rate if self._quotas.are_for_addresses else None
-        self._handlers.clear()
         self._broker.dispatcher.reload_handlers()

@@ -15,9 +15,6 @@ from ottla.wire.messages.describe_acls import DescribeAclsRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-CLUSTER_NAME = "kafka-cluster"
-"""What the cluster is called in an ACL."""
-
 
 @dataclass(frozen=True, slots=True, order=True)
 class Acl:

@@ -51,6 +51,10 @@ class Passwords:
         knows_password(_MECHANISMS[0], self._decoys.verifier(_MECHANISMS[0], user), password)
         return False
 
+    def fingerprint(self, user: str) -> bytes | None:
+        """What changes with the password of a user; None if there is no such user."""
+        return self._stored_key(user)
+
     def _stored_key(self, user: str) -> bytes | None:
         for mechanism in _MECHANISMS:
             verifier = self._find(user, mechanism)
