@@ -198,7 +198,8 @@ def _shown(port: Port) -> str:
 
 def _say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
     data_dir = broker.data_dir.path.resolve()
-    web = f", HTTP on {http.address}" if http else ""
+    is_https = http is not None and http.url.startswith("https")
+    web = f", {'HTTPS' if is_https else 'HTTP'} on {http.address}" if http else ""
     kafka = ", ".join(_shown(port) for port in broker.listener.ports)
     click.echo(f"ottla is ready: Kafka on {kafka}{web}, data in {data_dir}")
     sys.stdout.flush()

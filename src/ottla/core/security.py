@@ -11,6 +11,10 @@ CLUSTER_NAME: Final = "kafka-cluster"
 """What the cluster is called in an ACL."""
 
 
+class LoginFailed(Exception):
+    """The message is for the log. A client is not told which of its guesses was right."""
+
+
 class ScramMechanism(IntEnum):
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
+    from ottla.http.login import Login
     from ottla.http.stats import HttpStats
     from ottla.wire.declare import Request as KafkaRequest
 
@@ -68,6 +69,10 @@ class Door:
         self.config = config
         self.stats = stats
         self.endpoints: tuple[Endpoint, ...] = ()
+        self.login: Login | None = None
+        """Who finds out who asks, where somebody does."""
+        self.queues_ask = False
+        """Whether queues have users of their own."""
         self.tails: set[asyncio.Task[Any]] = set()
         """Tails that run: they end by being cancelled."""
 
@@ -81,6 +86,7 @@ class Call:
         self.broker = door.broker
         self._endpoint = endpoint
         client = request.client
+        self.peer = f"{client.host}:{client.port}" if client else "?:0"
         self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
         peer = (client.host, client.port) if client else ("?", 0)
         self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)

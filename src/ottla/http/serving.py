@@ -52,6 +52,7 @@ class Serving:
         self.max_stalled_s = config.max_stalled_ms / 1000
         self._stats = HttpStats()
         self._door = Door(broker, config, self._stats)
+        self._door.queues_ask = queues.needs_password
         self._queues = open_store(queues)
         self.config = Config(
             build_app(self._door, Queues(self._queues, queues)),

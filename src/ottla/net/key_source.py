@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
-from ottla.net.sasl.exchange import LoginFailed
+from ottla.core.security import LoginFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -33,7 +33,7 @@ async def sasl_authenticate(
     broker: Broker, request: SaslAuthenticateRequest, context: Context
 ) -> SaslAuthenticateResponse:
     from ottla.broker.security.gate import step_of
-    from ottla.net.sasl.exchange import LoginFailed
+    from ottla.core.security import LoginFailed
 
     login, logins = _login(context), broker.security.logins
     if login is None or logins is None or login.exchange is None:

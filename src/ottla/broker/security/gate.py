@@ -6,7 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ProtocolError
-from ottla.net.sasl.exchange import Challenge, LoginFailed
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import Challenge
 from ottla.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from ottla.wire.header import read_request_header
 

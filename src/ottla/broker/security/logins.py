@@ -8,7 +8,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ottla.net.sasl.exchange import LoggedIn, LoginFailed
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.plain import Passwords, Plain
 from ottla.net.sasl.scram import Decoys, Scram
 from ottla.storage.catalog.entries import ScramMechanism

@@ -9,10 +9,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class LoginFailed(Exception):
-    """The message is for the log. A client is not told which of its guesses was right."""
-
-
 @dataclass(frozen=True, slots=True)
 class Challenge:
     """To be sent; another message has to come."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ottla.net.sasl.exchange import Challenge, LoggedIn, LoginFailed
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import Challenge, LoggedIn
 
 if TYPE_CHECKING:
     from ottla.net.sasl.exchange import Step

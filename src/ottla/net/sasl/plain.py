@@ -7,7 +7,8 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ottla.net.sasl.exchange import LoggedIn, LoginFailed
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.scram import Decoys, knows_password
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import secrets
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from ottla.net.sasl.exchange import Challenge, LoggedIn, LoginFailed
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import Challenge, LoggedIn
 
 if TYPE_CHECKING:
     from ottla.net.sasl.exchange import FindVerifier, Step, Verifier

@@ -9,7 +9,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa, utils
 
-from ottla.net.sasl.exchange import LoginFailed
+from ottla.core.security import LoginFailed
 from ottla.net.sasl.tokens import decoded
 
 if TYPE_CHECKING:

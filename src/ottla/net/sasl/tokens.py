@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.net.sasl.exchange import LoginFailed
+from ottla.core.security import LoginFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
