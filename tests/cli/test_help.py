@@ -31,11 +31,14 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 VERBS = dict(verbs(program))
 LISTING = {
     ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
-    ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
+    ("acl", "list"), ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
     ("group", "reset-offsets"), ("keys", "status"), ("pipeline", "status"),
-    ("queue", "info"), ("queue", "list"), ("topic", "describe"), ("topic", "list"),
+    ("queue", "info"), ("queue", "list"), ("topic", "describe"), ("topic", "list"), ("user", "list"),
 }  # fmt: skip
-DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
+DESTROYING = {
+    ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records"),
+    ("acl", "delete"), ("user", "delete"),
+}  # fmt: skip
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:
