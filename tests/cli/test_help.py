@@ -31,8 +31,8 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 VERBS = dict(verbs(program))
 LISTING = {
     ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
-    ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("keys", "status"),
-    ("topic", "describe"), ("topic", "list"),
+    ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
+    ("group", "reset-offsets"), ("keys", "status"), ("queue", "info"), ("queue", "list"), ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
 DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
 

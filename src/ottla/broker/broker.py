@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
+    from ottla.broker.doors import ShardDoor
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
@@ -83,9 +85,12 @@ class Broker:
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.key_rotation = KeyRotation(settings.encryption, self.data_dir, self.catalog, self.topics)
+        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
+        self.shard_door: ShardDoor | None = None
+        """Set by who serves DMQP."""
         self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
 
     @property
@@ -167,6 +172,8 @@ class Broker:
         self.groups.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
+        if self.shard_door is not None:
+            self.shard_door.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""

@@ -104,8 +104,10 @@ class KeyRotation:
             due = rewrites_due(log, below)
         for rewrite in due:
             await loop.run_in_executor(None, rewrite.run)
-            is_gone = rewrite.segment not in log.segments
+            is_gone = rewrite.segments[0] not in log.segments
             if not log.put_in_place(rewrite) and not is_gone:
                 failures += 1
-                _logger.error("%s cannot be encrypted anew: %s", rewrite.segment.path, rewrite.error or "it changed")
+                _logger.error(
+                    "%s cannot be encrypted anew: %s", rewrite.segments[0].path, rewrite.error or "it changed"
+                )
         return failures

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
+    "dmqp": Command("ottla.cli.dmqp", "Topics as queues: push and pop over DMQP."),
     "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "keys": Command("ottla.cli.keys", "Make, change and look at the keys that data is encrypted with."),

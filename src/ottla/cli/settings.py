@@ -25,6 +25,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
     from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -39,6 +40,7 @@ def sections() -> dict[str, type[Any]]:
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "dmqp": DmqpConfig,
         "tracing": TracingConfig,
     }
 

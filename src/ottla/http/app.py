@@ -14,6 +14,7 @@ from starlette.routing import Route, Router
 from ottla.http import (
     cluster,
     consumers,
+    dmqp,
     groups,
     health,
     messages,
@@ -29,6 +30,7 @@ from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues import mounted
 
 if TYPE_CHECKING:
@@ -50,10 +52,14 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *topics.ENDPOINTS,
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
+    *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
+
+DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
+"""All that the description tells of: those of queues have an application of their own."""
 
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
@@ -62,7 +68,7 @@ _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = ENDPOINTS
+    door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(queues, rest))
     if (tracing := door.broker.tracing) is not None:
