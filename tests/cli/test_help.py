@@ -38,6 +38,9 @@ LISTING = {
 DESTROYING = {
     ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records"),
     ("acl", "delete"), ("user", "delete"),
+    ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
+    ("group", "reset-offsets"), ("keys", "status"), ("queue", "info"), ("queue", "list"),
+    ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
 
 

@@ -90,7 +90,9 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
-        self.key_rotation = KeyRotation(settings.encryption, self.data_dir, self.catalog, self.topics)
+        self.key_rotation = KeyRotation(self)
+        self.rewriting = asyncio.Lock()
+        """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.shard_door: ShardDoor | None = None
