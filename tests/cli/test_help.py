@@ -41,6 +41,9 @@ DESTROYING = {
     ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
     ("group", "reset-offsets"), ("keys", "status"), ("queue", "info"), ("queue", "list"),
     ("topic", "describe"), ("topic", "list"),
+    ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
+    ("group", "reset-offsets"), ("keys", "status"), ("pipeline", "status"), ("queue", "info"),
+    ("queue", "list"), ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
 
 
