@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.key_files import with_queue_key_file
 from ottla.core.ids import TopicPartition
 from ottla.queue import Queue
 
 if TYPE_CHECKING:
     from ottla import Consumer as TopicConsumer
     from ottla import Producer
-    from ottla.queue import Consumer, Message
+    from ottla.queue import Consumer, KeyRing, Message
 
 TYPE_HEADER: Final = "msg_type"
 """The header of a record that says whether the message was text."""
@@ -40,13 +41,14 @@ Examples:
 @_NAME
 @_TOPIC
 @with_broker_options
-def export_queue(folder: Path, name: str, topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+@with_queue_key_file
+def export_queue(folder: Path, name: str, topic: str, *, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401
     """Write the messages of a queue to TOPIC, and commit for the consumer `export-TOPIC`."""
     from ottla import Producer
 
     reach = reach_from(options)
     with (
-        Queue(folder, name, "read") as queue,
+        Queue(folder, name, "read", keys=keys) as queue,
         queue.consumer(f"export-{topic}", "earliest") as consumer,
         Producer(reach.servers, security=reach.security()) as producer,
     ):
@@ -84,7 +86,8 @@ Examples:
 @_NAME
 @_TOPIC
 @with_broker_options
-def import_topic(folder: Path, name: str, topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+@with_queue_key_file
+def import_topic(folder: Path, name: str, topic: str, *, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401
     """Push the messages that TOPIC holds now to a queue, and commit for the group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
@@ -100,7 +103,7 @@ def import_topic(folder: Path, name: str, topic: str, **options: Any) -> None:  
             auto_commit=False,
             security=reach.security(),
         ) as consumer,
-        Queue(folder, name, fsync="batch") as queue,
+        Queue(folder, name, fsync="batch", keys=keys) as queue,
     ):
         consumer.assign(partitions)
         count = _import(consumer, queue, partitions)

@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
@@ -36,6 +37,7 @@ def sections() -> dict[str, type[Any]]:
         "net": NetConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
         "dmqp": DmqpConfig,
