@@ -128,10 +128,13 @@ def test_keys_that_cannot_be_used_leave_everything_as_it_is(
 ) -> None:
     fill(data, key_file)
 
+    def spoil_keys() -> None:
+        key_file.write_text("nonsense")
+
     async def rotate() -> None:
         broker = Broker(settings(data, key_file))
         try:
-            key_file.write_text("nonsense")
+            spoil_keys()
             await broker.key_rotation.check()
             assert broker.data_dir.sealer is not None
             assert broker.data_dir.sealer.ring.newest == 1

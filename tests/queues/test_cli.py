@@ -134,9 +134,9 @@ def test_an_encrypted_queue_goes_to_a_topic_and_back_again(tmp_path: Path) -> No
     keys = tmp_path / "keys"
     assert CliRunner().invoke(program, ["keys", "generate", str(keys)]).exit_code == 0
     with ottla.Broker() as broker:
-        there = ("--broker", broker.bootstrap_servers, "--queue-key-file", keys)
-        assert run("push", tmp_path, "jobs", "one", "--key-file", keys).exit_code == 0
+        there = ("--broker", broker.bootstrap_servers, "--keys", keys)
+        assert run("push", tmp_path, "jobs", "one", "--keys", keys).exit_code == 0
         exported = run("export", tmp_path, "jobs", "topic", *there)
         assert exported.exit_code == 0, exported.stderr
         assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
-    assert run("pop", tmp_path, "copy", "--earliest", "--key-file", keys).stdout == "one\n"
+    assert run("pop", tmp_path, "copy", "--earliest", "--keys", keys).stdout == "one\n"

@@ -52,9 +52,9 @@ Examples:
 """,
 )
 @FOLDER
-@with_output_option
 @with_key_file
-def list_all(folder: Path, output: str, keys: KeyRing | None) -> None:
+@with_output_option
+def list_all(folder: Path, keys: KeyRing | None, output: str) -> None:
     """List the queues in FOLDER."""
     rows = []
     for name in list_queues(folder):
@@ -72,9 +72,9 @@ Examples:
 )
 @FOLDER
 @NAME
-@with_output_option
 @with_key_file
-def info(folder: Path, name: str, output: str, keys: KeyRing | None) -> None:
+@with_output_option
+def info(folder: Path, name: str, keys: KeyRing | None, output: str) -> None:
     """Show the parts and consumers of a queue."""
     with Queue(folder, name, "read", keys=keys) as opened:
         parts = [_part_row(opened, part) for part in opened.folder.parts()]

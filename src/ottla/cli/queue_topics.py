@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.connecting import reach_from, with_broker_options
-from ottla.cli.key_files import with_queue_key_file
+from ottla.cli.key_files import with_key_file
 from ottla.core.ids import TopicPartition
 from ottla.queue import Queue
 
@@ -40,9 +40,9 @@ Examples:
 @_FOLDER
 @_NAME
 @_TOPIC
+@with_key_file
 @with_broker_options
-@with_queue_key_file
-def export_queue(folder: Path, name: str, topic: str, *, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401
+def export_queue(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Write the messages of a queue to TOPIC, and commit for the consumer `export-TOPIC`."""
     from ottla import Producer
 
@@ -85,9 +85,9 @@ Examples:
 @_FOLDER
 @_NAME
 @_TOPIC
+@with_key_file
 @with_broker_options
-@with_queue_key_file
-def import_topic(folder: Path, name: str, topic: str, *, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401
+def import_topic(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Push the messages that TOPIC holds now to a queue, and commit for the group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
