@@ -169,11 +169,17 @@ async def _serve(
     await broker.stop()
 
 
-async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+def _import_dmqp() -> type[DmqpDoor]:
     from ottla.dmqp.door import DmqpDoor
 
+    return DmqpDoor
+
+
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+    # In a thread: Kafka clients are served already, or about to be.
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp)
     try:
-        door = DmqpDoor(broker, config)
+        door = door_type(broker, config)
         await door.start()
     except OttlaError:
         await broker.stop()
