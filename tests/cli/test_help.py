@@ -32,8 +32,8 @@ VERBS = dict(verbs(program))
 LISTING = {
     ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
     ("dmqp", "expose"), ("dmqp", "list"), ("doctor",), ("group", "describe"), ("group", "list"),
-    ("group", "reset-offsets"), ("keys", "status"), ("queue", "info"), ("queue", "list"),
-    ("topic", "describe"), ("topic", "list"),
+    ("group", "reset-offsets"), ("keys", "status"), ("pipeline", "status"),
+    ("queue", "info"), ("queue", "list"), ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
 DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
 

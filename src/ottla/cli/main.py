@@ -34,6 +34,7 @@ COMMANDS: Final = {
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "keys": Command("ottla.cli.keys", "Make, change and look at the keys that data is encrypted with."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
+    "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.client.view import TopicView
     from ottla.spark.offsets import Bound, Offsets
     from ottla.spark.options import Selection
+    from ottla.spark.ranges import OffsetRange
 
 Partitions = dict[TopicPartition, bytes]
 """Each with the id of its topic."""
@@ -76,6 +77,14 @@ class Cluster:
 
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return self._offsets_at(dict.fromkeys(partitions, EARLIEST))
+
+    def divided(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """The same offsets, by where they are read from: here, all from the broker."""
+        return ranges
+
+    def live_earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """What the broker itself still has."""
+        return self.earliest(partitions)
 
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Where the partitions end, for who reads only what is committed if that was asked for."""

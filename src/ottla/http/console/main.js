@@ -10,6 +10,7 @@ const NAV = [
   ["", "Overview", "overview"],
   ["topics", "Topics", "topics"],
   ["groups", "Groups", "groups"],
+  ["pipelines", "Pipelines", "pipelines"],
   ["cluster", "Cluster", "cluster"],
   ["connect", "Connect", "connect"],
 ];
@@ -21,6 +22,8 @@ const ROUTES = [
   ["topics/:name/:tab", () => import("./pages/topic.js")],
   ["groups", () => import("./pages/groups.js")],
   ["groups/:id", () => import("./pages/group.js")],
+  ["pipelines", () => import("./pages/pipelines.js")],
+  ["pipelines/:name", () => import("./pages/pipeline.js")],
   ["cluster", () => import("./pages/cluster.js")],
   ["connect", () => import("./pages/connect.js")],
 ];
