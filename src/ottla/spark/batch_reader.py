@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ottla.spark.archive.history import cluster_of
+from ottla.spark.cluster import cluster_of
 from ottla.spark.errors import aged_out, cut_short
 from ottla.spark.filters import Wanted, wanted_by
 from ottla.spark.losing import lose

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 import pyarrow.compute as pc
 
 from ottla.client.errors import BrokerUnavailable, OffsetOutOfRange, RequestTimedOut
-from ottla.spark.archive.reading import archived_rows
 from ottla.spark.cluster import Cluster
 from ottla.spark.errors import aged_out, cut_short, made_again
 from ottla.spark.kafka_settings import consumer_options
@@ -39,6 +38,8 @@ _PATIENCE_S: Final = 2.0
 def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
     if wanted.files:
+        from ottla.spark.archive.reading import archived_rows
+
         yield from archived_rows(wanted, options, RowMaker(wanted.at, schema))
         return
     link = link_to(options.kafka)
@@ -134,6 +135,8 @@ class _RangeReader:
         """What was dropped from the topic after the range was planned, if an archive has it."""
         if self._options.archive is None:
             return
+        from ottla.spark.archive.reading import archived_rows
+
         earliest = Cluster(self._link).earliest([self._at])[self._at]
         gone = OffsetRange(self._at, self._position, min(earliest, self._end))
         if gone.size > 0:

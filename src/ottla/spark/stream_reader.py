@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from ottla.spark.archive.history import cluster_of
 from ottla.spark.batch_reader import RangePartition
+from ottla.spark.cluster import cluster_of
 from ottla.spark.errors import cut_short, ends_before_it_begins, partition_gone
 from ottla.spark.following import Following
 from ottla.spark.link import link_to

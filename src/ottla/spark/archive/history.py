@@ -12,8 +12,6 @@ from ottla.spark.archive.names import DAY_MS, Span, date_of
 from ottla.spark.archive.places import place_of
 from ottla.spark.archive.tables import first_offset_since, topic_id_of
 from ottla.spark.cluster import Cluster
-from ottla.spark.kafka_settings import is_committed_only
-from ottla.spark.link import link_to
 from ottla.spark.offsets import EARLIEST, LATEST
 from ottla.wire.declare import NO_UUID
 
@@ -24,19 +22,10 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
     from ottla.spark.archive.cover import Piece
     from ottla.spark.offsets import Offsets
-    from ottla.spark.options import SourceOptions
     from ottla.spark.ranges import OffsetRange
 
 _LOOKS: Final = 5
 """Files come and go while small ones are merged, and while the topic is trimmed; a look in between may miss some."""
-
-
-def cluster_of(options: SourceOptions) -> Cluster:
-    """The cluster that these options mean, with its archive if they name one."""
-    link, committed = link_to(options.kafka), is_committed_only(options.kafka)
-    if options.archive is None:
-        return Cluster(link, is_committed_only=committed)
-    return HistoryCluster(link, options.archive, is_committed_only=committed)
 
 
 class HistoryCluster(Cluster):

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.queries import Query
 
 _LOOK_S: Final = 0.2
+_INITIALIZING: Final = "Initializing sources"
+_INITIALIZING_S: Final = 10.0
+_LONGEST_PAUSE_S: Final = 8.0
+"""Before a query is started again; shorter than the silence after which a pipeline counts as lost."""
 _END_OF_BATCH_S: Final = 60.0
 """A micro-batch may take so long to its end when the pipeline is to stop; then it is broken off, and repeated later."""
 
@@ -43,7 +47,7 @@ class RunOptions:
     """End once all that there is now has been read."""
     every_ms: int | None = None
     """Instead of what the file says."""
-    restarts: int = 3
+    restarts: int = 5
     """How often a query that fails is started again, without having done anything in between."""
     say: Callable[[str], None] = lambda _: None
     """Told each line of progress."""
@@ -114,7 +118,12 @@ class _Run:
         else:
             every_ms = self._options.every_ms or self._pipeline.every_ms
             writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
-        self._running[query.name] = writer.start()
+        started = writer.start()
+        self._running[query.name] = started
+        # One after the other: each starts a process for every source, and Spark gives it ten seconds, busy or not.
+        deadline = time.monotonic() + _INITIALIZING_S
+        while started.isActive and started.status["message"] == _INITIALIZING and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
 
     def _watch(self) -> State:
         told = time.monotonic()
@@ -158,6 +167,7 @@ class _Run:
             if self._failures[query.name] > self._options.restarts:
                 raise PipelineFailed(reason)
             self._options.say(f"{reason}; it is started again")
+            time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
             self._start_query(query)
 
     def _finish(self, state: State, error: str = "") -> None:
