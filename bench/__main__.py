@@ -22,6 +22,7 @@ BENCHES = [
     "queues",
     "against_kafka",
     "spark",
+    "security",
 ]
 
 
