@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interop.kafka_artifacts import KafkaArtifacts
 
 TOOLS = "org.apache.kafka.tools"
-ACLS = "kafka.admin.AclCommand"
+ACLS = f"{TOOLS}.AclCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 PRODUCER = f"{TOOLS}.ConsoleProducer"
 CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
