@@ -30,14 +30,34 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 VERBS = dict(verbs(program))
 LISTING = {
-    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
-    ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"),
-    ("topic", "list"), ("acl", "list"), ("user", "list"),
-}  # fmt: skip
+    ("acl", "list"),
+    ("bench",),
+    ("cluster", "brokers"),
+    ("cluster", "configs", "show"),
+    ("cluster", "describe"),
+    ("config", "show"),
+    ("dmqp", "expose"),
+    ("dmqp", "list"),
+    ("doctor",),
+    ("group", "describe"),
+    ("group", "list"),
+    ("group", "reset-offsets"),
+    ("keys", "status"),
+    ("pipeline", "status"),
+    ("queue", "info"),
+    ("queue", "list"),
+    ("topic", "describe"),
+    ("topic", "list"),
+    ("user", "list"),
+}
 DESTROYING = {
-    ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records"),
-    ("acl", "delete"), ("user", "delete"),
-}  # fmt: skip
+    ("acl", "delete"),
+    ("group", "delete"),
+    ("group", "delete-offsets"),
+    ("topic", "delete"),
+    ("topic", "delete-records"),
+    ("user", "delete"),
+}
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

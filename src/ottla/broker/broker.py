@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -15,6 +16,7 @@ from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
+from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
@@ -23,6 +25,7 @@ from ottla.broker.tracing_config import TracingConfig
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import Address, problem_with_topic_name
+from ottla.core.keys import EncryptionConfig
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
@@ -36,9 +39,11 @@ if TYPE_CHECKING:
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
+    from ottla.broker.doors import ShardDoor
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
+    from ottla.core.keys import KeyRing
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -55,6 +60,7 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
 
@@ -66,11 +72,12 @@ class Broker:
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
-        self.data_dir = DataDir(settings.broker.data_dir, self.clock)
+        sealer = open_sealer(settings.encryption, settings.broker.data_dir)
+        self.data_dir = DataDir(settings.broker.data_dir, self.clock, sealer=sealer)
         with ExitStack() as undoing:
             undoing.callback(self.data_dir.close)
             is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
-            self.catalog = SqliteCatalog.open(settings.broker.data_dir)
+            self.catalog = SqliteCatalog.open(settings.broker.data_dir, sealer)
             undoing.callback(self.catalog.close)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
@@ -83,7 +90,13 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.key_rotation = KeyRotation(self)
+        self.rewriting = asyncio.Lock()
+        """Held by whoever writes segments anew: one log at a time, and only by one."""
+        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
+        self.shard_door: ShardDoor | None = None
+        """Set by who serves DMQP."""
         self.security.start()
 
     @property
@@ -93,6 +106,11 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def keys(self) -> KeyRing | None:
+        """What data on the disk is encrypted with, if it is."""
+        return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
 
@@ -166,6 +184,8 @@ class Broker:
         self.groups.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
+        if self.shard_door is not None:
+            self.shard_door.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""

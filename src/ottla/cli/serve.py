@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker, Settings
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.dmqp.door import DmqpDoor
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.http.server import HttpServer
     from ottla.net.port import Port
 
 _EXIT_IN_A_HURRY: Final = 143
+_LOOPBACK: Final = ("127.", "::1", "localhost")
+_EXPOSURES_FILE: Final = "dmqp.json"
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
@@ -87,10 +91,12 @@ def serve(  # noqa: PLR0913
 
 def broker_settings(
     config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
-) -> tuple[Settings, HttpConfig, QueuesConfig]:
+) -> tuple[Settings, HttpConfig, QueuesConfig, DmqpConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -104,10 +110,11 @@ def broker_settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
     )
-    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
+    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig), loaded.section(DmqpConfig)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -120,7 +127,11 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(
-    settings: Settings, http_config: HttpConfig, queues_config: QueuesConfig, ready_file: Path | None
+    settings: Settings,
+    http_config: HttpConfig,
+    queues_config: QueuesConfig,
+    dmqp_config: DmqpConfig,
+    ready_file: Path | None,
 ) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
@@ -143,7 +154,10 @@ async def _serve(
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, http_config, queues_config)
+    dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     _say_ready(broker, http, ready_file)
+    # If nothing is exposed, nobody waits for this.
+    dmqp = dmqp or await _open_dmqp(broker, dmqp_config)
     if http is not None:
         http.start()
     await broker.dispatcher.load_all()
@@ -151,7 +165,29 @@ async def _serve(
     await stopping.wait()
     if http is not None:
         await http.stop()
+    await dmqp.stop()
     await broker.stop()
+
+
+def _import_dmqp() -> type[DmqpDoor]:
+    from ottla.dmqp.door import DmqpDoor
+
+    return DmqpDoor
+
+
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+    # In a thread: Kafka clients are served already, or about to be.
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp)
+    try:
+        door = door_type(broker, config)
+        await door.start()
+    except OttlaError:
+        await broker.stop()
+        raise
+    if not config.host.startswith(_LOOPBACK) and not config.client_ca_file:
+        click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
+    broker.shard_door = door
+    return door
 
 
 def _on_signal(stopping: asyncio.Event) -> None:

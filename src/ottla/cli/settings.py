@@ -24,6 +24,8 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -37,8 +39,10 @@ def sections() -> dict[str, type[Any]]:
         "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "dmqp": DmqpConfig,
         "tracing": TracingConfig,
     }
 

@@ -213,6 +213,6 @@ def _add_offline(  # noqa: PLR0913
     from ottla.cli.serve import broker_settings
     from ottla.core.config import Flag
 
-    settings, _, _ = broker_settings(config_file, (), {"broker.data_dir": Flag("--data-dir", str(data_dir))})
+    settings, *_ = broker_settings(config_file, (), {"broker.data_dir": Flag("--data-dir", str(data_dir))})
     names = [one.name.replace("_", "-") for one in mechanisms]
     add_user_offline(settings, name, password, names, iterations)

@@ -15,11 +15,13 @@ from ottla.http import (
     acls,
     cluster,
     consumers,
+    dmqp,
     groups,
     health,
     messages,
     metrics,
     openapi,
+    pipelines,
     produce,
     resets,
     session,
@@ -33,6 +35,7 @@ from ottla.http.guard import ROUTE, Guard
 from ottla.http.login import Login
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
+from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
 from ottla.http.queue_guard import guarded
 from ottla.http.queues import PREFIX, mounted
 
@@ -55,6 +58,8 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *topics.ENDPOINTS,
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
+    *pipelines.ENDPOINTS,
+    *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *session.ENDPOINTS,
@@ -63,6 +68,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *openapi.ENDPOINTS,
 )
 
+DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
+"""All that the description tells of: those of queues have an application of their own."""
+
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
 _METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -70,7 +78,7 @@ _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = ENDPOINTS
+    door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
     logins = door.broker.security.logins

@@ -49,7 +49,7 @@ PRINCIPAL: Final = "ottla.principal"
 class Endpoint(NamedTuple):
     method: str
     path: str
-    handle: Callable[[Call], Awaitable[msgspec.Struct | Response]]
+    handle: Callable[..., Awaitable[msgspec.Struct | Response]]
     summary: str
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
@@ -59,6 +59,8 @@ class Endpoint(NamedTuple):
     """The media type of an answer that is streamed, instead of JSON or on request."""
     takes: str = ""
     """The media type of a body that is streamed, where JSON is not the only one."""
+    refusal: type[msgspec.Struct] | None = None
+    """What a refusal looks like, in JSON, if it is no problem+json."""
 
 
 class Door:

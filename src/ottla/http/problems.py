@@ -72,6 +72,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.UNKNOWN_MEMBER_ID: 409,
     ErrorCode.ILLEGAL_GENERATION: 409,
     ErrorCode.REBALANCE_IN_PROGRESS: 409,
+    ErrorCode.GROUP_MAX_SIZE_REACHED: 409,
     ErrorCode.MESSAGE_TOO_LARGE: 413,
     ErrorCode.RECORD_LIST_TOO_LARGE: 413,
     ErrorCode.OFFSET_OUT_OF_RANGE: 416,

@@ -53,7 +53,7 @@ class Serving:
         self._stats = HttpStats()
         self._door = Door(broker, config, self._stats)
         self._door.queues_ask = queues.needs_password
-        self._queues = open_store(queues)
+        self._queues = open_store(queues, broker.keys)
         self.config = Config(
             build_app(self._door, Queues(self._queues, queues)),
             http=HttpToolsProtocol,

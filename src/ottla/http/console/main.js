@@ -12,6 +12,7 @@ const NAV = [
   ["", "Overview", "overview"],
   ["topics", "Topics", "topics"],
   ["groups", "Groups", "groups"],
+  ["pipelines", "Pipelines", "pipelines"],
   ["cluster", "Cluster", "cluster"],
   ["connect", "Connect", "connect"],
 ];
@@ -23,6 +24,8 @@ const ROUTES = [
   ["topics/:name/:tab", () => import("./pages/topic.js")],
   ["groups", () => import("./pages/groups.js")],
   ["groups/:id", () => import("./pages/group.js")],
+  ["pipelines", () => import("./pages/pipelines.js")],
+  ["pipelines/:name", () => import("./pages/pipeline.js")],
   ["cluster", () => import("./pages/cluster.js")],
   ["connect", () => import("./pages/connect.js")],
   ["access", () => import("./pages/access.js")],
