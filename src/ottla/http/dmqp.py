@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Done, Given, Struct
 from ottla.http.problems import Problem
@@ -78,33 +79,41 @@ def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
     )
 
 
+def _topic(call: Call, operation: AclOperation) -> str:
+    """The topic that is meant, if this may be done to it."""
+    name = call.path("topic")
+    call.check(operation, ResourceType.TOPIC, name)
+    return name
+
+
 async def list_exposed(call: Call) -> ExposedTopicList:
-    return ExposedTopicList(topics=[_shown(call, one) for one in _door(call).exposed()])
+    seen = [one for one in _door(call).exposed() if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)]
+    return ExposedTopicList(topics=[_shown(call, one) for one in seen])
 
 
 async def show_exposed(call: Call) -> ExposedTopic:
-    return _shown(call, _door(call).find(call.path("topic")))
+    return _shown(call, _door(call).find(_topic(call, AclOperation.DESCRIBE)))
 
 
 async def expose(call: Call) -> ExposedTopic:
     body = await call.body(Exposure)
-    return _shown(call, await _door(call).expose(call.path("topic"), body.ports))
+    return _shown(call, await _door(call).expose(_topic(call, AclOperation.ALTER), body.ports))
 
 
 async def unexpose(call: Call) -> Done:
-    await _door(call).unexpose(call.path("topic"))
+    await _door(call).unexpose(_topic(call, AclOperation.ALTER))
     return Done()
 
 
 async def register(call: Call) -> Lease:
     body = await call.body(Registration)
     door = _door(call)
-    shards = door.register(call.path("topic"), body.consumer)
+    shards = door.register(_topic(call, AclOperation.READ), body.consumer)
     return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
 
 
 async def unregister(call: Call) -> Done:
-    _door(call).unregister(call.path("topic"), call.path("consumer"))
+    _door(call).unregister(_topic(call, AclOperation.READ), call.path("consumer"))
     return Done()
 
 
