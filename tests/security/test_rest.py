@@ -29,6 +29,10 @@ class Served:
         self.broker = broker
         self._http = http
 
+    @property
+    def url(self) -> str:
+        return self._http.url
+
     def client(self, **options: Any) -> httpx.Client:
         url = self._http.url.replace("127.0.0.1", "localhost")
         trust = ssl.create_default_context(cafile=str(self.broker.authority.cert))
