@@ -21,6 +21,7 @@ from tests.security.certificates import Authority
 
 from bench.report import Row, against, speed
 from bench.requests import produce_frame
+from bench.sides import Kafka, free_port
 from ottla.broker.authorization.authorizer import Authorizer
 from ottla.broker.broker import Broker, Settings
 from ottla.broker.config import BrokerConfig
@@ -122,23 +123,54 @@ def consumed_per_s(config: dict[str, Any], topic: str) -> float:
     return got / spent_s
 
 
+def rates(configs: dict[str, dict[str, Any]]) -> dict[tuple[str, str], float]:
+    """Records in a second, by what is done and by protocol; the protocols take turns."""
+    measured: dict[tuple[str, str], list[float]] = {}
+    for number in range(ROUNDS):
+        for protocol, config in configs.items():
+            topic = f"{protocol}-{number}"
+            admin = AdminClient(config)
+            admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+            measured.setdefault(("produce", protocol), []).append(produced_per_s(config, topic))
+            measured.setdefault(("consume", protocol), []).append(consumed_per_s(config, topic))
+    return {what: statistics.median(values) for what, values in measured.items()}
+
+
+class GuardedKafka(Kafka):
+    """With a second listener, for TLS."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tls_port = free_port()
+        self.authority = Authority(self.folder)
+
+    def prepare(self) -> None:
+        super().prepare()
+        server = self.authority.server()
+        own = self.folder / "keystore.pem"
+        own.write_bytes(server.key.read_bytes() + server.cert.read_bytes())
+        text = self._settings.read_text().replace(
+            "listeners=PLAINTEXT", f"listeners=SSL://127.0.0.1:{self.tls_port},PLAINTEXT"
+        )
+        self._settings.write_text(
+            text.replace("map=PLAINTEXT", "map=SSL:SSL,PLAINTEXT")
+            + f"ssl.keystore.type=PEM\nssl.keystore.location={own}\n"
+        )
+
+
 def throughput() -> Iterator[Row]:
-    produced: dict[str, list[float]] = {}
-    consumed: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as folder, served(Path(folder) / "b") as (addresses, authority):
-        configs = {protocol: client_config(protocol, where, authority) for protocol, where in addresses.items()}
-        for number in range(ROUNDS):
-            for protocol, config in configs.items():
-                topic = f"{protocol}-{number}"
-                admin = AdminClient(config)
-                admin.create_topics([NewTopic(topic, 1)])[topic].result()
-                produced.setdefault(protocol, []).append(produced_per_s(config, topic))
-                consumed.setdefault(protocol, []).append(consumed_per_s(config, topic))
-    for what, rates in (("produce", produced), ("consume", consumed)):
-        plain = statistics.median(rates["PLAINTEXT"])
+        ours = rates({protocol: client_config(protocol, where, authority) for protocol, where in addresses.items()})
+    for what in ("produce", "consume"):
+        plain = ours[what, "PLAINTEXT"]
         for protocol in ("SSL", "SASL_SSL"):
-            ours = statistics.median(rates[protocol])
-            yield speed(f"{what} 1 KiB, {protocol} against PLAINTEXT", ours / 1000, plain / 1000, "k/s")
+            yield speed(f"{what} 1 KiB, {protocol} against PLAINTEXT", ours[what, protocol] / 1000, plain / 1000, "k/s")
+    with GuardedKafka() as kafka:
+        where = {"PLAINTEXT": kafka.bootstrap, "SSL": f"localhost:{kafka.tls_port}"}
+        theirs = rates({protocol: client_config(protocol, at, kafka.authority.cert) for protocol, at in where.items()})
+    for what in ("produce", "consume"):
+        kept, kafkas = (rate[what, "SSL"] / rate[what, "PLAINTEXT"] * 100 for rate in (ours, theirs))
+        yield speed(f"{what} 1 KiB, what TLS leaves of it, against Apache Kafka", kept, kafkas, "%", at_least=1.0)
 
 
 def handled_us(folder: Path, *, acls: bool) -> Iterator[float]:
