@@ -120,7 +120,7 @@ class _Run:
             writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
         started = writer.start()
         self._running[query.name] = started
-        # One after the other: each starts a process for every source, and Spark gives it ten seconds, however busy it is.
+        # One after the other: each starts a process for every source, and Spark gives it ten seconds, busy or not.
         deadline = time.monotonic() + _INITIALIZING_S
         while started.isActive and started.status["message"] == _INITIALIZING and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
