@@ -128,3 +128,15 @@ def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
     refused = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
     assert refused.exit_code == 2
     assert "hush" not in shown.output + refused.output
+
+
+def test_an_encrypted_queue_goes_to_a_topic_and_back_again(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    assert CliRunner().invoke(program, ["keys", "generate", str(keys)]).exit_code == 0
+    with ottla.Broker() as broker:
+        there = ("--broker", broker.bootstrap_servers, "--keys", keys)
+        assert run("push", tmp_path, "jobs", "one", "--keys", keys).exit_code == 0
+        exported = run("export", tmp_path, "jobs", "topic", *there)
+        assert exported.exit_code == 0, exported.stderr
+        assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
+    assert run("pop", tmp_path, "copy", "--earliest", "--keys", keys).stdout == "one\n"

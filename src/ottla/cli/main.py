@@ -24,6 +24,7 @@ class Command:
 
 
 COMMANDS: Final = {
+    "acl": Command("ottla.cli.acl", "Look at ACLs, and change who may do what."),
     "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
     "cluster": Command("ottla.cli.cluster", "Look at brokers, and change their settings."),
     "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
@@ -40,6 +41,7 @@ COMMANDS: Final = {
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
+    "user": Command("ottla.cli.user", "Look at users who log in with a password, and change them."),
 }
 
 

@@ -30,11 +30,13 @@ def sections() -> dict[str, type[Any]]:
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
+    from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
 
     return {
         "broker": BrokerConfig,
         "net": NetConfig,
+        "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
         "encryption": EncryptionConfig,

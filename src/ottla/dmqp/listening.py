@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import ssl
 from typing import TYPE_CHECKING, Final
@@ -15,8 +14,6 @@ if TYPE_CHECKING:
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.service import DoorService
     from ottla.dmqp.shard import Shard
-
-_logger: Final = logging.getLogger(__name__)
 
 _BACKLOG: Final = 128
 _DRAIN_S: Final = 2.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
-HALF: Final = 1 << 31
+_HALF: Final = 1 << 31
 _WHOLE: Final = 1 << 32
 
 
@@ -48,4 +48,4 @@ class Heads:
 
 def is_before(one: int, other: int) -> bool:
     """Sequence ids have 32 bits and begin again at 0 (as in RFC 1982)."""
-    return 0 < (other - one) % _WHOLE < HALF
+    return 0 < (other - one) % _WHOLE < _HALF

@@ -13,6 +13,7 @@ import msgspec
 from ottla.broker.asking import raise_refusal
 from ottla.broker.fetched import fetch, records_in
 from ottla.core.errors import UnknownTopicOrPartition
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Given, Message, Struct, message_of
 from ottla.http.offsets import GivenOffset, ReadOffset, checked, commit, committed_offsets, listed
@@ -52,6 +53,7 @@ class Consumed(Struct, frozen=True, kw_only=True):
 async def consume(call: Call) -> Consumed:
     name = call.path("consumer")
     query = call.query(ConsumeQuery)
+    call.check(AclOperation.READ, ResourceType.TOPIC, query.topic)
     state = call.broker.topics.by_name.get(query.topic)
     if state is None:
         raise UnknownTopicOrPartition(f"there is no topic {query.topic!r}")

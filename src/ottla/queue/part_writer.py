@@ -54,7 +54,7 @@ class PartWriter:
     def append_and_publish(self, kind: int, body: bytes) -> None:
         """Both in one, with fewer calls: every push that does not wait for the disk passes here."""
         edge, number = self.right_edge, self.count_pushed + 1
-        record = encode(edge, number, kind, body)
+        record = self._record(edge, number, kind, body)
         next_edge = edge + len(record)
         line = push_line(self._name, next_edge, number)
         try:

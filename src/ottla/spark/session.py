@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
 from ottla.spark.java import find_java
+from ottla.spark.shipping import archives
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,20 +32,19 @@ def session(
 ) -> SparkSession:
     """The session, begun if there is none. `master` is `local[*]`, `spark://…`, or `sc://…` for Spark Connect.
 
-    `config` holds settings of Spark's own, and wins over ours.
+    `config` holds settings of Spark's own, and wins over ours. This package is carried to the workers of a cluster.
     """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
     if master.startswith("sc://"):
-        spark = SparkSession.builder.remote(master).getOrCreate()
-        # The server may not have us among its packages.
-        from ottla.spark.source import OttlaDataSource
-
-        spark.dataSource.register(OttlaDataSource)
-        return spark
-    settings = {**_settings(), **(_local_settings() if master.startswith("local") else {}), **(config or {})}
+        return _connected(SparkSession.builder.remote(master).getOrCreate())
+    settings = {
+        **_settings(),
+        **(_local_settings() if master.startswith("local") else _cluster_settings()),
+        **(config or {}),
+    }
     if SparkSession.getActiveSession() is None:
         settings |= _java_settings(settings)
     builder = SparkSession.builder.appName(name).master(master)
@@ -77,6 +77,19 @@ def _local_settings() -> dict[str, str]:
     if _has_class(_CHECKPOINTS):
         settings["spark.sql.streaming.checkpointFileManagerClass"] = _CHECKPOINTS
     return settings
+
+
+def _cluster_settings() -> dict[str, str]:
+    return {"spark.archives": ",".join(archives())}
+
+
+def _connected(spark: SparkSession) -> SparkSession:
+    """The server may not have us among its packages."""
+    from ottla.spark.source import OttlaDataSource
+
+    spark.addArtifacts(*archives(), archive=True)
+    spark.dataSource.register(OttlaDataSource)
+    return spark
 
 
 def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
