@@ -172,14 +172,16 @@ def test_an_aggregate_is_told_by_keys_and_functions_whatever_is_computed_of_it()
 def test_progress_adds_up() -> None:
     report = {
         "batchId": 4,
-        "numInputRows": 100,
         "durationMs": {"triggerExecution": 500},
         "eventTime": {"watermark": "2026-01-01T00:00:00.000Z"},
-        "sources": [{"endOffset": '{"t":{"0":5,"1":7}}', "latestOffset": {"t": {"0": 9, "1": 7, "2": 4}}}],
+        "sources": [
+            {"endOffset": '{"t":{"0":5,"1":7}}', "latestOffset": {"t": {"0": 9, "1": 7, "2": 4}}, "numInputRows": 100}
+        ],
         "stateOperators": [{"numRowsTotal": 3, "numRowsDroppedByWatermark": 2}],
     }
     first = with_progress(QueryStatus(name="table", sink="x"), report)
-    second = with_progress(first, report | {"numInputRows": 0, "batchId": 5, "eventTime": {}})
+    idle = [{**report["sources"][0], "numInputRows": 0}]  # type: ignore[index]
+    second = with_progress(first, report | {"sources": idle, "batchId": 5, "eventTime": {}})
 
     assert line(second) == ("table: batch 5, 100 rows, 200 rows/s, lag 4, watermark 2026-01-01T00:00:00.000Z, 4 late")
     assert (second.batch_ms, second.state_rows) == (500, 3)

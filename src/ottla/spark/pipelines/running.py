@@ -13,7 +13,7 @@ from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
 from ottla.spark.pipelines.frames import first_line
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
-from ottla.spark.pipelines.progress import line, with_progress
+from ottla.spark.pipelines.progress import line, rows_read, with_progress
 from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
@@ -150,7 +150,7 @@ class _Run:
                     self._seen[status.name] = progress["timestamp"]
                     status = with_progress(status, progress)  # noqa: PLW2901 - it grows
                     self._failures.pop(status.name, None)
-                    if progress["numInputRows"]:
+                    if rows_read(progress):
                         self._options.say(line(status))
             statuses.append(status)
         self._status = replace(self._status, queries=tuple(statuses))
