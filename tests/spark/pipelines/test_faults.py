@@ -20,10 +20,10 @@ from tests.spark.pipelines.conftest import Pipelines
 import ottla
 from ottla import Admin, Producer, TopicPartition
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 Read = Callable[[str], list[Any]]
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 FILE = """
 broker = "{servers}"
