@@ -11,6 +11,7 @@ from bench.report import table
 
 BENCHES = [
     "log",
+    "compaction",
     "records",
     "wire",
     "requests",
@@ -21,6 +22,7 @@ BENCHES = [
     "rest",
     "console",
     "queues",
+    "dmqp",
     "against_kafka",
     "spark",
 ]

@@ -50,7 +50,7 @@ def batch(
         values = (*values[:-1], values[-1][: len(values[-1]) + size - len(batch(*values, at=times, by=by))])
     builder = BatchBuilder(compression)
     for value, time in zip(values, times, strict=True):
-        builder.append(time, None, value)
+        builder.append(time, b"", value)  # a compacted log takes no record without a key
     return builder.build(
         producer_id=by.id, producer_epoch=by.epoch, base_sequence=by.sequence, is_transactional=by.is_transactional
     )

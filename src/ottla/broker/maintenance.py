@@ -32,6 +32,7 @@ class Maintenance:
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
+            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._broker.compactor.check)),
             asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
             asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)),
         ]

@@ -11,11 +11,12 @@ from weakref import WeakKeyDictionary
 import msgspec
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.fetched import fetch
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, seen_state
 from ottla.http.endpoints import Door, Endpoint
 from ottla.http.models import Struct
 from ottla.http.problems import Problem
-from ottla.http.reading import fetch, read_on
+from ottla.http.reading import read_on
 
 if TYPE_CHECKING:
     from ottla.http.endpoints import Call

@@ -89,6 +89,7 @@ class DataDir:
             self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
             self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
             self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
+            self._compacted = self._read_checkpoint(checkpoints.COMPACTED, checkpoints.read_offsets)
             # From here on a crash must be noticed.
             (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
             sync_folder(path)
@@ -202,6 +203,7 @@ class DataDir:
         self._recovery_points.pop(at, None)
         self._log_starts.pop(at, None)
         self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
         self._outdated.add(at)
         folder = self.path / str(at)
         if not folder.exists():
@@ -213,6 +215,17 @@ class DataDir:
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
         return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
+
+    # Compaction
+
+    def compacted_until(self, at: TopicPartition) -> int:
+        """The records below this have been compacted."""
+        return self._compacted.get(at, 0)
+
+    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
+        """They have been; what this returns is to be run, anywhere, for that to be known after a restart."""
+        self._compacted[at] = offset
+        return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
 
     # Checkpoints
 
@@ -269,6 +282,7 @@ class DataDir:
     def _forget(self, at: TopicPartition) -> None:
         """See to it that a partition which is about to be created has no past."""
         self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
         if at in self._recovery_points or at in self._log_starts or at in self._outdated:
             self._recovery_points.pop(at, None)
             self._log_starts.pop(at, None)
@@ -279,6 +293,7 @@ class DataDir:
         for name, noted in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_STARTS, self._log_starts),
+            (checkpoints.COMPACTED, self._compacted),
         ):
             if noted.get(at, 0) > offset:
                 noted[at] = offset

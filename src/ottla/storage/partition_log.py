@@ -18,7 +18,7 @@ from ottla.core.sealing import SEAL_BYTES
 from ottla.records.batch import check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker
 from ottla.storage import retention
-from ottla.storage.admission import check_size, check_timestamp
+from ottla.storage.admission import check_keys, check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
@@ -75,6 +75,7 @@ class PartitionLog:
         self._unsynced = Unsynced(folder, files, parts)
         self._as_left_at = parts.next_offset if parts.is_as_left else None
         self._offline: str | None = None
+        self._is_abandoned = False
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
         self._first_timestamp = self._segments.active.first_timestamp
@@ -122,6 +123,8 @@ class PartitionLog:
         header = check_produced(batch)
         config = self.config
         check_size(len(batch), config)
+        if config.cleanup_policy != "delete":
+            check_keys(batch, header)
         log_append_time = NO_TIMESTAMP
         now_ms = self._clock.now_ms()
         if config.message_timestamp_type == "LogAppendTime":
@@ -382,21 +385,23 @@ class PartitionLog:
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
     def put_in_place(self, rewrite: Rewrite) -> bool:
-        """Have a segment that was encrypted anew take its own place; whether it still has one."""
-        old, base_offset = rewrite.segment, rewrite.segment.base_offset
-        if rewrite.error or self._offline or old not in self._segments.all[:-1] or old.size != rewrite.size:
+        """Have what was written anew take the old segments' place; whether that is still as it was."""
+        base_offset = rewrite.base_offset
+        if rewrite.error or self._offline or self._is_abandoned or not rewrite.is_of(self._segments.all[:-1]):
             with storage_errors(self.folder.name):
                 discard_cleaned(self.folder, base_offset)
             return False
         try:
-            old.close()
-            swap_in(self.folder, base_offset)
+            for old in rewrite.segments:
+                old.close()
+            swap_in(self.folder, base_offset, [old.base_offset for old in rewrite.segments])
             new = Segment.open(self.folder, base_offset, self.config, self._files, self.cipher)
         except OSError as failed:
             self._go_offline(f"a segment could not be replaced: {failed.strerror or failed}")
             raise self._offline_error() from failed
-        self._segments.replace(old, new)
+        self._segments.replace(rewrite.segments, new)
         self._unsynced.keep_only(self._segments.all)
+        self._snapshots.keep_only({*self._segments.bases, self.next_offset})
         return True
 
     def delete_expired(self, now_ms: int) -> list[Path]:
@@ -477,5 +482,6 @@ class PartitionLog:
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
+        self._is_abandoned = True
         for segment in self._segments.all:
             segment.close()

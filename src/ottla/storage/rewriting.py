@@ -1,8 +1,8 @@
-"""Encrypting a segment anew: with a newer key, or for the first time.
+"""Segments in a row that are written anew as one: encrypted with a newer key, or compacted.
 
 The log's owner begins it, any thread runs it, and the owner puts the result in place. The new files are made in a
 folder of their own, and take the old ones' place by the steps of `swap_files`: wherever this is interrupted, either
-the old segment is there or the new one.
+the old segments are there or the new one.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, CorruptMessage
+from ottla.records.batch import read_header
 from ottla.storage.files import sync_folder
 from ottla.storage.flushing import sync_all
 from ottla.storage.open_files import OpenFiles
@@ -18,27 +19,47 @@ from ottla.storage.segment import Segment
 from ottla.storage.swap_files import CLEANED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from ottla.storage.cipher import BatchCipher
     from ottla.storage.partition_log import PartitionLog
+    from ottla.storage.scan import FoundBatch
+    from ottla.storage.txn_index import AbortedTransaction
 
 REWRITING: Final = "rewriting.tmp"
 _FILES_NEEDED: Final = 8
 
 
 class Rewrite:
-    """One segment being encrypted anew."""
+    """As it is, this changes nothing but the encryption; others leave batches out, or parts of them."""
 
-    def __init__(self, segment: Segment, cipher: BatchCipher) -> None:
-        self.segment = segment
-        self.size = segment.size
+    def __init__(self, segments: Sequence[Segment], cipher: BatchCipher | None) -> None:
+        self.segments = list(segments)
         self.error: OSError | ApiError | None = None
+        self._sizes = [segment.size for segment in segments]
         self._cipher = cipher
 
+    @property
+    def base_offset(self) -> int:
+        return self.segments[0].base_offset
+
+    @property
+    def size(self) -> int:
+        """What the old segments take."""
+        return sum(self._sizes)
+
+    def is_of(self, segments: list[Segment]) -> bool:
+        """Whether what was written anew is still there, and as it was."""
+        if self.segments[0] not in segments:
+            return False
+        number = segments.index(self.segments[0])
+        is_there = segments[number : number + len(self.segments)] == self.segments
+        return is_there and [segment.size for segment in self.segments] == self._sizes
+
     def run(self) -> None:
-        """Write it, beside the old one. Never raises: `error` says what went wrong."""
-        folder = self.segment.path.parent
+        """Write it, beside the old ones. Never raises: `error` says what went wrong."""
+        folder = self.segments[0].path.parent
         scratch = folder / REWRITING
         files = OpenFiles(_FILES_NEEDED)
         try:
@@ -54,24 +75,47 @@ class Rewrite:
             remove_rewriting(scratch)
 
     def _write(self, scratch: Path, files: OpenFiles) -> list[Path]:
-        old = self.segment
-        reading = old.cipher and old.cipher.with_buffers(files.buffers)
-        source = Segment.open(old.path.parent, old.base_offset, old.config, files, reading)
-        source.size = self.size
-        target = Segment.create(scratch, old.base_offset, old.config, files, self._cipher.with_buffers(files.buffers))
+        first = self.segments[0]
+        cipher = self._cipher and self._cipher.with_buffers(files.buffers)
+        target = Segment.create(scratch, first.base_offset, first.config, files, cipher)
         try:
-            for batch in source.walk(0, old.base_offset):
-                if isinstance(batch, Damage):
-                    raise CorruptMessage(f"{old.path.name}: the batch at {batch.position} is damaged: {batch.reason}")
-                target.append(batch.data, batch.header.last_offset, batch.header.max_timestamp)
+            for batch in walk_batches(self.segments, self._sizes, files):
+                kept = self._kept(batch)
+                if kept is not None:
+                    header = batch.header if kept is batch.data else read_header(kept)
+                    target.append(kept, header.last_offset, header.max_timestamp)
             target.seal()
         finally:
             target.close()
-            source.close()
-        if old.txn_index.path.exists():
-            target.txn_index.path.write_bytes(old.txn_index.path.read_bytes())
+        for segment in self.segments:
+            for aborted in segment.txn_index.overlapping(0, segment.base_offset + (1 << 32)):
+                if self._keeps_noting(aborted):
+                    target.txn_index.append(aborted)
         sync_all(target.fsync_targets())
         return [path for path in target.paths() if path.exists()]
+
+    def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
+        """What is written in place of this batch, if anything."""
+        return batch.data
+
+    def _keeps_noting(self, _aborted: AbortedTransaction) -> bool:
+        return True
+
+
+def walk_batches(segments: Sequence[Segment], sizes: Sequence[int], files: OpenFiles) -> Iterator[FoundBatch]:
+    """Every batch of these, from any thread: `files` are its own. CorruptMessage if one is damaged."""
+    for segment, size in zip(segments, sizes, strict=True):
+        reading = segment.cipher and segment.cipher.with_buffers(files.buffers)
+        source = Segment.open(segment.path.parent, segment.base_offset, segment.config, files, reading)
+        source.size = size
+        try:
+            for batch in source.walk(0, segment.base_offset):
+                if isinstance(batch, Damage):
+                    reason = f"the batch at {batch.position} is damaged: {batch.reason}"
+                    raise CorruptMessage(f"{segment.path.name}: {reason}")
+                yield batch
+        finally:
+            source.close()
 
 
 def rewrites_due(log: PartitionLog, below: int) -> list[Rewrite]:
@@ -82,7 +126,7 @@ def rewrites_due(log: PartitionLog, below: int) -> list[Rewrite]:
     if log.segments[-1].oldest_key_id < below:
         # What is being appended to stays as it is.
         log.roll()
-    return [Rewrite(segment, cipher) for segment in log.segments[:-1] if segment.oldest_key_id < below]
+    return [Rewrite([segment], cipher) for segment in log.segments[:-1] if segment.oldest_key_id < below]
 
 
 def remove_rewriting(scratch: Path) -> None:

@@ -15,6 +15,7 @@ from ottla.storage.files import ENCRYPTED_LOG, LOG, OFFSET_INDEX, TIME_INDEX, TX
 from ottla.storage.scan import NO_LIMIT, FoundBatch, Stretch, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 _logger: Final = logging.getLogger(__name__)
@@ -47,13 +48,13 @@ def complete_swaps(folder: Path) -> None:
     sync_folder(folder)
 
 
-def swap_in(folder: Path, base_offset: int) -> None:
-    """Have what is `.cleaned` of one segment take its place, while the log is in use."""
+def swap_in(folder: Path, base_offset: int, replaced: Collection[int]) -> None:
+    """Have what is `.cleaned` of one segment take the place of these, while the log is in use."""
     cleaned = [path for offset, path in _files(folder, CLEANED) if offset == base_offset]
     swaps = [path.rename(path.with_suffix(SWAP)) for path in cleaned]
     sync_folder(folder)
     for offset, path in _files(folder, ""):
-        if offset == base_offset:
+        if offset in replaced:
             path.unlink()
     for path in swaps:
         path.rename(path.with_suffix(""))

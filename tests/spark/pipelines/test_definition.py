@@ -140,6 +140,7 @@ SINK = '[sink.out]\nkind = "console"\n'
         ('[source.o]\nschema = "id"\n' + SINK, "'id' is no column; write a name and a type, such as: id bigint"),
         ('[source.o]\nformat = "raw"\nschema = "id int"\n' + SINK, "raw records have the columns key, value"),
         ('[source.o]\nformat = "avro"\nschema = "id int"\n' + SINK, "an Avro schema is written as JSON"),
+        (SOURCE + 'schema_file = "no.ddl"\n' + SINK, "schema_file: and schema say the same; leave one of them out"),
         (SOURCE + "[step.a]\n" + SINK, "needs exactly one of sql, sql_file, python, deduplicate; it has none"),
         (SOURCE + '[step.a]\nsql = " "\n' + SINK, "[step.a] sql: is empty"),
         (SOURCE + '[step.a]\nsql_file = "no.sql"\n' + SINK, "no.sql cannot be read: No such file or directory"),
@@ -168,8 +169,11 @@ def test_sql_and_python_beside_the_file_are_found(tmp_path: Path) -> None:
     (tmp_path / "totals.sql").write_text("SELECT 1;\n")
     (tmp_path / "steps.py").write_text("def enrich(spark, tables):\n    return tables['orders']\n")
     file = tmp_path / "shop.toml"
-    file.write_text(SOURCE + '[step.a]\nsql_file = "totals.sql"\n[step.b]\npython = "steps.py:enrich"\n' + SINK)
+    (tmp_path / "orders.ddl").write_text("id bigint, at timestamp\n")
+    source = '[source.orders]\nschema_file = "orders.ddl"\n'
+    file.write_text(source + '[step.a]\nsql_file = "totals.sql"\n[step.b]\npython = "steps.py:enrich"\n' + SINK)
 
+    assert load_pipeline(file).sources["orders"].schema == "id bigint, at timestamp"
     first, second = load_pipeline(file).steps
 
     assert first.sql == "SELECT 1"

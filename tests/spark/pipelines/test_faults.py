@@ -32,7 +32,7 @@ every = "100 ms"
 topics = "{topic}"
 schema = "id bigint"
 max_per_batch = 300
-dead_letters = "{topic}.dead"
+dead_letters = "none"
 [sink.parquet]
 kind = "parquet"
 path = "table"
@@ -105,8 +105,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     def load() -> None:
         with Producer(cluster.servers) as producer:
             for number in range(total):
-                bad = number % 1000 == 999
-                producer.send(topic, b"bad %d" % number if bad else json.dumps({"id": number}).encode())
+                producer.send(topic, json.dumps({"id": number}).encode())
                 if number % 100 == 0:
                     producer.flush()
                     is_over.wait(0.05)
@@ -129,13 +128,12 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
 
     assert pipelines.run_loaded(load_pipeline(file)).state == "finished"
 
-    expected = [number for number in range(total) if number % 1000 != 999]
+    expected = list(range(total))
     assert written < total
     assert sorted(row.id for row in pipelines.rows()) == expected
     table = deltalake.DeltaTable(str(tmp_path / "delta")).to_pyarrow_table()
     assert sorted(table.column("id").to_pylist()) == expected
     assert sorted(json.loads(record.value)["id"] for record in read(f"{topic}.out")) == expected
-    assert sorted(record.value for record in read(f"{topic}.dead")) == [b"bad %d" % n for n in range(999, total, 1000)]
 
 
 WAITING = """

@@ -54,7 +54,7 @@ def parse_pipeline(
     name = _name(top, file)
     folder = file.resolve().parent
     state = folder / top.text("state", f"{name}.state")
-    sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, name))
+    sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, name, folder))
     tables = _each(given, "table", mistakes, lambda key, fields: _read_table(key, fields, folder))
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))

@@ -14,18 +14,20 @@ from ottla.spark.pipelines.fields import duration_ms, suggestion
 from ottla.spark.pipelines.times import moment_ms
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ottla.spark.pipelines.fields import Fields
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _INFER: Final = "infer"
 
 
-def read_source(name: str, fields: Fields, pipeline: str) -> Source:
+def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Source:
     source = Source(
         name=name,
         topics=_topics(name, fields),
         format=fields.one_of("format", FORMATS, "json"),  # type: ignore[arg-type]
-        schema=_given(fields.text("schema", _INFER)),
+        schema=_schema(fields, folder),
         sample=fields.number("sample", 1000) or 1000,
         start=_start(fields),
         event_time=fields.text("event_time") or None,
@@ -54,7 +56,16 @@ def _topics(name: str, fields: Fields) -> tuple[str, ...]:
     return topics
 
 
-def _given(schema: str) -> str | None:
+def _schema(fields: Fields, folder: Path) -> str | None:
+    file_name = fields.text("schema_file")
+    schema = fields.text("schema", _INFER)
+    if file_name:
+        if fields.has("schema"):
+            fields.wrong("schema_file", "and schema say the same; leave one of them out")
+        try:
+            return (folder / file_name).read_text("utf-8").strip()
+        except OSError as refused:
+            fields.wrong("schema_file", f"{file_name} cannot be read: {refused.strerror}")
     return None if schema.strip() == _INFER else schema
 
 

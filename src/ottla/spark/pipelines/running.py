@@ -16,6 +16,7 @@ from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, 
 from ottla.spark.pipelines.progress import line, with_progress
 from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.reporting import Reporter
+from ottla.spark.pipelines.sessions import activate
 from ottla.spark.pipelines.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.queries import Query
 
 _LOOK_S: Final = 0.2
+_INITIALIZING: Final = "Initializing sources"
+_INITIALIZING_S: Final = 10.0
+_LONGEST_PAUSE_S: Final = 8.0
+"""Before a query is started again; shorter than the silence after which a pipeline counts as lost."""
 _END_OF_BATCH_S: Final = 60.0
 """A micro-batch may take so long to its end when the pipeline is to stop; then it is broken off, and repeated later."""
 
@@ -42,6 +47,8 @@ class RunOptions:
     """End once all that there is now has been read."""
     every_ms: int | None = None
     """Instead of what the file says."""
+    restarts: int = 5
+    """How often a query that fails is started again, without having done anything in between."""
     say: Callable[[str], None] = lambda _: None
     """Told each line of progress."""
     is_over: Callable[[], bool] = lambda: False
@@ -51,6 +58,7 @@ class RunOptions:
 def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
     """Until there is no more, somebody stops it, or it fails; what became of it."""
     state = StateFolder(asked.state)
+    activate(spark)
     with state.held():
         pipeline = with_schemas(asked, state)
         queries = planned_queries(spark, pipeline)
@@ -73,6 +81,8 @@ class _Run:
         self._reporter = Reporter(kafka_of(pipeline))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
+        self._failures: dict[str, int] = {}
+        """How often each has failed since it last did something."""
         self._status = PipelineStatus(
             name=pipeline.name,
             state="starting",
@@ -96,16 +106,24 @@ class _Run:
         return self._status
 
     def _start(self) -> None:
-        every_ms = self._options.every_ms or self._pipeline.every_ms
         for query in self._planned:
-            writer = query.writer.queryName(query.full_name)
-            if self._options.available_now:
-                writer = writer.trigger(availableNow=True)
-            else:
-                writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
-            self._running[query.name] = writer.start()
+            self._start_query(query)
         self._status = replace(self._status, state="running")
         self._reporter.tell(self._status)
+
+    def _start_query(self, query: Query) -> None:
+        writer = query.writer.queryName(query.full_name)
+        if self._options.available_now:
+            writer = writer.trigger(availableNow=True)
+        else:
+            every_ms = self._options.every_ms or self._pipeline.every_ms
+            writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
+        started = writer.start()
+        self._running[query.name] = started
+        # One after the other: each starts a process for every source, and Spark gives it ten seconds, busy or not.
+        deadline = time.monotonic() + _INITIALIZING_S
+        while started.isActive and started.status["message"] == _INITIALIZING and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
 
     def _watch(self) -> State:
         told = time.monotonic()
@@ -113,17 +131,15 @@ class _Run:
             # Asked first, and then once more about their progress: what a query did last must not be missed.
             has_ended = {name: not query.isActive for name, query in self._running.items()}
             self._take_progress()
-            self._raise_failure()
-            if all(has_ended.values()):
+            self._restart_failed()
+            if all(has_ended.values()) and not any(query.isActive for query in self._running.values()):
                 return "finished" if self._options.available_now else "stopped"
             if self._state.is_asked_to_stop() or self._options.is_over():
                 return "stopped"
             if (time.monotonic() - told) * 1000 >= HEARTBEAT_MS:
                 told = time.monotonic()
                 self._reporter.tell(self._status)
-            next(iter(self._running.values())).awaitTermination(_LOOK_S) if not any(has_ended.values()) else time.sleep(
-                _LOOK_S
-            )
+            time.sleep(_LOOK_S)
 
     def _take_progress(self) -> None:
         statuses = []
@@ -133,16 +149,26 @@ class _Run:
                 if progress["timestamp"] > self._seen.get(status.name, ""):
                     self._seen[status.name] = progress["timestamp"]
                     status = with_progress(status, progress)  # noqa: PLW2901 - it grows
+                    self._failures.pop(status.name, None)
                     if progress["numInputRows"]:
                         self._options.say(line(status))
             statuses.append(status)
         self._status = replace(self._status, queries=tuple(statuses))
 
-    def _raise_failure(self) -> None:
-        for name, query in self._running.items():
-            failure = query.exception() if not query.isActive else None
-            if failure is not None:
-                raise PipelineFailed(f"{self._pipeline.name}: {name} failed: {_reason(failure)}")
+    def _restart_failed(self) -> None:
+        """What failed may go well from its checkpoint: a worker was lost, the broker away. Not for ever, though."""
+        for query in self._planned:
+            running = self._running[query.name]
+            failure = running.exception() if not running.isActive else None
+            if failure is None:
+                continue
+            self._failures[query.name] = self._failures.get(query.name, 0) + 1
+            reason = f"{self._pipeline.name}: {query.name} failed: {_reason(failure)}"
+            if self._failures[query.name] > self._options.restarts:
+                raise PipelineFailed(reason)
+            self._options.say(f"{reason}; it is started again")
+            time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
+            self._start_query(query)
 
     def _finish(self, state: State, error: str = "") -> None:
         deadline = time.monotonic() + _END_OF_BATCH_S
@@ -150,7 +176,7 @@ class _Run:
             while state == "stopped" and query.isActive and query.status["isTriggerActive"]:
                 if time.monotonic() > deadline:
                     break
-                query.awaitTermination(_LOOK_S)
+                time.sleep(_LOOK_S)
             query.stop()
         if not error:
             self._take_progress()

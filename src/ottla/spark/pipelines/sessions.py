@@ -17,6 +17,7 @@ _SETTINGS: Final = {
     # So that an upgrade is judged by all of a plan.
     "spark.sql.debug.maxToStringFields": "10000",
     "spark.sql.maxPlanStringLength": "10000000",
+    # A micro-batch that is repeated must have the same tasks.
     "spark.sql.adaptive.enabled": "false",
 }
 
@@ -31,3 +32,9 @@ def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
     return spark
+
+
+def activate(spark: SparkSession) -> None:
+    """Make it this thread's session: Spark looks for data sources in the one that is."""
+    if hasattr(spark, "_jsparkSession"):
+        spark.createDataFrame([], "nothing int")
