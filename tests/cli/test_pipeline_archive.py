@@ -5,10 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from ottla import Producer
+from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ottla[arrow]'")
 
@@ -35,6 +37,15 @@ def write(servers: str, *values: bytes) -> None:
             producer.send("orders", value)
 
 
+def statuses(servers: str) -> list[PipelineStatus]:
+    """All that was ever told about pipelines."""
+    told: list[PipelineStatus] = []
+    with Consumer(servers, [PIPELINES_TOPIC], auto_offset_reset="earliest") as consumer:
+        while records := consumer.poll(timeout_ms=500):
+            told += [msgspec.json.decode(record.value, type=PipelineStatus) for record in records]
+    return told
+
+
 def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         write(broker.bootstrap_servers, b"1", b"2")
@@ -53,6 +64,22 @@ def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
             )
             program.send_signal(signal.SIGTERM)
             assert program.wait(30) == 0
+        last = statuses(broker.bootstrap_servers)[-1]
+        assert (last.name, last.state, last.queries[0].rows) == ("archive-orders", "stopped", 3)
+
+
+def test_what_stopped_it_is_told(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        write(broker.bootstrap_servers, b"1")
+        subprocess.run(command(broker.bootstrap_servers, tmp_path), check=True)
+        write(broker.bootstrap_servers, b"2", b"3")
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.delete_records({TopicPartition("orders", 0): 2})
+        ended = subprocess.run(command(broker.bootstrap_servers, tmp_path), capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        last = statuses(broker.bootstrap_servers)[-1]
+        assert last.state == "failed"
+        assert last.error in ended.stderr
 
 
 @pytest.mark.parametrize(

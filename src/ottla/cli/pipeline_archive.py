@@ -63,6 +63,7 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
     from ottla.client.blocking.background import Background
     from ottla.spark.archive.archiver import Archiver
     from ottla.spark.archive.places import place_of
+    from ottla.spark.archive.reporting import ArchiveReport
 
     stopping = threading.Event()
     for one in (signal.SIGINT, signal.SIGTERM):
@@ -70,11 +71,17 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
     place = place_of(location, topic)
     link = Background("archiver", reach.servers, {"client_id": "ottla-archive", "security": reach.security()})
     try:
-        with place.held() as hold:
+        with (
+            place.held() as hold,
+            ArchiveReport(link, topic, location, is_following=every_s is not None) as report,
+        ):
             archiver = Archiver(link, topic, place, hold, rules)
-            _tell(topic, archiver.round(), is_first=True)
-            while every_s is not None and not stopping.wait(every_s):
-                _tell(topic, archiver.round(), is_first=False)
+            is_first = True
+            while is_first or (every_s is not None and not stopping.wait(every_s)):
+                done = archiver.round()
+                report.add(done)
+                _tell(topic, done, is_first=is_first)
+                is_first = False
     finally:
         link.close()
 
