@@ -17,7 +17,8 @@ from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
+from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import Address, problem_with_topic_name
@@ -27,6 +28,7 @@ from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -51,6 +53,7 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    transactions: TransactionConfig = TransactionConfig()
 
 
 class Broker:
@@ -73,6 +76,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.transactions = TransactionCoordinator(self, settings.transactions)
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
@@ -92,6 +96,7 @@ class Broker:
         if not self.data_dir.was_clean:
             await self._recover()
         self.groups.start()
+        await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
@@ -112,6 +117,7 @@ class Broker:
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         await asyncio.get_running_loop().run_in_executor(None, self.close)
@@ -140,6 +146,8 @@ class Broker:
             return self.topics.create(name, partitions or self.config.default_partitions, configs)
         if partitions is None and name == CONSUMER_OFFSETS:
             partitions = self.config.offsets_topic_partitions
+        if partitions is None and name == TRANSACTION_STATE:
+            partitions = self.settings.transactions.state_topic_partitions
         configs = INTERNAL_TOPIC_CONFIGS if configs is None else configs
         return self.topics.create(name, partitions or self.config.default_partitions, configs, is_internal=True)
 
@@ -147,6 +155,7 @@ class Broker:
         """It is gone at once; its files go in the background."""
         self.maintenance.remove(self.topics.delete(state))
         self.groups.topic_deleted(state.name, state.raw_id)
+        self.transactions.topic_deleted(state.name)
         for partition in state.partitions:
             self.flusher.forget(partition)
 
@@ -165,5 +174,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
+        static = static_settings(
+            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
+        )
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

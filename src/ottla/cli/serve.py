@@ -85,6 +85,7 @@ def _settings(
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     loaded = load_settings(config_file, assignments, flags)
     settings = Settings(
@@ -92,6 +93,7 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        transactions=loaded.section(TransactionConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 

@@ -28,12 +28,14 @@ def sections() -> dict[str, type[Any]]:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     return {
         "broker": BrokerConfig,
         "net": NetConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "transactions": TransactionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
     }
