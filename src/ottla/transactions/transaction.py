@@ -68,6 +68,9 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
     def was_told_as(self, producer_id: int, epoch: int) -> bool:
         """Whether this is what became of that producer by the end of its transaction."""
+        if self.client_version < EPOCH_PER_TRANSACTION:
+            # It ended by one that keeps its epoch, and so came after whoever had the epoch before.
+            return False
         if producer_id == self.producer_id:
             return epoch == self.epoch - 1
         return producer_id == self.previous_producer_id and epoch == LAST_EPOCH and self.epoch == 0
