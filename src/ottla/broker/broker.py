@@ -18,6 +18,7 @@ from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
+from ottla.broker.tracing_config import TracingConfig
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
+    from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Edit
@@ -54,12 +56,14 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    tracing: TracingConfig = TracingConfig()
 
 
 class Broker:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.config = settings.broker
         self.settings = settings
+        self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
         self.data_dir = DataDir(settings.broker.data_dir, self.clock)
@@ -120,7 +124,10 @@ class Broker:
         await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+        loop = asyncio.get_running_loop()
+        if self.tracing is not None:
+            await loop.run_in_executor(None, self.tracing.close)
+        await loop.run_in_executor(None, self.close)
 
     def close(self) -> None:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
@@ -167,6 +174,11 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
+
+    def _open_tracing(self) -> Tracing:
+        from ottla.broker.tracing import Tracing
+
+        return Tracing(self.settings.tracing, self.config.node_id)
 
     # Configs
 
