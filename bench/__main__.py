@@ -11,15 +11,18 @@ from bench.report import table
 
 BENCHES = [
     "log",
+    "compaction",
     "records",
     "wire",
     "requests",
     "fetches",
+    "encryption",
     "idle_connections",
     "clients",
     "rest",
     "console",
     "queues",
+    "dmqp",
     "against_kafka",
     "spark",
 ]

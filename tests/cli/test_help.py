@@ -30,11 +30,34 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 VERBS = dict(verbs(program))
 LISTING = {
-    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
-    ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"),
+    ("acl", "list"),
+    ("bench",),
+    ("cluster", "brokers"),
+    ("cluster", "configs", "show"),
+    ("cluster", "describe"),
+    ("config", "show"),
+    ("dmqp", "expose"),
+    ("dmqp", "list"),
+    ("doctor",),
+    ("group", "describe"),
+    ("group", "list"),
+    ("group", "reset-offsets"),
+    ("keys", "status"),
+    ("pipeline", "status"),
+    ("queue", "info"),
+    ("queue", "list"),
+    ("topic", "describe"),
     ("topic", "list"),
-}  # fmt: skip
-DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
+    ("user", "list"),
+}
+DESTROYING = {
+    ("acl", "delete"),
+    ("group", "delete"),
+    ("group", "delete-offsets"),
+    ("topic", "delete"),
+    ("topic", "delete-records"),
+    ("user", "delete"),
+}
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

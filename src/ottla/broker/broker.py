@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -15,17 +16,21 @@ from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
+from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.security.security import Security
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
 from ottla.broker.tracing_config import TracingConfig
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import Address, problem_with_topic_name
+from ottla.core.keys import EncryptionConfig
 from ottla.groups.config import GroupConfig
-from ottla.net.config import NetConfig, parse_address
+from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
+from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -36,9 +41,11 @@ if TYPE_CHECKING:
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
+    from ottla.broker.doors import ShardDoor
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
+    from ottla.core.keys import KeyRing
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -56,6 +63,8 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    encryption: EncryptionConfig = EncryptionConfig()
+    security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
 
 
@@ -66,25 +75,33 @@ class Broker:
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
-        self.data_dir = DataDir(settings.broker.data_dir, self.clock)
+        sealer = open_sealer(settings.encryption, settings.broker.data_dir)
+        self.data_dir = DataDir(settings.broker.data_dir, self.clock, sealer=sealer)
         with ExitStack() as undoing:
             undoing.callback(self.data_dir.close)
             is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
-            self.catalog = SqliteCatalog.open(settings.broker.data_dir)
+            self.catalog = SqliteCatalog.open(settings.broker.data_dir, sealer)
             undoing.callback(self.catalog.close)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog)
+            self.security = Security(self)
+            self.dispatcher = Dispatcher(self)
+            self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
             undoing.pop_all()
         self.producer_ids = ProducerIds(self.catalog)
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.transactions = TransactionCoordinator(self, settings.transactions)
+        self.key_rotation = KeyRotation(self)
+        self.rewriting = asyncio.Lock()
+        """Held by whoever writes segments anew: one log at a time, and only by one."""
+        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
-        self.dispatcher = Dispatcher(self)
-        self.listener = Listener(settings.net, self.dispatcher)
-        self._advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
+        self.shard_door: ShardDoor | None = None
+        """Set by who serves DMQP."""
+        self.security.start()
 
     @property
     def cluster_id(self) -> str:
@@ -93,6 +110,11 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def keys(self) -> KeyRing | None:
+        """What data on the disk is encrypted with, if it is."""
+        return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
 
@@ -133,12 +155,18 @@ class Broker:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
             self.data_dir.close(pool.map)
         self.catalog.close()
+        self.security.close()
 
     # What handlers ask
 
     def advertised_to(self, connection: Client) -> Address:
-        """Where this client should connect to: where it is told to be, else where it is already."""
-        return self._advertised or Address(*connection.local)
+        """Where this client should connect to: where its listener is told to be, else where it is already."""
+        return connection.advertised or Address(*connection.local)
+
+    @property
+    def advertised(self) -> Address | None:
+        """Of the first listener."""
+        return self.listener.ports[0].advertised
 
     def check_topic_name(self, name: str) -> None:
         problem = problem_with_topic_name(name)
@@ -165,6 +193,8 @@ class Broker:
         self.transactions.topic_deleted(state.name)
         for partition in state.partitions:
             self.flusher.forget(partition)
+        if self.shard_door is not None:
+            self.shard_door.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""

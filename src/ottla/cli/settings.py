@@ -24,21 +24,27 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
+    from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
     return {
         "broker": BrokerConfig,
         "net": NetConfig,
+        "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
         "transactions": TransactionConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "dmqp": DmqpConfig,
         "tracing": TracingConfig,
     }
 

@@ -14,7 +14,7 @@ from ottla.queue.consumer import Consumer, ConsumerOptions
 from ottla.queue.damage import log_damage
 from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
 from ottla.queue.files import overwrite_line, sync_folder
-from ottla.queue.folder import QueueFolder, check_name, create_folder
+from ottla.queue.folder import check_name, create_folder
 from ottla.queue.group_commit import GroupCommit
 from ottla.queue.info_files import queue_line
 from ottla.queue.locks import Lock
@@ -22,6 +22,7 @@ from ottla.queue.part_reader import count_of
 from ottla.queue.part_writer import PartWriter
 from ottla.queue.record import HEADER_BYTES, MAX_BODY_BYTES, MAX_NUMBER, OBJECT, TEXT
 from ottla.queue.removal import remove_parts
+from ottla.queue.sealing import note_keys, open_folder
 from ottla.queue.tails import mend_tail
 
 if TYPE_CHECKING:
@@ -55,10 +56,15 @@ class Queue:
         base = Path(path)
         self.name = check_name("queue", base.resolve().name if name is None else name)
         self.config = QueueConfig(**options)
-        self.folder = QueueFolder(base, self.name)
+        self.folder = open_folder(base, self.name, self.config.keys)
+        self._extra_bytes = 0 if self.folder.seal is None else self.folder.seal.extra_bytes
         self.mode = mode
         self._clock = clock or SystemClock()
         self._is_durable = self.config.fsync != "never"
+        self._shows_synced_only = self.config.fsync == "push"
+        syncs_after = {"push": 1, "batch": self.config.batch_messages, "never": math.inf}
+        self._unsynced_messages = syncs_after[self.config.fsync]
+        """So many, and a push waits for the disk."""
         self._appending = threading.Lock()
         self._commits = GroupCommit()
         self._failure = ""
@@ -76,6 +82,8 @@ class Queue:
         create_folder(self.folder.base)
         self._lock = Lock(self.folder.lock, f"queue {self.name} in {self.folder.base}")
         try:
+            if self.config.keys is not None:
+                note_keys(self.folder.info_keys, self.name, self.config.keys, is_durable=self._is_durable)
             written, parts = self.folder.written_part(), self.folder.parts()
             newest = max([*parts, *([] if written is None else [written])], default=None)
             for part in self.folder.parts_with_data()[-1:]:
@@ -90,18 +98,20 @@ class Queue:
 
     def push(self, message: bytes | str) -> int:
         """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
-        kind, body = _encoded(message)
-        size = HEADER_BYTES + len(body)
+        kind, body = _encoded(message, self._extra_bytes)
+        size = HEADER_BYTES + len(body) + self._extra_bytes
         while True:
             with self._appending:
                 writer = self._usable()
                 if self._has_room(writer, size):
-                    writer.append(kind, body)
+                    if self._shows_synced_only:
+                        writer.append(kind, body)
+                    else:
+                        writer.append_and_publish(kind, body)
                     edge, number = writer.right_edge, writer.count_pushed
-                    is_due = self._has_to_sync(writer)
                     break
             self._roll(writer)
-        if is_due:
+        if number - writer.count_synced >= self._unsynced_messages:
             self._sync(writer, number)
         return edge
 
@@ -112,14 +122,15 @@ class Queue:
         are not in the queue.
         """
         count = 0
-        for chunk, size in _chunks(messages, self.config.part_bytes):
+        for chunk, size in _chunks(messages, self.config.part_bytes, self._extra_bytes):
             while True:
                 with self._appending:
                     writer = self._usable()
                     if self._has_room(writer, size, len(chunk)):
                         writer.append_many(chunk)
                         number = writer.count_pushed
-                        self._has_to_sync(writer)
+                        if not self._shows_synced_only:
+                            writer.publish()
                         break
                 self._roll(writer)
             count += len(chunk)
@@ -133,13 +144,6 @@ class Queue:
             writer = self._usable()
             number = writer.count_pushed
         self._sync(writer, number)
-
-    def _has_to_sync(self, writer: PartWriter) -> bool:
-        """Tell readers what was appended, unless they have to wait until it is on the disk."""
-        if self.config.fsync == "push":
-            return True
-        writer.publish()
-        return self.config.fsync == "batch" and writer.count_pushed - writer.count_synced >= self.config.batch_messages
 
     def _sync(self, writer: PartWriter, number: int) -> None:
         """Until this message of this part is on the disk."""
@@ -156,7 +160,7 @@ class Queue:
             right_edge, count = writer.right_edge, writer.count_pushed
         with self._failing():
             writer.sync()
-            if self.config.fsync == "push":
+            if self._shows_synced_only:
                 # Only now: nobody is to read what a power cut would take back.
                 writer.publish_to(right_edge, count)
         writer.count_synced = count
@@ -173,20 +177,18 @@ class Queue:
     # Parts
 
     def _usable(self) -> PartWriter:
-        if self._failure:
-            raise NotReady(self._failure)
-        if self._is_closed:
-            raise NotReady(f"queue {self.name} is closed")
-        if self._writer is None:
-            raise NotReady(f"queue {self.name} is open for reading only")
-        return self._writer
+        writer = self._writer
+        if writer is None or self._failure:
+            is_or_has = "is closed" if self._is_closed else "is open for reading only"
+            raise NotReady(self._failure or f"queue {self.name} {is_or_has}")
+        return writer
 
     def _has_room(self, writer: PartWriter, size: int, count: int = 1) -> bool:
         if not writer.count_pushed:
             return True
         if writer.right_edge + size > self.config.part_bytes or writer.count_pushed + count > MAX_NUMBER:
             return False
-        return self._clock.monotonic_s() < writer.ends_s
+        return writer.ends_s == math.inf or self._clock.monotonic_s() < writer.ends_s
 
     def _roll(self, full: PartWriter) -> None:
         """End this part and begin the next, unless another thread has done so."""
@@ -307,24 +309,27 @@ class Queue:
             self.close()
 
 
-def _encoded(message: bytes | str) -> tuple[int, bytes]:
+def _encoded(message: bytes | str, extra_bytes: int) -> tuple[int, bytes]:
     kind, body = (TEXT, message.encode()) if isinstance(message, str) else (OBJECT, message)
-    if len(body) > MAX_BODY_BYTES:
-        raise NotReady(f"a message takes at most {MAX_BODY_BYTES} bytes, got {len(body)}")
+    if len(body) + extra_bytes > MAX_BODY_BYTES:
+        raise NotReady(f"a message takes at most {MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
     return kind, body
 
 
-def _chunks(messages: Iterable[bytes | str], part_bytes: int) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
+def _chunks(
+    messages: Iterable[bytes | str], part_bytes: int, extra_bytes: int
+) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
     """What is written together, and how many bytes that is."""
     limit = min(_WRITE_BYTES, part_bytes)
     chunk: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
-        kind, body = _encoded(message)
-        if chunk and size + HEADER_BYTES + len(body) > limit:
+        kind, body = _encoded(message, extra_bytes)
+        record_bytes = HEADER_BYTES + len(body) + extra_bytes
+        if chunk and size + record_bytes > limit:
             yield chunk, size
             chunk, size = [], 0
         chunk.append((kind, body))
-        size += HEADER_BYTES + len(body)
+        size += record_bytes
     if chunk:
         yield chunk, size
