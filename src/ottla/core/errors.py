@@ -328,6 +328,12 @@ class ResourceNotFound(ApiError):
     code = ErrorCode.RESOURCE_NOT_FOUND
 
 
+class NotLeaderOrFollower(ApiError):
+    """Another node leads this partition, or none does."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 class FencedLeaderEpoch(ApiError):
     code = ErrorCode.FENCED_LEADER_EPOCH
 
