@@ -44,6 +44,9 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _LOAD_BYTES: Final = 1 << 20
+_ALL: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
+"""offsets.commit.timeout.ms of Kafka."""
 
 
 class GroupCoordinator:
@@ -54,6 +57,8 @@ class GroupCoordinator:
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._led: set[int] = set()
+        self._loading: dict[int, asyncio.Task[None]] = {}
 
     def now_ms(self) -> int:
         return self._broker.steady_clock.now_ms()
@@ -61,7 +66,9 @@ class GroupCoordinator:
     # Starting and stopping
 
     def start(self) -> None:
-        """Take over what the log says of groups and offsets."""
+        """Take over what the log says of groups and offsets; in a cluster, when `lead` says of which partitions."""
+        if self._broker.replication is not None:
+            return
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         for partition in state.partitions if state else ():
             self._load(partition)
@@ -70,22 +77,72 @@ class GroupCoordinator:
     def _load(self, partition: Partition) -> None:
         offset = partition.log.start_offset
         while batches := partition.log.read(offset, _LOAD_BYTES):
-            for record in RecordReader(batches, offset):
-                offset = record.offset
-                try:
-                    self.rules.table.replay(record.key or b"", record.value)
-                except ProtocolError as unreadable:
-                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
-            offset += 1
+            offset = self._replay(partition, batches, offset)
+
+    def _replay(self, partition: Partition, batches: memoryview, offset: int) -> int:
+        for record in RecordReader(batches, offset):
+            offset = record.offset
+            try:
+                self.rules.table.replay(record.key or b"", record.value)
+            except ProtocolError as unreadable:
+                _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+        return offset + 1
+
+    # Leading some of the log
+
+    def lead(self, partition: Partition, *, leads: bool) -> None:
+        """From now on the groups of this partition are, or are no longer, looked after by this broker."""
+        index = partition.at.partition
+        self._led.discard(index)
+        if index in self._loading:
+            self._loading.pop(index).cancel()
+        self._unload(ErrorCode.NOT_COORDINATOR, index)
+        if leads:
+            self._loading[index] = asyncio.get_running_loop().create_task(self._load_led(partition))
+
+    async def _load_led(self, partition: Partition) -> None:
+        index, offset = partition.at.partition, partition.log.start_offset
+        try:
+            while batches := partition.log.read(offset, _LOAD_BYTES):
+                offset = self._replay(partition, batches, offset)
+                await asyncio.sleep(0)
+        except ApiError as refused:
+            _logger.error("the groups of %s could not be loaded: %s", partition.at, refused)
+            return
+        del self._loading[index]
+        self._led.add(index)
+        self.run(self.rules.table.start(self.now_ms(), self._groups_of(index)))
+
+    def _groups_of(self, index: int) -> list[str]:
+        return [group.group_id for group in self.rules.table if self._index_of(group.group_id) == index]
+
+    def _index_of(self, group_id: str) -> int | None:
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        return None if state is None else partition_for(group_id, len(state.partitions))
+
+    def refusal(self, group_id: str) -> ErrorCode:
+        """Why this broker does not look after this group; NONE if it does."""
+        replication = self._broker.replication
+        if replication is None:
+            return ErrorCode.NONE
+        index = self._index_of(group_id)
+        if index in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.NONE if index in self._led and not replication.is_fenced else ErrorCode.NOT_COORDINATOR
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
-        self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._unload(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        for loading in self._loading.values():
+            loading.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
-    def _unload_all(self, error: ErrorCode) -> None:
+    def _unload(self, error: ErrorCode, index: int | None = None) -> None:
+        """All groups, or those of one partition."""
         for group in self.rules.table:
+            if index is not None and self._index_of(group.group_id) != index:
+                continue
             self.run(self.rules.table.unload(group.group_id, error))
 
     # Asking the rules
@@ -148,10 +205,13 @@ class GroupCoordinator:
                     _logger.error("group %s could not be written: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
                     self.run(self.rules.persist_failed(action, self.now_ms()))
-        return error, self._safe(written) if self._broker.settings.log.flush == "ack" and written else None
+        must_wait = self._broker.settings.log.flush == "ack" or self._broker.replication is not None
+        return error, self._safe(written) if must_wait and written else None
 
     def _append(self, action: Persist | PersistOffsets) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
+        if partition.replica is not None:
+            partition.replica.check_can_append(_ALL)
         builder = BatchBuilder()
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
@@ -164,7 +224,10 @@ class GroupCoordinator:
 
     async def _safe(self, written: dict[Partition, int]) -> None:
         for partition, offset in written.items():
-            await self._broker.flusher.durable(partition, offset)
+            if self._broker.settings.log.flush == "ack":
+                await self._broker.flusher.durable(partition, offset)
+            if partition.replica is not None:
+                await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
 
     def partition_of(self, group_id: str) -> Partition:
         """Where the group is written down. The topic is created when the first group is."""
@@ -193,7 +256,7 @@ class GroupCoordinator:
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
-            self._unload_all(ErrorCode.NOT_COORDINATOR)
+            self._unload(ErrorCode.NOT_COORDINATOR)
         else:
             self.run(self.rules.offsets.forget_topics({name: topic_id}))
 

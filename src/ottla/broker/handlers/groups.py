@@ -7,13 +7,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import Caller
+from ottla.groups.actions import Caller, refuse_join, refuse_sync
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.leave_group import LeaveGroupResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
@@ -71,24 +74,32 @@ def _caller(context: Context) -> Caller:
 
 async def join_group(broker: Broker, request: JoinGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if refused := groups.refusal(request.group_id):
+        return refuse_join(caller.token, refused, request.member_id).response
     actions = groups.rules.join(request, caller, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]  # its future
 
 
 async def sync_group(broker: Broker, request: SyncGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if refused := groups.refusal(request.group_id):
+        return refuse_sync(caller.token, refused).response
     actions = groups.rules.sync(request, caller.token, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
 
 
 async def leave_group(broker: Broker, request: LeaveGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if refused := groups.refusal(request.group_id):
+        return LeaveGroupResponse(error_code=refused)
     actions = groups.rules.leave(request, caller, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
 
 
 def heartbeat(broker: Broker, request: HeartbeatRequest, _context: Context) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=broker.groups.rules.heartbeat(request, broker.groups.now_ms()))
+    groups = broker.groups
+    refused = groups.refusal(request.group_id)
+    return HeartbeatResponse(error_code=refused or groups.rules.heartbeat(request, groups.now_ms()))
 
 
 def describe_groups(
@@ -97,7 +108,9 @@ def describe_groups(
     turns = Turns()
     described = []
     for group_id in request.groups:
-        described.append(broker.groups.rules.describe(group_id, context.version))
+        group = broker.groups.rules.describe(group_id, context.version)
+        refused = broker.groups.refusal(group_id)
+        described.append(replace(group, error_code=refused) if refused else group)
         if turns.are_over():
             yield
     return DescribeGroupsResponse(groups=tuple(described))
@@ -111,9 +124,11 @@ async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: 
     turns = Turns()
     results = []
     for group_id in request.groups_names:
-        error, actions = broker.groups.rules.delete(group_id)
-        failed = await broker.groups.persist(actions)
-        results.append(DeletableGroupResult(group_id=group_id, error_code=error or failed))
+        error = broker.groups.refusal(group_id)
+        if not error:
+            error, actions = broker.groups.rules.delete(group_id)
+            error = error or await broker.groups.persist(actions)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
         if turns.are_over():
             await asyncio.sleep(0)
     return DeleteGroupsResponse(results=tuple(results))

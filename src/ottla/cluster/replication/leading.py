@@ -8,7 +8,7 @@ may lead next. So these hold at every moment:
   next leader is chosen from.
 - A replica joins only when it has all that is committed. That is what is below the high watermark, which may lag right
   after an election, and what the log held when this leader's epoch began.
-- A replica that is about to join is waited for like a member. Else one that follows closely could never join under load.
+- A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
 """
 
 from __future__ import annotations
