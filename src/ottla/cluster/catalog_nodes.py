@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING, Any, Final, assert_never
 from urllib.parse import quote
 
 from ottla.cluster.decisions import WantedTopic
@@ -32,6 +32,8 @@ from ottla.storage.catalog.view import metric_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,15 @@ def read_layout(data: bytes) -> Layout:
 
 def read_wanted(data: bytes) -> WantedTopic:
     told, layout = from_json(data), read_layout(data)
-    return WantedTopic(TopicId.parse(told["id"]), told["name"], told["partitions"], layout.factor, layout.assignments)
+    unclean = told["configs"].get(UNCLEAN_ELECTION)
+    return WantedTopic(
+        TopicId.parse(told["id"]),
+        told["name"],
+        told["partitions"],
+        layout.factor,
+        layout.assignments,
+        None if unclean is None else unclean == "true",
+    )
 
 
 def _read_credential(told: list[Any]) -> ScramCredential:

@@ -32,6 +32,37 @@ class WantedTopic:
     factor: int
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Of partitions whose replicas were chosen by hand."""
+    allows_unclean: bool | None = None
+    """Whether one that lacks records may lead; None for what is usual in the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """All that decisions are made of. None of what was touched means everything."""
+
+    view: ClusterView
+    topics: Mapping[TopicId, WantedTopic]
+    orphans: frozenset[PartitionKey] = frozenset()
+    """Partitions that have a state and whose topic is gone."""
+    touched_partitions: frozenset[PartitionKey] | None = None
+    touched_topics: frozenset[TopicId] | None = None
+    allows_unclean: bool = False
+
+
+def all_steps(task: Task) -> list[Step]:
+    topics: Iterable[WantedTopic] = task.topics.values()
+    if task.touched_topics is not None:
+        topics = [task.topics[each] for each in task.touched_topics if each in task.topics]
+
+    def allows_unclean(topic_id: TopicId) -> bool:
+        wanted = task.topics[topic_id].allows_unclean
+        return task.allows_unclean if wanted is None else wanted
+
+    return [
+        *creations(task.view, topics),
+        *steps(task.view, allows_unclean, task.touched_partitions),
+        *(DeleteState(key) for key in task.orphans),
+    ]
 
 
 @dataclass(frozen=True, slots=True)

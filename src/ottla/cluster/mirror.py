@@ -49,6 +49,10 @@ class Mirror:
     def fill(self, timeout_s: float) -> None:
         """Read everything, and wait until it is there."""
         self._read_all()
+        self.wait_until_whole(timeout_s)
+
+    def wait_until_whole(self, timeout_s: float) -> None:
+        """After the connection broke everything is read again, and this waits for the end of it."""
         if not self._is_whole.wait(timeout_s):
             raise Disconnected("ZooKeeper did not answer in time")
 
