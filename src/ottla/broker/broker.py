@@ -18,6 +18,7 @@ from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
+from ottla.broker.tracing_config import TracingConfig
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import Address, problem_with_topic_name
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
+    from ottla.broker.tracing import Tracing
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Edit
@@ -51,12 +53,14 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    tracing: TracingConfig = TracingConfig()
 
 
 class Broker:
     def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
         self.config = settings.broker
         self.settings = settings
+        self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
         self.data_dir = DataDir(settings.broker.data_dir, self.clock)
@@ -114,7 +118,10 @@ class Broker:
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
         await self.maintenance.stop()
         await self.flusher.stop()
-        await asyncio.get_running_loop().run_in_executor(None, self.close)
+        loop = asyncio.get_running_loop()
+        if self.tracing is not None:
+            await loop.run_in_executor(None, self.tracing.close)
+        await loop.run_in_executor(None, self.close)
 
     def close(self) -> None:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
@@ -158,6 +165,11 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
+
+    def _open_tracing(self) -> Tracing:
+        from ottla.broker.tracing import Tracing
+
+        return Tracing(self.settings.tracing, self.config.node_id)
 
     # Configs
 

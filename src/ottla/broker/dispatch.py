@@ -89,8 +89,8 @@ class _Served:
 
     __slots__ = ("handler", "stats")
 
-    def __init__(self, api: Api) -> None:
-        self.handler = load_handler(api)
+    def __init__(self, api: Api, handler: Handler) -> None:
+        self.handler = handler
         self.stats = ApiStats(api)
 
 
@@ -156,8 +156,14 @@ class Dispatcher:
         broker_definitions()
 
     def _serve(self, api: Api) -> _Served:
-        served = self._served[api.key] = _Served(api)
+        served = self._served[api.key] = _Served(api, self.handler(api))
         return served
+
+    def handler(self, api: Api) -> Handler:
+        """What answers this API, whichever door asks."""
+        handler = _load_handler(api)
+        tracing = self._broker.tracing
+        return handler if tracing is None else tracing.traced(api, handler)
 
 
 def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
@@ -194,7 +200,7 @@ async def _later(
     return buffers
 
 
-def load_handler(api: Api) -> Handler:
+def _load_handler(api: Api) -> Handler:
     route = ROUTES.get(api.key)
     if route is None:
         raise ProtocolError(_NO_ROUTE % api)

@@ -80,6 +80,7 @@ def _settings(
 ) -> tuple[Settings, HttpConfig, QueuesConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.tracing_config import TracingConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -92,6 +93,7 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        tracing=loaded.section(TracingConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 
