@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.config import ClusterConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -38,6 +39,7 @@ def sections() -> dict[str, type[Any]]:
         "http": HttpConfig,
         "queues": QueuesConfig,
         "tracing": TracingConfig,
+        "cluster": ClusterConfig,
     }
 
 

@@ -28,7 +28,7 @@ from ottla.cluster.state import (
     PartitionState,
     ViewChange,
 )
-from ottla.core.errors import NotLeaderOrFollower, UnknownTopicOrPartition
+from ottla.core.errors import NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ottla.cluster.connecting import Connected
     from ottla.cluster.operations import Node, Operation
     from ottla.cluster.state import ViewListener
-    from ottla.core.ids import Address
+    from ottla.core.ids import Address, TopicId
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ class ZooKeeperCluster:
         self.control.noticed(change)
 
     def _tell(self, change: ViewChange) -> None:
-        for listener in self._listeners:
+        for listener in tuple(self._listeners):
             listener(change)
 
     def _announce(self) -> None:
@@ -231,6 +231,30 @@ class ZooKeeperCluster:
     async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
         rule = election.elect_anyone if unclean else election.prefer
         return await self._change(at, lambda state: rule(state, self.view.brokers))
+
+    async def until_led(self, topic_id: TopicId, partitions: int, timeout_ms: int) -> None:
+        """Wait until the view shows a leader of every partition; RequestTimedOut if it does not come to that."""
+        keys = [PartitionKey(topic_id, index) for index in range(partitions)]
+
+        def are_led() -> bool:
+            states = self.view.partitions
+            return all(key in states and states[key].leader in self.view.brokers for key in keys)
+
+        changed = asyncio.Event()
+
+        def wake(_: ViewChange) -> None:
+            changed.set()
+
+        self._listeners.append(wake)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not are_led():
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            raise RequestTimedOut("created, but not every partition has a leader yet") from None
+        finally:
+            self._listeners.remove(wake)
 
     async def drain(self, node_id: int, *, is_draining: bool = True) -> None:
         path = f"{DRAINING}/{node_id}"

@@ -58,9 +58,12 @@ def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> C
         error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-    host, port = broker.advertised_to(context.connection)
+    found = broker.surroundings.coordinator_of(key, context.connection)
+    if found is None:
+        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group has no coordinator at the moment"
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     return Coordinator(
-        key=key, node_id=broker.config.node_id, host=host, port=port, error_code=error, error_message=message
+        key=key, node_id=found.id, host=found.host, port=found.port, error_code=error, error_message=message
     )
 
 
