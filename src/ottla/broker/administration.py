@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ottla.cluster.state import ElectionNotNeeded, NoReassignmentInProgress
+from ottla.core.errors import InvalidReplicaAssignment
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -39,6 +42,13 @@ class Administration(Protocol):
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of a broker, or of all brokers."""
 
+    async def move(
+        self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
+    ) -> None:
+        """Have these nodes hold the partition; None takes back a move that is under way."""
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None: ...
+
 
 class LocalAdministration:
     def __init__(self, broker: Broker) -> None:
@@ -64,3 +74,19 @@ class LocalAdministration:
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         self._broker.change_configs(resource, edit)
+
+    async def move(
+        self,
+        state: TopicState,
+        partition: int,
+        replicas: Sequence[int] | None,
+        *,
+        keeps_factor: bool,  # noqa: ARG002
+    ) -> None:
+        if replicas is None:
+            raise NoReassignmentInProgress(f"{state.name}-{partition} is not being moved")
+        if tuple(replicas) != (self._broker.config.node_id,):
+            raise InvalidReplicaAssignment("this broker is alone, and holds every partition")
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:  # noqa: ARG002
+        raise ElectionNotNeeded(f"{state.name}-{partition} is led by the only broker")

@@ -69,7 +69,10 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.ALTER_CONFIGS.key: _in("configs", "alter_configs"),
     apis.DESCRIBE_LOG_DIRS.key: _in("log_dirs", "describe_log_dirs"),
     apis.CREATE_PARTITIONS.key: _in("create_topics", "create_partitions"),
+    apis.ELECT_LEADERS.key: _in("reassignments", "elect_leaders"),
     apis.INCREMENTAL_ALTER_CONFIGS.key: _in("configs", "incremental_alter_configs"),
+    apis.ALTER_PARTITION_REASSIGNMENTS.key: _in("reassignments", "alter_partition_reassignments"),
+    apis.LIST_PARTITION_REASSIGNMENTS.key: _in("reassignments", "list_partition_reassignments"),
     apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }

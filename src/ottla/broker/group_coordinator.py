@@ -10,6 +10,7 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.group_placement import GroupPlacement
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -31,11 +32,12 @@ from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.groups.actions import Action
+    from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
     from ottla.wire.declare import Response
 
@@ -51,6 +53,7 @@ class GroupCoordinator:
         self.rules = Coordinator(config, lambda: str(uuid.uuid4()))
         self.config = config
         self._broker = broker
+        self._placement = GroupPlacement(broker, broker.cluster) if broker.cluster is not None else None
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,12 +65,43 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Take over what the log says of groups and offsets."""
+        if self._placement is not None:
+            self._placement.start()
+            return
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         for partition in state.partitions if state else ():
-            self._load(partition)
+            for _ in self._replayed(partition):
+                pass
         self.run(self.rules.table.start(self.now_ms()))
 
-    def _load(self, partition: Partition) -> None:
+    async def load(self, partition: Partition) -> None:
+        """The same for one partition, while others are served."""
+        for _ in self._replayed(partition):
+            await asyncio.sleep(0)
+        for group in self._groups_in(partition.at.partition):
+            self.run(group.start(self.now_ms()))
+            self.rules.table.settle(group)
+        self._set_timer()
+
+    def unload(self, index: int) -> None:
+        """Forget the groups of a partition that another node leads."""
+        for group in self._groups_in(index):
+            self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+
+    def _groups_in(self, index: int) -> list[ClassicGroup]:
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        return [
+            group
+            for group in self.rules.table
+            if state is None or partition_for(group.group_id, len(state.partitions)) == index
+        ]
+
+    def error_for(self, group_id: str) -> ErrorCode:
+        """Why this broker cannot answer for the group; NONE if it can."""
+        return ErrorCode.NONE if self._placement is None else self._placement.error_for(group_id)
+
+    def _replayed(self, partition: Partition) -> Iterator[None]:
+        """Read a partition; between pieces of it others may be served."""
         offset = partition.log.start_offset
         while batches := partition.log.read(offset, _LOAD_BYTES):
             for record in RecordReader(batches, offset):
@@ -77,9 +111,12 @@ class GroupCoordinator:
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
             offset += 1
+            yield
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
+        if self._placement is not None:
+            self._placement.stop()
         self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._timer is not None:
             self._timer.cancel()

@@ -12,8 +12,8 @@ from ottla.broker.topics import INTERNAL_TOPICS
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
-from ottla.cluster.state import CLIENT_LISTENER
-from ottla.core.errors import ApiError, DataDirError, TopicAlreadyExists
+from ottla.cluster.state import CLIENT_LISTENER, PartitionKey
+from ottla.core.errors import ApiError, DataDirError, InvalidReplicaAssignment, TopicAlreadyExists
 from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
 
@@ -167,3 +167,15 @@ class ClusterAdministration:
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         await self._cluster.work(lambda: self._catalog.change_configs(resource, edit))
+
+    async def move(
+        self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
+    ) -> None:
+        key = PartitionKey(state.entry.id, partition)
+        known = self._cluster.view.partitions.get(key)
+        if keeps_factor and replicas is not None and known is not None and len(replicas) != len(known.target):
+            raise InvalidReplicaAssignment(f"{state.name}-{partition} is held by {len(known.target)} nodes")
+        await self._cluster.alter_reassignments({key: replicas})
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:
+        await self._cluster.elect_leader(PartitionKey(state.entry.id, partition), unclean=is_unclean)

@@ -37,6 +37,8 @@ class Placed(NamedTuple):
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
     offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
 
 
 class Surroundings(Protocol):
@@ -109,6 +111,8 @@ class Together:
             known.replicas,
             known.isr,
             tuple(node for node in known.replicas if node not in view.brokers),
+            known.adding,
+            known.removing,
         )
 
     def coordinator_of(self, group_id: str, client: Client) -> Seen | None:  # noqa: ARG002
