@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# How many processes share the tests. More than there are cores: they wait for disks, clocks and brokers most of the time.
+JOBS   ?= 3
 SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx)
 
 .DEFAULT_GOAL := help
@@ -14,7 +16,7 @@ run: $(VENV)/installed  ## Start the broker
 	$(BIN)/ottla serve
 
 test: $(VENV)/test  ## Run every test that needs only the Python package index (and a JVM, where named)
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 check: $(VENV)/check  ## Lint, types and import contracts
 	$(BIN)/ruff check .
@@ -23,7 +25,7 @@ check: $(VENV)/check  ## Lint, types and import contracts
 	$(BIN)/lint-imports
 
 interop: $(VENV)/interop  ## Test against Apache Kafka and foreign clients (needs Java 17+, mvn, Go, npm, cargo, kcat, chromium; see interop/README.md)
-	$(BIN)/python -m pytest interop $(ARGS)
+	$(BIN)/python -m pytest interop -n $(JOBS) $(ARGS)
 
 bench: $(VENV)/bench  ## Measure, and print the ratios
 	$(BIN)/python -m bench $(ARGS)

@@ -18,6 +18,7 @@ BENCHES = [
     "idle_connections",
     "clients",
     "rest",
+    "console",
     "queues",
     "against_kafka",
     "spark",

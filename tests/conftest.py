@@ -1,7 +1,23 @@
 """What every test shares."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
 
 # The same examples each time, here and in CI; `--hypothesis-profile=default --hypothesis-seed=N` looks for others.
 settings.register_profile("ottla", derandomize=True, deadline=None, print_blob=True)
 settings.load_profile("ottla")
+
+_SPARK = Path(__file__).parent / "spark"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """When several processes share the tests, a file stays in one of them, and all that needs Spark too.
+
+    Spark comes first, because it takes longest.
+    """
+    for item in items:
+        group = _SPARK if _SPARK in item.path.parents else item.path
+        item.add_marker(pytest.mark.xdist_group(str(group)))
+    items.sort(key=lambda item: _SPARK not in item.path.parents)

@@ -9,7 +9,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.context import Context
-from ottla.broker.dispatch import in_turns, load_handler
+from ottla.broker.dispatch import in_turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader
@@ -48,7 +48,7 @@ class LocalClient:
         """The answer to this request, in the newest version there is unless told otherwise."""
         api = request.API
         header = RequestHeader(api, api.last if version is None else version, 0, self._name, 0)
-        answer = load_handler(api)(self._broker, request, Context(header, self))
+        answer = self._broker.dispatcher.handler(api)(self._broker, request, Context(header, self))
         if isinstance(answer, GeneratorType):
             answer = in_turns(answer)
         if answer is None or isinstance(answer, Response):

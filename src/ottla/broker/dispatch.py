@@ -69,7 +69,10 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.ALTER_CONFIGS.key: _in("configs", "alter_configs"),
     apis.DESCRIBE_LOG_DIRS.key: _in("log_dirs", "describe_log_dirs"),
     apis.CREATE_PARTITIONS.key: _in("create_topics", "create_partitions"),
+    apis.ELECT_LEADERS.key: _in("reassignments", "elect_leaders"),
     apis.INCREMENTAL_ALTER_CONFIGS.key: _in("configs", "incremental_alter_configs"),
+    apis.ALTER_PARTITION_REASSIGNMENTS.key: _in("reassignments", "alter_partition_reassignments"),
+    apis.LIST_PARTITION_REASSIGNMENTS.key: _in("reassignments", "list_partition_reassignments"),
     apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
@@ -89,8 +92,8 @@ class _Served:
 
     __slots__ = ("handler", "stats")
 
-    def __init__(self, api: Api) -> None:
-        self.handler = load_handler(api)
+    def __init__(self, api: Api, handler: Handler) -> None:
+        self.handler = handler
         self.stats = ApiStats(api)
 
 
@@ -156,8 +159,14 @@ class Dispatcher:
         broker_definitions()
 
     def _serve(self, api: Api) -> _Served:
-        served = self._served[api.key] = _Served(api)
+        served = self._served[api.key] = _Served(api, self.handler(api))
         return served
+
+    def handler(self, api: Api) -> Handler:
+        """What answers this API, whichever door asks."""
+        handler = _load_handler(api)
+        tracing = self._broker.tracing
+        return handler if tracing is None else tracing.traced(api, handler)
 
 
 def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
@@ -194,7 +203,7 @@ async def _later(
     return buffers
 
 
-def load_handler(api: Api) -> Handler:
+def _load_handler(api: Api) -> Handler:
     route = ROUTES.get(api.key)
     if route is None:
         raise ProtocolError(_NO_ROUTE % api)

@@ -10,6 +10,7 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.group_placement import GroupPlacement
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -31,11 +32,12 @@ from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.groups.actions import Action
+    from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
     from ottla.wire.declare import Response
 
@@ -54,11 +56,10 @@ class GroupCoordinator:
         self.rules = Coordinator(config, lambda: str(uuid.uuid4()))
         self.config = config
         self._broker = broker
+        self._placement = GroupPlacement(broker, broker.cluster) if broker.cluster is not None else None
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
-        self._led: set[int] = set()
-        self._loading: dict[int, asyncio.Task[None]] = {}
 
     def now_ms(self) -> int:
         return self._broker.steady_clock.now_ms()
@@ -66,83 +67,65 @@ class GroupCoordinator:
     # Starting and stopping
 
     def start(self) -> None:
-        """Take over what the log says of groups and offsets; in a cluster, when `lead` says of which partitions."""
-        if self._broker.replication is not None:
+        """Take over what the log says of groups and offsets."""
+        if self._placement is not None:
+            self._placement.start()
             return
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         for partition in state.partitions if state else ():
-            self._load(partition)
+            for _ in self._replayed(partition):
+                pass
         self.run(self.rules.table.start(self.now_ms()))
 
-    def _load(self, partition: Partition) -> None:
+    async def load(self, partition: Partition) -> None:
+        """The same for one partition, while others are served."""
+        for _ in self._replayed(partition):
+            await asyncio.sleep(0)
+        for group in self._groups_in(partition.at.partition):
+            self.run(group.start(self.now_ms()))
+            self.rules.table.settle(group)
+        self._set_timer()
+
+    def unload(self, index: int) -> None:
+        """Forget the groups of a partition that another node leads."""
+        for group in self._groups_in(index):
+            self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+
+    def _groups_in(self, index: int) -> list[ClassicGroup]:
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        return [
+            group
+            for group in self.rules.table
+            if state is None or partition_for(group.group_id, len(state.partitions)) == index
+        ]
+
+    def error_for(self, group_id: str) -> ErrorCode:
+        """Why this broker cannot answer for the group; NONE if it can."""
+        return ErrorCode.NONE if self._placement is None else self._placement.error_for(group_id)
+
+    def _replayed(self, partition: Partition) -> Iterator[None]:
+        """Read a partition; between pieces of it others may be served."""
         offset = partition.log.start_offset
         while batches := partition.log.read(offset, _LOAD_BYTES):
-            offset = self._replay(partition, batches, offset)
-
-    def _replay(self, partition: Partition, batches: memoryview, offset: int) -> int:
-        for record in RecordReader(batches, offset):
-            offset = record.offset
-            try:
-                self.rules.table.replay(record.key or b"", record.value)
-            except ProtocolError as unreadable:
-                _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
-        return offset + 1
-
-    # Leading some of the log
-
-    def lead(self, partition: Partition, *, leads: bool) -> None:
-        """From now on the groups of this partition are, or are no longer, looked after by this broker."""
-        index = partition.at.partition
-        self._led.discard(index)
-        if index in self._loading:
-            self._loading.pop(index).cancel()
-        self._unload(ErrorCode.NOT_COORDINATOR, index)
-        if leads:
-            self._loading[index] = asyncio.get_running_loop().create_task(self._load_led(partition))
-
-    async def _load_led(self, partition: Partition) -> None:
-        index, offset = partition.at.partition, partition.log.start_offset
-        try:
-            while batches := partition.log.read(offset, _LOAD_BYTES):
-                offset = self._replay(partition, batches, offset)
-                await asyncio.sleep(0)
-        except ApiError as refused:
-            _logger.error("the groups of %s could not be loaded: %s", partition.at, refused)
-            return
-        del self._loading[index]
-        self._led.add(index)
-        self.run(self.rules.table.start(self.now_ms(), self._groups_of(index)))
-
-    def _groups_of(self, index: int) -> list[str]:
-        return [group.group_id for group in self.rules.table if self._index_of(group.group_id) == index]
-
-    def _index_of(self, group_id: str) -> int | None:
-        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
-        return None if state is None else partition_for(group_id, len(state.partitions))
-
-    def refusal(self, group_id: str) -> ErrorCode:
-        """Why this broker does not look after this group; NONE if it does."""
-        replication = self._broker.replication
-        if replication is None:
-            return ErrorCode.NONE
-        index = self._index_of(group_id)
-        if index in self._loading:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-        return ErrorCode.NONE if index in self._led and not replication.is_fenced else ErrorCode.NOT_COORDINATOR
+            for record in RecordReader(batches, offset):
+                offset = record.offset
+                try:
+                    self.rules.table.replay(record.key or b"", record.value)
+                except ProtocolError as unreadable:
+                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+            offset += 1
+            yield
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
-        self._unload(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        for loading in self._loading.values():
-            loading.cancel()
+        if self._placement is not None:
+            self._placement.stop()
+        self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._timer is not None:
             self._timer.cancel()
 
-    def _unload(self, error: ErrorCode, index: int | None = None) -> None:
-        """All groups, or those of one partition."""
+    def _unload_all(self, error: ErrorCode) -> None:
         for group in self.rules.table:
-            if index is not None and self._index_of(group.group_id) != index:
-                continue
             self.run(self.rules.table.unload(group.group_id, error))
 
     # Asking the rules
@@ -256,7 +239,7 @@ class GroupCoordinator:
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
-            self._unload(ErrorCode.NOT_COORDINATOR)
+            self._unload_all(ErrorCode.NOT_COORDINATOR)
         else:
             self.run(self.rules.offsets.forget_topics({name: topic_id}))
 

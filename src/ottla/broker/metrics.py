@@ -68,9 +68,13 @@ class ApiStats(Histogram):
         self.errors[name] = self.errors.get(name, 0) + 1
 
     def note_errors(self, response: Response) -> None:
-        for code in _error_codes_of(type(response))(response):
-            if code:
-                self.refused(code)
+        for code in error_codes(response):
+            self.refused(code)
+
+
+def error_codes(response: Response) -> Iterator[int]:
+    """Those other than "none", of the whole and of its parts."""
+    return filter(None, _error_codes_of(type(response))(response))
 
 
 @cache

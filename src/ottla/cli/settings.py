@@ -23,6 +23,9 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -36,6 +39,9 @@ def sections() -> dict[str, type[Any]]:
         "groups": GroupConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "tracing": TracingConfig,
+        "cluster": ClusterConfig,
+        "replication": ReplicationConfig,
     }
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
 from ottla.core.errors import ApiError, ErrorCode
-from ottla.core.ids import Address, TopicId
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from ottla.core.ids import Address, TopicId
 
 NO_NODE: Final = -1
 CLIENT_LISTENER: Final = "CLIENT"

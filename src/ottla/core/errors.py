@@ -328,14 +328,26 @@ class ResourceNotFound(ApiError):
     code = ErrorCode.RESOURCE_NOT_FOUND
 
 
+class LeaderNotAvailable(ApiError):
+    """Nobody leads it yet; that may be a matter of moments."""
+
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+
+
+class CoordinatorNotAvailable(ApiError):
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+class RequestTimedOut(ApiError):
+    """Begun, and not seen to end in the time that was allowed."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
 class NotLeaderOrFollower(ApiError):
     """Another node leads this partition, or none does."""
 
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-
-class RequestTimedOut(ApiError):
-    code = ErrorCode.REQUEST_TIMED_OUT
 
 
 class NotEnoughReplicas(ApiError):

@@ -13,7 +13,7 @@ from ottla.groups.offsets import GroupOffsets
 from ottla.groups.records import decode_group_value, decode_key, decode_offset_value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from ottla.core.errors import ErrorCode
     from ottla.groups.actions import Action
@@ -68,10 +68,9 @@ class GroupTable:
         elif action.value is None:
             self._erase(action.group_id)
 
-    def start(self, now_ms: int, group_ids: Iterable[str] | None = None) -> list[Action]:
-        """What was replayed is complete, of these groups or of all."""
+    def start(self, now_ms: int) -> list[Action]:
         actions: list[Action] = []
-        for group in self if group_ids is None else [self._groups[group_id] for group_id in group_ids]:
+        for group in self:
             actions += group.start(now_ms)
             self.settle(group)
         return actions

@@ -65,6 +65,10 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = ENDPOINTS
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(queues, rest))
+    if (tracing := door.broker.tracing) is not None:
+        from ottla.http.traced import Traced
+
+        app = Traced(app, tracing)
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))

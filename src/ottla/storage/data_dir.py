@@ -61,7 +61,10 @@ _KRAFT: Final = "__cluster_metadata"
 class DataDir:
     """Open for one process at a time. Partitions are opened one by one, so that they can be as they are needed."""
 
-    def __init__(self, path: Path, clock: Clock, *, open_files: int = 512) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, *, open_files: int = 512, cluster_id: str | None = None, node_id: int = 0
+    ) -> None:
+        """The ids are noted in a folder that is new."""
         self.path = path
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self._outdated: set[TopicPartition] = set()
@@ -76,7 +79,7 @@ class DataDir:
             raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
         try:
-            self.meta = meta_properties.load_or_create(path)
+            self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
             self.was_clean = (path / CLEAN_SHUTDOWN).exists()
             self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
             self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)

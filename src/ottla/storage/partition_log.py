@@ -423,13 +423,18 @@ class PartitionLog:
             with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
-    def delete_expired(self, now_ms: int) -> list[Path]:
-        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure."""
+    def delete_expired(self, now_ms: int, committed: int | None = None) -> list[Path]:
+        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure.
+
+        None of them with records from `committed` on, which other replicas may not have yet.
+        """
         if self._offline is not None:
             return []
         with storage_errors(f"{self.folder.name}: deleting old segments"):
             segments = self._segments
             doomed = retention.expired(segments.all, self.config, now_ms, self.start_offset)
+            if committed is not None:
+                doomed = min(doomed, segments.number_of(committed))
             if doomed == 0:
                 return []
             if doomed == len(segments.all):

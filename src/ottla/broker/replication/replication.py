@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.replica import Replica
-from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
 from ottla.core.ids import TopicPartition
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.broker.replication.config import ReplicationConfig
+    from ottla.broker.topics import TopicState
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.cluster.state import Cluster, PartitionState, ViewChange
 
 _logger: Final = logging.getLogger(__name__)
@@ -54,8 +54,15 @@ class Replication:
 
     def start(self) -> None:
         """Before this node is registered: what it leads by the view that it finds, a former process led."""
-        for state in self.cluster.view.led_by(self.node_id):
-            self.replica(state).refused_epoch = state.leader_epoch
+        topics = self.broker.topics
+        topics.attach = self.attach
+        for topic in topics.by_name.values():
+            for partition in topic.partitions:
+                self.attach(topic, partition)
+        if not self.broker.data_dir.was_clean:
+            for state in self.cluster.view.led_by(self.node_id):
+                if (replica := self.replicas.get(state.key)) is not None:
+                    replica.refused_epoch = state.leader_epoch
         self.cluster.listen(self._changed)
         self.cluster.on_session_lost(self._session_lost)
         self._apply(self.cluster.view.partitions.values())
@@ -75,8 +82,9 @@ class Replication:
 
     # Roles
 
-    def attach(self, partition: Partition, key: PartitionKey) -> None:
+    def attach(self, topic: TopicState, partition: Partition) -> None:
         """A partition that the broker has got to know. It is kept nowhere until the view says where."""
+        key = PartitionKey(topic.entry.id, partition.at.partition)
         self._replica(partition, key)
         state = self.cluster.view.partitions.get(key)
         if state is not None and self._tasks:
@@ -125,16 +133,12 @@ class Replication:
                 replica.step_down()
                 replica.become_leader(state, self.now_ms())
                 _logger.info("%s is led here in epoch %d", replica.partition.at, state.leader_epoch)
-                self._tell_groups(replica, leads=True)
             else:
                 replica.state = state
                 replica.leading.changed(state)
                 replica.advance()
             return
-        led = replica.leading is not None
         replica.become_follower(state)
-        if led:
-            self._tell_groups(replica, leads=False)
         if self.node_id not in state.replicas:
             self._unfollow(replica)
             self._remove(replica)
@@ -143,9 +147,10 @@ class Replication:
         else:
             self._unfollow(replica)
 
-    def _tell_groups(self, replica: Replica, *, leads: bool) -> None:
-        if replica.partition.at.topic == CONSUMER_OFFSETS:
-            self.broker.groups.lead(replica.partition, leads=leads)
+    def forget(self, topic: TopicState) -> None:
+        """The topic is deleted, and its logs are about to be."""
+        for partition in topic.partitions:
+            self._gone(PartitionKey(topic.entry.id, partition.at.partition))
 
     def _gone(self, key: PartitionKey) -> None:
         replica = self.replicas.pop(key, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Generic
+from typing import TYPE_CHECKING, Any, Final, Generic
 
 from ottla.client.blocking.background import Background
 from ottla.client.blocking.options import BlockingConsumerOptions, split
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from ottla.client.group.interface import Committed
     from ottla.client.serializers import Deserializer
     from ottla.core.ids import TopicPartition
+
+_AT_A_TIME: Final = 5_000
+"""To wake another thread costs as much as to decode hundreds of records."""
 
 
 class Consumer(Generic[K, V]):
@@ -69,7 +72,7 @@ class Consumer(Generic[K, V]):
         """All records, one after the other, for ever."""
         while True:
             with self._taking:
-                records = self._background.call(self._consumer.take())
+                records = self._background.call(self._consumer.take(_AT_A_TIME))
             yield from records
 
     def poll(self, max_records: int = 500, timeout_ms: float | None = None) -> list[ConsumerRecord[K, V]]:

@@ -203,10 +203,10 @@ class Consumer(Seeking, Generic[K, V]):
             for record in await self.take():
                 yield record
 
-    async def take(self) -> Iterator[ConsumerRecord[K, V]]:
+    async def take(self, max_records: int = _AT_A_TIME) -> Iterator[ConsumerRecord[K, V]]:
         """The records that are here, to be worked on one by one; waits for the first."""
         try:
-            await self._collect(_AT_A_TIME, None)
+            await self._collect(max_records, None)
         finally:
             self._end_call()
         return self._handout.iterate()

@@ -1,0 +1,19 @@
+"""What can be set about traces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TracingConfig:
+    otlp_endpoint: str = ""
+    """Where an OpenTelemetry collector takes OTLP over HTTP, such as http://localhost:4318; empty for no traces."""
+    sample_ratio: float = 1.0
+    """The share of requests that is traced, from 0 to 1; a caller that is traced already decides for itself."""
+
+    def __post_init__(self) -> None:
+        if self.otlp_endpoint and not self.otlp_endpoint.startswith(("http://", "https://")):
+            raise ValueError(f"otlp_endpoint must begin with http:// or https://, got {self.otlp_endpoint!r}")
+        if not 0 <= self.sample_ratio <= 1:
+            raise ValueError(f"sample_ratio must be between 0 and 1, got {self.sample_ratio}")
