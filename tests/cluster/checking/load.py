@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _QUIET: Final = {"log_level": 0}
 _PACE_S: Final = 0.002
 _PATIENCE_S: Final = 30.0
+_DELIVERED_WITHIN_MS: Final = 15_000
 
 
 class Trial(NamedTuple):
@@ -125,7 +126,7 @@ class ConfluentWriter(Writer):
                 "acks": "all",
                 "linger.ms": 2,
                 "request.timeout.ms": 3000,
-                "delivery.timeout.ms": 60_000,
+                "delivery.timeout.ms": _DELIVERED_WITHIN_MS,
             }
         )
 
@@ -153,7 +154,9 @@ class OttlaWriter(Writer):
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
-        self._producer: ottla.Producer[bytes, bytes] = ottla.Producer(trial.servers, producer_batch_timeout_ms=2)
+        self._producer: ottla.Producer[bytes, bytes] = ottla.Producer(
+            trial.servers, producer_batch_timeout_ms=2, delivery_timeout_ms=_DELIVERED_WITHIN_MS
+        )
         self._waiting: list[tuple[Sent, Any]] = []
 
     def send(self, sent: Sent) -> None:
