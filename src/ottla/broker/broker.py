@@ -22,6 +22,7 @@ from ottla.broker.surroundings import Alone
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
 from ottla.broker.tracing_config import TracingConfig
 from ottla.cluster.config import ClusterConfig
+from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic, LeaderNotAvailable
 from ottla.core.ids import Address, problem_with_topic_name
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
+    from ottla.broker.replication.replication import Replication
     from ottla.cluster.node import ZooKeeperCluster
+    from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Catalog, Edit
@@ -63,6 +66,7 @@ class Settings(NamedTuple):
     groups: GroupConfig = GroupConfig()
     tracing: TracingConfig = TracingConfig()
     cluster: ClusterConfig = ClusterConfig()
+    replication: ReplicationConfig = ReplicationConfig()
 
 
 class Broker:
@@ -76,6 +80,7 @@ class Broker:
         self.surroundings: Surroundings
         self.administration: Administration
         self.cluster: ZooKeeperCluster | None = None
+        self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
         self.advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
@@ -92,6 +97,14 @@ class Broker:
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
+        if self.cluster is not None:
+            self.replicate(self.cluster)
+
+    def replicate(self, cluster: Cluster) -> None:
+        """From its start on, lead and follow what this cluster's view says."""
+        from ottla.broker.replication.replication import Replication
+
+        self.replication = Replication(self, cluster, self.settings.replication)
 
     def _open_alone(self, undoing: ExitStack) -> bool:
         """Whether the catalog is new."""
@@ -139,6 +152,8 @@ class Broker:
             await self._recover()
         if self._following is not None:
             self._following.start()
+        if self.replication is not None:
+            self.replication.start()
         self.groups.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
@@ -160,6 +175,8 @@ class Broker:
         """Answer what is under way, then leave everything so that the next start is quick."""
         if self.cluster is not None:
             await self.cluster.stop()
+        if self.replication is not None:
+            await self.replication.stop()
         self.listener.drain()
         self.groups.stop()
         for partition in self.topics.open_partitions():
@@ -232,6 +249,8 @@ class Broker:
 
     def _forget(self, state: TopicState, folders: list[Path]) -> None:
         self.maintenance.remove(folders)
+        if self.replication is not None:
+            self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)

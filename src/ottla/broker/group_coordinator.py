@@ -46,6 +46,9 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _LOAD_BYTES: Final = 1 << 20
+_ALL: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
+"""offsets.commit.timeout.ms of Kafka."""
 
 
 class GroupCoordinator:
@@ -185,10 +188,13 @@ class GroupCoordinator:
                     _logger.error("group %s could not be written: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
                     self.run(self.rules.persist_failed(action, self.now_ms()))
-        return error, self._safe(written) if self._broker.settings.log.flush == "ack" and written else None
+        must_wait = self._broker.settings.log.flush == "ack" or self._broker.replication is not None
+        return error, self._safe(written) if must_wait and written else None
 
     def _append(self, action: Persist | PersistOffsets) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
+        if partition.replica is not None:
+            partition.replica.check_can_append(_ALL)
         builder = BatchBuilder()
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
@@ -201,7 +207,10 @@ class GroupCoordinator:
 
     async def _safe(self, written: dict[Partition, int]) -> None:
         for partition, offset in written.items():
-            await self._broker.flusher.durable(partition, offset)
+            if self._broker.settings.log.flush == "ack":
+                await self._broker.flusher.durable(partition, offset)
+            if partition.replica is not None:
+                await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
 
     def partition_of(self, group_id: str) -> Partition:
         """Where the group is written down. The topic is created when the first group is."""

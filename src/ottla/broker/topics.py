@@ -62,6 +62,8 @@ class Topics:
         self._config_for = config_for
         self.by_name: dict[str, TopicState] = {}
         self.by_id: dict[bytes, TopicState] = {}
+        self.attach: Callable[[TopicState, Partition], None] | None = None
+        """In a cluster: called for each new partition, before anybody can ask for it."""
         self.version = 0
         """Grows with every change, so that who keeps something made of topics knows when to make it anew."""
 
@@ -114,8 +116,11 @@ class Topics:
                     yield partition
 
     def all_partitions(self) -> Iterator[Partition]:
+        """Those that are kept here, in a cluster, else all."""
         for state in self.by_name.values():
-            yield from state.partitions
+            for partition in state.partitions:
+                if partition.is_here:
+                    yield partition
 
     # Changing
 
@@ -169,7 +174,10 @@ class Topics:
         for partition in state.partitions:
             partition.use_config(config)
         for index in range(len(state.partitions), entry.partitions):
-            state.partitions.append(self._partition(state, index))
+            partition = self._partition(state, index)
+            state.partitions.append(partition)
+            if self.attach is not None:
+                self.attach(state, partition)
         self.version += 1
         return state
 

@@ -95,6 +95,7 @@ def _settings(
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -109,6 +110,7 @@ def _settings(
         groups=loaded.section(GroupConfig),
         tracing=loaded.section(TracingConfig),
         cluster=loaded.section(ClusterConfig),
+        replication=loaded.section(ReplicationConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
 

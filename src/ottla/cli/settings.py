@@ -25,6 +25,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -40,6 +41,7 @@ def sections() -> dict[str, type[Any]]:
         "queues": QueuesConfig,
         "tracing": TracingConfig,
         "cluster": ClusterConfig,
+        "replication": ReplicationConfig,
     }
 
 

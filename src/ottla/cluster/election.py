@@ -93,11 +93,14 @@ def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
 
 
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
-    """With `node` neither leading nor in sync, if another that is there can take over; else as it is.
+    """With `node` neither leading nor in sync, if another that is there can take over; else led by nobody.
 
-    For a node that leaves in order, and for one that comes back and may have lost what it had.
+    For a node that leaves in order, and for one that comes back and may have lost what it had. Even if it is the only
+    one that may lead, it does so in an epoch of its own: what it lost has the offsets of what it will write.
     """
     others = tuple(each for each in state.isr if each != node)
-    if node not in state.isr or not any(each in brokers for each in others):
+    if node not in state.isr:
         return state
+    if not any(each in brokers for each in others):
+        return _led_by(state, NO_NODE, state.isr) if state.leader == node else state
     return settle(replace(state, isr=others), {each: brokers[each] for each in brokers if each != node})

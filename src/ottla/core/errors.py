@@ -350,6 +350,24 @@ class NotLeaderOrFollower(ApiError):
     code = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
+class NotEnoughReplicas(ApiError):
+    """Fewer are in sync than min.insync.replicas asks for; nothing was appended."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class NotEnoughReplicasAfterAppend(ApiError):
+    """Appended, and then there were too few."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class OffsetNotAvailable(ApiError):
+    """A new leader, or a follower, cannot say yet what consumers may read."""
+
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+
+
 class FencedLeaderEpoch(ApiError):
     code = ErrorCode.FENCED_LEADER_EPOCH
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
+_ALL: Final = -1
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -52,7 +53,7 @@ def produce(
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request.acks))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -63,7 +64,7 @@ def produce(
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return _when_durable(broker, response, undurable) if undurable else response
+    return _when_durable(broker, request, response, undurable) if undurable else response
 
 
 async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
@@ -75,7 +76,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request.acks))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -87,11 +88,16 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return await _when_durable(broker, response, undurable)
+    return await _when_durable(broker, request, response, undurable)
 
 
-def _append(
-    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, undurable: Undurable
+def _append(  # noqa: PLR0913
+    broker: Broker,
+    topic: TopicProduceData,
+    part: PartitionProduceData,
+    context: Context,
+    undurable: Undurable,
+    acks: int,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -107,10 +113,16 @@ def _append(
         check_produced(records)
         # Nobody could end the transaction, and so nobody could read past it.
         raise _InvalidTxnState("transactions are not served yet")
+    if partition.replica is not None:
+        partition.replica.check_can_append(acks)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
-    if log.config.flush == "ack":
+    if partition.replica is not None:
+        partition.replica.appended(0 if appended.is_duplicate else len(batch))
+        if acks == _ALL or log.config.flush == "ack":
+            undurable.append((partition, appended.last_offset))
+    elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
     elif partition.waits and not appended.is_duplicate:
         partition.appended(len(batch))
@@ -159,8 +171,10 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
                 raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
 
 
-async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Undurable) -> ProduceResponse:
-    waits = [broker.flusher.durable(partition, offset) for partition, offset in undurable]
+async def _when_durable(
+    broker: Broker, request: ProduceRequest, response: ProduceResponse, undurable: Undurable
+) -> ProduceResponse:
+    waits = [_safe(broker, request, partition, offset) for partition, offset in undurable]
     results = await asyncio.gather(*waits, return_exceptions=True)
     failed: dict[tuple[str, int], ApiError] = {}
     for (partition, _), result in zip(undurable, results, strict=True):
@@ -173,6 +187,14 @@ async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Un
     if not failed:
         return response
     return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
+
+
+async def _safe(broker: Broker, request: ProduceRequest, partition: Partition, last_offset: int) -> None:
+    """Wait until it is on the disk, if the flush policy says so, and until it is replicated, if the client does."""
+    if partition.log.config.flush == "ack":
+        await broker.flusher.durable(partition, last_offset)
+    if partition.replica is not None and request.acks == _ALL:
+        await partition.replica.replicated(last_offset, request.timeout_ms / 1000)
 
 
 def _with_failures(
