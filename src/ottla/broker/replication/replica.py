@@ -114,10 +114,9 @@ class Replica:
     # Changing roles
 
     def become_leader(self, state: PartitionState, now_ms: int) -> None:
-        log = self.log
-        high_watermark = self.high_watermark
         self.state = state
         self.partition.leader_epoch = state.leader_epoch
+        log, high_watermark = self.log, self.high_watermark
         lag_ms = self._replication.config.replica_lag_time_max_ms
         self.leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
         self.leading.eligible = self._replication.present
