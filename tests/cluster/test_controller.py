@@ -13,6 +13,8 @@ from ottla.cluster.controller import Controller, Deposed
 from ottla.cluster.decisions import ChangeState
 from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, PartitionKey
 from ottla.core.errors import ConfigError, NotLeaderOrFollower
+from ottla.storage.catalog.catalog import edit_keys
+from ottla.storage.catalog.entries import ConfigResource, ConfigScope
 
 from .nodes import TestNode, cluster_of
 
@@ -25,6 +27,11 @@ async def create(node: TestNode, name: str, partitions: int, factor: int) -> Top
     topic = await node.cluster.work(lambda: node.catalog.create_topic(name, partitions, layout=Layout(factor)))
     await node.cluster.until_led(topic.id, partitions, 20_000)
     return topic.id
+
+
+async def drain(node: TestNode, node_id: int, value: str) -> None:
+    resource = ConfigResource(ConfigScope.BROKER, str(node_id))
+    await node.cluster.work(lambda: node.catalog.change_configs(resource, edit_keys({"broker.draining": value})))
 
 
 def states(node: TestNode) -> list[PartitionState]:
@@ -94,8 +101,7 @@ def test_a_node_that_leaves_in_order_hands_over_before_it_goes(zookeeper: str) -
         async with cluster_of(zookeeper, 3) as nodes:
             await create(nodes[0], "t", 6, 3)
             leaving = nodes.pop(1)
-            seen: list[set[int]] = []
-            nodes[0].cluster.listen(lambda change: seen.append(set(change.after.brokers)))
+            await leaving.until(lambda: len(states(leaving)) == 6)
             await leaving.stop()
 
             await nodes[0].until(lambda: 2 not in nodes[0].cluster.view.brokers)
@@ -197,12 +203,12 @@ def test_a_draining_node_is_given_nothing_and_leads_nothing(zookeeper: str) -> N
         async with cluster_of(zookeeper, 3) as nodes:
             node = nodes[0]
             await create(node, "t", 3, 3)
-            await node.cluster.drain(2)
+            await drain(node, 2, "true")
             await node.until(lambda: all(state.leader != 2 for state in states(node)))
             await create(node, "new", 4, 2)
 
             assert all(2 not in state.replicas for state in states(node) if state.topic == "new")
-            await node.cluster.drain(2, is_draining=False)
+            await drain(node, 2, "false")
             assert not node.cluster.view.brokers[2].is_draining
 
     asyncio.run(scenario())

@@ -115,14 +115,20 @@ def test_an_operator_may_let_anyone_lead_if_nobody_does() -> None:
         elect_anyone(leaderless, brokers(3))
 
 
-def test_one_that_steps_back_neither_leads_nor_counts_unless_it_is_the_last() -> None:
+def test_the_last_in_sync_that_steps_back_leads_again_only_in_an_epoch_of_its_own() -> None:
+    alone = partition((1, 2), isr=(1,), leader_epoch=4)
+
+    stepped_back = without(alone, 1, brokers(1, 2))
+    assert (stepped_back.leader, stepped_back.isr, stepped_back.leader_epoch) == (NO_NODE, (1,), 5)
+    assert settle(stepped_back, brokers(1, 2)).leader_epoch == 6
+
+
+def test_one_that_steps_back_neither_leads_nor_counts() -> None:
     state = partition((1, 2, 3))
 
     after = without(state, 1, brokers(1, 2, 3))
     assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 1)
-    alone = partition((1, 2), isr=(1,))
-    assert without(alone, 1, brokers(1, 2)) is alone
-    assert without(state, 1, brokers(1)) is state
+    assert without(partition((1, 2), isr=(2,), leader=2), 1, brokers(1, 2)).leader == 2
 
 
 def test_a_new_partition_begins_with_those_that_are_there() -> None:
