@@ -30,11 +30,14 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 VERBS = dict(verbs(program))
 LISTING = {
-    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"), ("config", "show"),
-    ("doctor",), ("group", "describe"), ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"),
-    ("topic", "list"),
+    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"),
+    ("cluster", "reassign"), ("cluster", "status"), ("config", "show"), ("doctor",), ("group", "describe"),
+    ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
-DESTROYING = {("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"), ("topic", "delete-records")}
+DESTROYING = {
+    ("cluster", "drain"), ("cluster", "elect"), ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"),
+    ("topic", "delete-records"),
+}  # fmt: skip
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

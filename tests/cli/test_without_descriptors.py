@@ -20,6 +20,7 @@ from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartition
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
@@ -40,6 +41,7 @@ ONE_PER_MODULE: list[Request] = [
     MetadataRequest(topics=()),
     OffsetFetchRequest(groups=()),
     ListGroupsRequest(),
+    ListPartitionReassignmentsRequest(),
     ApiVersionsRequest(client_software_name="test", client_software_version="1"),
     CreateTopicsRequest(topics=()),
     DeleteTopicsRequest(topics=(), timeout_ms=0),

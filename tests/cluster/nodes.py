@@ -53,8 +53,9 @@ class TestNode:
 
     async def die(self) -> None:
         """Be gone without a word: the session ends, and nothing was put in order before."""
-        await self.cluster.control.abandon()
-        await self.cluster.abandon()
+        for task in self.cluster.control._tasks:
+            task.cancel()
+        await self.cluster._session.stop()
         await asyncio.get_running_loop().run_in_executor(None, self.cluster.close)
 
 

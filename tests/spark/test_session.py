@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.core.java import Java
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
-from ottla.core.java import Java
 from ottla.spark.java import find_java
 
 

@@ -41,10 +41,10 @@ if TYPE_CHECKING:
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.membership import CatalogFollower, SoonCreated
+    from ottla.broker.replication.replication import Replication
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
-    from ottla.broker.replication.replication import Replication
     from ottla.cluster.node import ZooKeeperCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_TRY_AGAIN_S: Final = 1.0
+
 
 class GroupPlacement:
     def __init__(self, broker: Broker, cluster: Cluster) -> None:
@@ -27,6 +29,7 @@ class GroupPlacement:
         self._loaded: dict[int, int] = {}
         """The leader epoch in which a partition was read."""
         self._loading: dict[int, asyncio.Task[None]] = {}
+        self._again: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         self._cluster.listen(self._changed)
@@ -35,6 +38,8 @@ class GroupPlacement:
     def stop(self) -> None:
         for task in self._loading.values():
             task.cancel()
+        if self._again is not None:
+            self._again.cancel()
 
     def error_for(self, group_id: str) -> ErrorCode:
         """Why this node cannot answer for the group; NONE if it can."""
@@ -75,6 +80,8 @@ class GroupPlacement:
             self._loaded[index] = epoch
         except ApiError as refused:
             _logger.error("the groups of %s-%d cannot be read: %s", CONSUMER_OFFSETS, index, refused)
+            self._again = asyncio.get_running_loop().call_later(_TRY_AGAIN_S, self._settle)
+            return
         finally:
             del self._loading[index]
         # It may have been led in a later epoch meanwhile, or by another.

@@ -26,12 +26,15 @@ class Load:
     def __init__(self, states: Iterable[PartitionState] = ()) -> None:
         self.replicas: Counter[int] = Counter()
         self.preferred: Counter[int] = Counter()
+        self.heirs: Counter[tuple[int, ...]] = Counter()
+        """How often a node is the next to lead what another is preferred to lead."""
         for state in states:
             self.add(state.target)
 
     def add(self, replicas: Sequence[int]) -> None:
         self.replicas.update(replicas)
         self.preferred.update(replicas[:1])
+        self.heirs[tuple(replicas[:2])] += 1
 
 
 def assign(
@@ -45,7 +48,7 @@ def assign(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
             f"reached because only {usable} broker(s) are registered."
         )
-    return [_assign_one(index, factor, racks, load) for index in partitions]
+    return [_assign_one(factor, racks, load) for _ in partitions]
 
 
 def _racks(brokers: Mapping[int, BrokerInfo], load: Load) -> list[_Rack]:
@@ -61,7 +64,7 @@ def _racks(brokers: Mapping[int, BrokerInfo], load: Load) -> list[_Rack]:
     return list(racks.values())
 
 
-def _assign_one(index: int, factor: int, racks: list[_Rack], load: Load) -> tuple[int, ...]:
+def _assign_one(factor: int, racks: list[_Rack], load: Load) -> tuple[int, ...]:
     used = [0] * len(racks)
     chosen: list[int] = []
     homes: list[int] = []
@@ -71,10 +74,9 @@ def _assign_one(index: int, factor: int, racks: list[_Rack], load: Load) -> tupl
         homes.append(home)
         chosen.append(heappop(racks[home])[2])
     leader = min(chosen, key=lambda node: (load.preferred[node], load.replicas[node], node))
-    followers = [node for node in chosen if node != leader]
-    # The first of them leads when the leader dies: not the same node for every partition.
-    turn = index % len(followers) if followers else 0
-    replicas = (leader, *followers[turn:], *followers[:turn])
+    # The first follower leads when the leader dies: not the same node for every partition.
+    followers = sorted((node for node in chosen if node != leader), key=lambda node: (load.heirs[leader, node], node))
+    replicas = (leader, *followers)
     load.add(replicas)
     for home, node in zip(homes, chosen, strict=True):
         heappush(racks[home], (load.replicas[node], load.preferred[node], node))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, assert_never
 from urllib.parse import quote
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+DRAINING: Final = "broker.draining"
+"""Our own config of a node: it is to be given nothing more, and to lead nothing that another can lead."""
+_OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +136,17 @@ def read_wanted(data: bytes) -> WantedTopic:
         layout.assignments,
         None if unclean is None else unclean == "true",
     )
+
+
+def node_of_configs(path: str) -> int | None:
+    """Whose configs are at this path, if they are those of one node."""
+    match = _OF_A_NODE.fullmatch(path)
+    return None if match is None else int(match[1])
+
+
+def is_draining(data: bytes) -> bool:
+    """Whether the configs of a node say so."""
+    return bool(from_json(data)[2].get(DRAINING) == "true")
 
 
 def _read_credential(told: list[Any]) -> ScramCredential:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.cluster.catalog_nodes import read_wanted
+from ottla.cluster.catalog_nodes import is_draining, node_of_configs, read_wanted
 from ottla.cluster.nodes import (
     BROKERS,
     CONTROLLER,
     CONTROLLER_EPOCH,
-    DRAINING,
     PARTITIONS,
     TOPICS,
     read_broker,
@@ -66,9 +65,10 @@ class Knowledge:
                 self.view = replace(self.view, controller_id=NO_NODE if node is None else read_controller(node.data))
             elif path == CONTROLLER_EPOCH and node is not None:
                 self.controller_version = node.version
-            elif folder == DRAINING:
+            elif (node_id := node_of_configs(path)) is not None:
                 is_changed = True
-                (self._draining.discard if node is None else self._draining.add)(int(name))
+                is_leaving = node is not None and is_draining(node.data)
+                (self._draining.add if is_leaving else self._draining.discard)(node_id)
             elif folder == BROKERS:
                 is_changed = True
                 if node is None:

@@ -102,6 +102,17 @@ class Mirror:
             path, lambda node: self._looked(path, node, arrived), lambda: self._failed(asked_in), self._event
         )
 
+    def _look_out(self, path: str) -> None:
+        """A node that does not exist cannot be watched by reading it, and no folder that is listed tells of it."""
+        asked_in = self._round
+        self._open_questions += 1
+        self._zookeeper.look_out(
+            path,
+            lambda is_there: self._looked_out(path, is_there=is_there),
+            lambda: self._failed(asked_in),
+            self._event,
+        )
+
     def _list(self, path: str) -> None:
         asked_in = self._round
         self._open_questions += 1
@@ -121,6 +132,14 @@ class Mirror:
             self._waiting.append(arrived)
         with self._lock:
             self._looking.discard(path)
+            if node is None and path in self._leaves:
+                self._look_out(path)
+            self._answered()
+
+    def _looked_out(self, path: str, *, is_there: bool) -> None:
+        with self._lock:
+            if is_there:
+                self._look(path)
             self._answered()
 
     def _listed(self, path: str, names: list[str] | None) -> None:

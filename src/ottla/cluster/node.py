@@ -16,8 +16,8 @@ from ottla.cluster import election, reassignment
 from ottla.cluster.control import Control
 from ottla.cluster.knowledge import Knowledge
 from ottla.cluster.membership import register, step_back, unregister
-from ottla.cluster.nodes import DRAINING, partition_data, partition_path
-from ottla.cluster.operations import Conflict, Create, Delete, Disconnected, Put
+from ottla.cluster.nodes import partition_data, partition_path
+from ottla.cluster.operations import Conflict, Disconnected, Put
 from ottla.cluster.session import SessionKeeper
 from ottla.cluster.state import (
     BrokerInfo,
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.connecting import Connected
-    from ottla.cluster.operations import Node, Operation
+    from ottla.cluster.operations import Node
     from ottla.cluster.state import ViewListener
     from ottla.core.ids import Address, TopicId
 
@@ -262,19 +262,3 @@ class ZooKeeperCluster:
             raise RequestTimedOut("created, but not every partition has a leader yet") from None
         finally:
             self._listeners.remove(wake)
-
-    async def drain(self, node_id: int, *, is_draining: bool = True) -> None:
-        path = f"{DRAINING}/{node_id}"
-        operation: Operation = Create(path) if is_draining else Delete(path)
-
-        def change() -> None:
-            try:
-                self._connected.zookeeper.commit([operation])
-            except Conflict:
-                _logger.info("node %d is as it was asked to be", node_id)
-            self._connected.mirror.refresh([path], self._connected.zookeeper.timeout_s)
-
-        try:
-            await self.work(change)
-        except Disconnected as lost:
-            raise NotInSession(str(lost)) from lost

@@ -2,7 +2,6 @@
 
 /cluster                    its id, and the format of all this
 /brokers/N                  node N is there (goes with its session)
-/draining/N                 node N is to be left alone
 /controller                 who decides (goes with its session)
 /controller_epoch           how often that has changed; its version is what every decision is checked against
 /topics/NAME                a topic as it was asked for
@@ -24,7 +23,6 @@ FORMAT: Final = 1
 
 CLUSTER: Final = "/cluster"
 BROKERS: Final = "/brokers"
-DRAINING: Final = "/draining"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPICS: Final = "/topics"
@@ -36,7 +34,7 @@ CONFIGS: Final = "/configs"
 PRODUCER_IDS: Final = "/producer_ids"
 
 CATALOG_FOLDERS: Final = (TOPICS, CREDENTIALS, ACLS, QUOTAS, CONFIGS)
-FOLDERS: Final = (BROKERS, DRAINING, *CATALOG_FOLDERS)
+FOLDERS: Final = (BROKERS, *CATALOG_FOLDERS)
 LEAVES: Final = (CONTROLLER, CONTROLLER_EPOCH)
 
 

@@ -189,6 +189,3 @@ class Cluster(Protocol):
 
     async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
         """Let the preferred replica lead, or with `unclean`, if nobody leads, whoever is there."""
-
-    async def drain(self, node_id: int, *, is_draining: bool = True) -> None:
-        """Give a node nothing more to lead, and let others lead what it leads where one can."""

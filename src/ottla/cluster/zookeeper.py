@@ -120,6 +120,13 @@ class ZooKeeper:
         """Read a node, None if there is none; `watch` is told once when it has changed."""
         self._ask(self._client.get_async(path, _watcher(watch)), lambda value: found(_node(*value)), found, failed)
 
+    def look_out(
+        self, path: str, found: Callable[[bool], None], failed: OnFailure, watch: Callable[[str], None]
+    ) -> None:
+        """Whether there is such a node; `watch` is told once when there is."""
+        result = self._client.exists_async(path, _watcher(watch))
+        self._ask(result, lambda stat: found(stat is not None), lambda _: found(False), failed)  # noqa: FBT003
+
     def list(self, path: str, found: OnChildren, failed: OnFailure, watch: Callable[[str], None]) -> None:
         self._ask(self._client.get_children_async(path, _watcher(watch)), found, found, failed)
 

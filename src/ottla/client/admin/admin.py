@@ -6,8 +6,9 @@ from ottla.client.admin.cluster import ClusterAdmin
 from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.offsets import OffsetAdmin
+from ottla.client.admin.partitions import PartitionAdmin
 from ottla.client.admin.topics import TopicAdmin
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, ClusterAdmin):
+class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, PartitionAdmin, ClusterAdmin):
     """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""
