@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 import ottla
@@ -115,6 +115,7 @@ class ConfluentWriter(Writer):
     """librdkafka's idempotent producer."""
 
     name = "confluent"
+    is_idempotent = True
 
     def __init__(self, trial: Trial) -> None:
         super().__init__(trial)
@@ -122,7 +123,7 @@ class ConfluentWriter(Writer):
             {
                 **_QUIET,
                 "bootstrap.servers": trial.servers,
-                "enable.idempotence": True,
+                "enable.idempotence": self.is_idempotent,
                 "acks": "all",
                 "linger.ms": 2,
                 "request.timeout.ms": 3000,
@@ -137,14 +138,18 @@ class ConfluentWriter(Writer):
             else:
                 self.trial.history.fails(sent, str(error))
 
-        try:
-            self._producer.produce(self.trial.topic, sent.value.encode(), partition=sent.partition, on_delivery=told)
-        except KafkaException as fatal:
-            self.trial.history.fails(sent, str(fatal))
+        self._producer.produce(self.trial.topic, sent.value.encode(), partition=sent.partition, on_delivery=told)
         self._producer.poll(0)
 
     def finish(self) -> None:
         assert self._producer.flush(_PATIENCE_S * 3) == 0
+
+
+class PlainWriter(ConfluentWriter):
+    """One that does not notice when records go missing behind its back."""
+
+    name = "plain"
+    is_idempotent = False
 
 
 class OttlaWriter(Writer):
@@ -235,9 +240,8 @@ def read_all(trial: Trial) -> dict[int, dict[int, str]]:
     return logs
 
 
-def under_load(trial: Trial, faults: Callable[[list[Writer]], None], *, must_go_on: bool = True) -> None:
+def under_load(trial: Trial, writers: list[Writer], faults: Callable[[list[Writer]], None]) -> None:
     """Let clients write and read while faults happen, and end when all can go on."""
-    writers: list[Writer] = [ConfluentWriter(trial), OttlaWriter(trial)]
     reader = Reader(trial)
     for each in (*writers, reader):
         each.start()
@@ -245,7 +249,7 @@ def under_load(trial: Trial, faults: Callable[[list[Writer]], None], *, must_go_
         for writer in writers:
             writer.wait_for_more()
         faults(writers)
-        for writer in writers if must_go_on else ():
+        for writer in writers:
             writer.wait_for_more()
     finally:
         for each in (*writers, reader):
