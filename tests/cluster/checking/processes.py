@@ -11,8 +11,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tests.broker.raw_client import RawClient
+
 import ottla
 from ottla.cluster.server import free_port
+from ottla.wire.messages.metadata import MetadataRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -107,7 +110,14 @@ class Processes:
             node.start()
         for node in self.nodes.values():
             node.wait_until_ready()
+        until(lambda: all(self._knows_all(node) for node in self.nodes.values()), "all to know of all")
         return self
+
+    def _knows_all(self, node: Node) -> bool:
+        with RawClient(node.address) as client:
+            told = client.ask(MetadataRequest(topics=()), version=9)
+        numbers = {broker.node_id for broker in told.brokers}
+        return numbers == set(self.nodes) and told.controller_id in numbers
 
     def __exit__(self, *_: object) -> None:
         for node in self.nodes.values():
