@@ -8,7 +8,8 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns", "murmur2"]
+RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", "encode", "encode_columns"]
+RECORDS += ["key_offsets", "murmur2"]
 WIRE = ["reader", "writer"]
 CLIENT = ["producer/accumulator"]
 

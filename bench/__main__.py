@@ -11,10 +11,12 @@ from bench.report import table
 
 BENCHES = [
     "log",
+    "compaction",
     "records",
     "wire",
     "requests",
     "fetches",
+    "encryption",
     "idle_connections",
     "clients",
     "rest",

@@ -38,6 +38,8 @@ _MODULES: Final = (
     "decode_columns",
     "encode",
     "encode_columns",
+    "compaction",
+    "key_offsets",
     "memory",
     "murmur2",
     "payload",

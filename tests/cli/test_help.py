@@ -32,7 +32,7 @@ VERBS = dict(verbs(program))
 LISTING = {
     ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"),
     ("cluster", "reassign"), ("cluster", "status"), ("config", "show"), ("doctor",), ("group", "describe"),
-    ("group", "list"), ("group", "reset-offsets"), ("topic", "describe"), ("topic", "list"),
+    ("group", "list"), ("group", "reset-offsets"), ("keys", "status"), ("topic", "describe"), ("topic", "list"),
 }  # fmt: skip
 DESTROYING = {
     ("cluster", "drain"), ("cluster", "elect"), ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"),

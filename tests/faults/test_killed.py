@@ -20,6 +20,7 @@ import pytest
 from ottla.core.clock import ManualClock
 from ottla.storage.data_dir import DataDir
 
+from .encrypting import EncryptedDataDir
 from .history import History
 from .killing import KILLED, fork, kill_at, wait
 from .making import ROUNDS, leave
@@ -64,16 +65,16 @@ def run_reporting(work: Callable[[Callable[[bytes], object]], None], life_s: flo
     return whole_lines(received), status
 
 
-def open_again(folder: Path) -> DataDir:
-    data_dir = DataDir(folder, ManualClock())
+def open_again(folder: Path, kind: type[DataDir]) -> DataDir:
+    data_dir = kind(folder, ManualClock())
     for at in PARTITIONS:
         data_dir.open_partition(at, CONFIG)
     return data_dir
 
 
-def hold_to(history: History, folder: Path, *, is_left: bool) -> None:
+def hold_to(history: History, folder: Path, kind: type[DataDir] = DataDir, *, is_left: bool) -> None:
     """Recover, compare, and let each producer repeat what it sent last and send its next batch."""
-    data_dir = open_again(folder)
+    data_dir = open_again(folder, kind)
     history.must_be(data_dir)
     for at, log in data_dir.logs.items():
         partition = history.partition(str(at))
@@ -104,19 +105,20 @@ def assert_goes_on(history: History, data_dir: DataDir) -> None:
         history.partition(str(at)).must_be(log)
 
 
-def test_a_writer_killed_hundreds_of_times_loses_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("kind", "kills"), [(DataDir, RANDOM_KILLS), (EncryptedDataDir, RANDOM_KILLS // 4)])
+def test_a_writer_killed_hundreds_of_times_loses_nothing(tmp_path: Path, kind: type[DataDir], kills: int) -> None:
     chance = random.Random(20)
     history = History()
-    for number in range(RANDOM_KILLS):
+    for number in range(kills):
         life_s = 0.0002 * 1000 ** chance.random()  # from 0.2 to 200 ms, short lives as often as long ones
         seed = chance.random()
         lines, status = run_reporting(
-            lambda report, seed=seed: Writer(tmp_path, report).go_on_for_ever(random.Random(seed)), life_s
+            lambda report, seed=seed: Writer(tmp_path, report, kind=kind).go_on_for_ever(random.Random(seed)), life_s
         )
         assert status == KILLED
         history.learn(lines)
-        hold_to(history, tmp_path, is_left=number % 2 == 0)
-    assert history.acknowledged > 5 * RANDOM_KILLS, "so few appends that the kills prove nothing"
+        hold_to(history, tmp_path, kind, is_left=number % 2 == 0)
+    assert history.acknowledged > 5 * kills, "so few appends that the kills prove nothing"
 
 
 @pytest.fixture

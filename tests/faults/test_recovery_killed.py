@@ -18,6 +18,7 @@ from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
 
+from .encrypting import EncryptedDataDir
 from .killing import KILLED, kill_at, run
 from .making import NOW, Producer, batch, leave, read_all
 
@@ -32,8 +33,8 @@ AT = TopicPartition("orders", 0)
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=200)
 
 
-def write_four_segments(folder: Path) -> None:
-    data_dir = DataDir(folder, ManualClock())
+def write_four_segments(folder: Path, kind: type[DataDir]) -> None:
+    data_dir = kind(folder, ManualClock())
     log = data_dir.open_partition(AT, CONFIG)
     for number in range(24):
         log.append(batch(b"%02d" % number * 50, at=NOW + number, by=Producer(5, 0, number)), leader_epoch=number // 10)
@@ -48,18 +49,18 @@ def write_four_segments(folder: Path) -> None:
 
 
 def tear_the_end(folder: Path) -> None:
-    segment = max(folder.glob("*.log"))
+    segment = max(folder.glob("*log"))
     os.truncate(segment, segment.stat().st_size - 10)
 
 
 def damage_the_second_segment(folder: Path) -> None:
-    with sorted(folder.glob("*.log"))[1].open("r+b") as segment:
+    with sorted(folder.glob("*log"))[1].open("r+b") as segment:
         segment.seek(700)
         segment.write(b"\xff" * 40)
 
 
 def lose_the_end_of_the_second_segment(folder: Path) -> None:
-    os.truncate(sorted(folder.glob("*.log"))[1], 0)
+    os.truncate(sorted(folder.glob("*log"))[1], 0)
 
 
 def lose_all_indexes(folder: Path) -> None:
@@ -102,8 +103,8 @@ def state(log: PartitionLog) -> object:
     )
 
 
-def recover(folder: Path, config: LogConfig) -> object:
-    data_dir = DataDir(folder, ManualClock())
+def recover(folder: Path, config: LogConfig, kind: type[DataDir]) -> object:
+    data_dir = kind(folder, ManualClock())
     try:
         return state(data_dir.open_partition(AT, config))
     finally:
@@ -111,19 +112,24 @@ def recover(folder: Path, config: LogConfig) -> object:
 
 
 @pytest.mark.parametrize(
-    ("damage", "policy"),
-    # In a compacted log gaps are nothing unusual, so it has to be cut in the right order.
-    [*((damage, "delete") for damage in DAMAGES), (damage_the_second_segment, "compact")],
+    ("damage", "policy", "kind"),
+    [
+        *((damage, "delete", DataDir) for damage in DAMAGES),
+        # In a compacted log gaps are nothing unusual, so it has to be cut in the right order.
+        (damage_the_second_segment, "compact", DataDir),
+        (damage_the_second_segment, "delete", EncryptedDataDir),
+        (lose_all_indexes, "delete", EncryptedDataDir),
+    ],
 )
 def test_recovery_killed_at_every_system_call_ends_as_if_it_had_not_been(
-    in_memory: Path, damage: Callable[[Path], None], policy: CleanupPolicy
+    in_memory: Path, damage: Callable[[Path], None], policy: CleanupPolicy, kind: type[DataDir]
 ) -> None:
     config = replace(CONFIG, cleanup_policy=policy)
     damaged = in_memory / "damaged"
-    write_four_segments(damaged)
+    write_four_segments(damaged, kind)
     damage(damaged / str(AT))
     shutil.copytree(damaged, in_memory / "expected")
-    expected = recover(in_memory / "expected", config)
+    expected = recover(in_memory / "expected", config, kind)
     number, status = 0, KILLED
     while status == KILLED:
         number += 1
@@ -132,10 +138,10 @@ def test_recovery_killed_at_every_system_call_ends_as_if_it_had_not_been(
 
         def work(number: int = number, folder: Path = folder) -> None:
             kill_at(number, "torn")
-            recover(folder, config)
+            recover(folder, config, kind)
 
         status = run(work)
-        assert recover(folder, config) == expected
+        assert recover(folder, config, kind) == expected
         shutil.rmtree(folder)
     assert status == 0
     assert number > 8, "recovery changed too little to be interrupted"

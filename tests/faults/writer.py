@@ -32,15 +32,22 @@ class Writer:
     weights = (300, 12, 20, 8, 4, 4, 3, 1, 1)
     """How often to do each of the things in `go_on`."""
 
-    def __init__(self, folder: Path, report: Callable[[bytes], object], config: LogConfig = CONFIG) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        report: Callable[[bytes], object],
+        config: LogConfig = CONFIG,
+        kind: type[DataDir] = DataDir,
+    ) -> None:
         self.folder = folder
+        self.kind = kind
         self.config = config
         self.report = report
         self.flushes: list[tuple[PartitionLog, Flush, threading.Thread]] = []
         self.open()
 
     def open(self) -> None:
-        self.data_dir = DataDir(self.folder, ManualClock())
+        self.data_dir = self.kind(self.folder, ManualClock())
         for doomed in self.data_dir.deleted_folders():
             self.remove(doomed)
         for at in PARTITIONS:

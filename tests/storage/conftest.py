@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from ottla.storage.cipher import BatchCipher
+
     OpenPartition = Callable[..., Partition]
 
 
@@ -46,8 +48,11 @@ def partition(tmp_path: Path, clock: ManualClock) -> Iterator[OpenPartition]:
     """Opens a log in a folder of its own; at the end nothing of it may be open any more."""
     opened: list[Partition] = []
 
-    def open_partition(name: str = "orders-0", open_files: int = 16, **settings: object) -> Partition:
-        opened.append(Partition(tmp_path / name, LogConfig(**settings), clock, open_files))  # type: ignore[arg-type]
+    def open_partition(
+        name: str = "orders-0", open_files: int = 16, cipher: BatchCipher | None = None, **settings: object
+    ) -> Partition:
+        config = LogConfig(**settings)  # type: ignore[arg-type]
+        opened.append(Partition(tmp_path / name, config, clock, open_files, cipher))
         return opened[-1]
 
     yield open_partition

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ottla.records.batch import BatchHeader
+    from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
 
@@ -49,7 +50,7 @@ def batch(
         values = (*values[:-1], values[-1][: len(values[-1]) + size - len(batch(*values, at=times, by=by))])
     builder = BatchBuilder(compression)
     for value, time in zip(values, times, strict=True):
-        builder.append(time, None, value)
+        builder.append(time, b"", value)  # a compacted log takes no record without a key
     return builder.build(
         producer_id=by.id, producer_epoch=by.epoch, base_sequence=by.sequence, is_transactional=by.is_transactional
     )
@@ -108,15 +109,23 @@ def open_in(folder: Path) -> list[str]:
 class Partition:
     """A folder whose log is opened, left and opened again."""
 
-    def __init__(self, folder: Path, config: LogConfig, clock: ManualClock | None = None, open_files: int = 16) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: LogConfig,
+        clock: ManualClock | None = None,
+        open_files: int = 16,
+        cipher: BatchCipher | None = None,
+    ) -> None:
         self.folder = folder
+        self.cipher = cipher
         self.config = config
         self.clock = clock or ManualClock()
         self.files = OpenFiles(open_files)
         self.log = self._open(LastKnown())
 
     def _open(self, known: LastKnown) -> PartitionLog:
-        self.log = open_log(self.folder, self.config, self.clock, self.files, known)
+        self.log = open_log(self.folder, self.config, self.clock, self.files, known, self.cipher)
         self._is_open = True
         return self.log
 

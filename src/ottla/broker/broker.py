@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.administration import LocalAdministration, NewTopic
+from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -16,6 +17,7 @@ from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
+from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.surroundings import Alone
@@ -26,6 +28,7 @@ from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic, LeaderNotAvailable
 from ottla.core.ids import Address, problem_with_topic_name
+from ottla.core.keys import EncryptionConfig
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig, parse_address
 from ottla.net.listener import Listener
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from ottla.cluster.node import ZooKeeperCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
+    from ottla.core.keys import KeyRing
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -64,6 +68,7 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    encryption: EncryptionConfig = EncryptionConfig()
     tracing: TracingConfig = TracingConfig()
     cluster: ClusterConfig = ClusterConfig()
     replication: ReplicationConfig = ReplicationConfig()
@@ -84,6 +89,7 @@ class Broker:
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
         self.advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
+        self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
         with ExitStack() as undoing:
             is_new_catalog = self._open_alone(undoing) if not settings.cluster.zookeeper else self._open_member(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
@@ -94,6 +100,8 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.key_rotation = KeyRotation(settings.encryption, self.data_dir, self.catalog, self.topics)
+        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.dispatcher = Dispatcher(self)
         self.listener = Listener(settings.net, self.dispatcher)
@@ -109,10 +117,10 @@ class Broker:
     def _open_alone(self, undoing: ExitStack) -> bool:
         """Whether the catalog is new."""
         folder = self.config.data_dir
-        self.data_dir = DataDir(folder, self.clock)
+        self.data_dir = DataDir(folder, self.clock, sealer=self._sealer)
         undoing.callback(self.data_dir.close)
         is_new_catalog = not (folder / "catalog.sqlite").exists()
-        self.catalog = SqliteCatalog.open(folder)
+        self.catalog = SqliteCatalog.open(folder, self._sealer)
         undoing.callback(self.catalog.close)
         self.surroundings = Alone(self)
         self.administration = LocalAdministration(self)
@@ -127,7 +135,11 @@ class Broker:
         undoing.callback(membership.close)
         self.catalog = membership.catalog
         self.data_dir = DataDir(
-            self.config.data_dir, self.clock, cluster_id=self.cluster_id, node_id=self.config.node_id
+            self.config.data_dir,
+            self.clock,
+            sealer=self._sealer,
+            cluster_id=self.cluster_id,
+            node_id=self.config.node_id,
         )
         undoing.callback(self.data_dir.close)
         self.cluster = membership.cluster(self.data_dir)
@@ -144,6 +156,11 @@ class Broker:
     @property
     def address(self) -> Address:
         return self.listener.address
+
+    @property
+    def keys(self) -> KeyRing | None:
+        """What data on the disk is encrypted with, if it is."""
+        return None if self.data_dir.sealer is None else self.data_dir.sealer.ring
 
     # Starting and stopping
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+_LEAST_COMPACTION_MEMORY = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
@@ -26,6 +28,12 @@ class BrokerConfig:
     """How often old segments are looked for."""
     checkpoint_interval_ms: int = 60_000
     """How often it is noted how far each log is on the disk."""
+    compaction_check_interval_ms: int = 15_000
+    """How often compacted topics are looked at for what can be compacted."""
+    compaction_memory_bytes: int = 128 * 1024 * 1024
+    """What the keys of a log may take while it is compacted; a log with more of them takes several passes."""
+    compaction_max_bytes_per_s: int = -1
+    """How much is read for compaction in a second at most; -1 sets no limit."""
     drain_timeout_ms: int = 5_000
     """How long a stop waits for requests under way."""
 
@@ -33,5 +41,11 @@ class BrokerConfig:
         for name in ("default_partitions", "offsets_topic_partitions", "fetch_max_bytes"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.compaction_memory_bytes < _LEAST_COMPACTION_MEMORY:
+            raise ValueError(f"compaction_memory_bytes must be at least 1 MiB, got {self.compaction_memory_bytes}")
+        if self.compaction_max_bytes_per_s < -1 or self.compaction_max_bytes_per_s == 0:
+            raise ValueError(
+                f"compaction_max_bytes_per_s must be -1 or more than 0, got {self.compaction_max_bytes_per_s}"
+            )
         if self.node_id < 0:
             raise ValueError(f"node_id must be at least 0, got {self.node_id}")

@@ -122,6 +122,10 @@ class Topics:
                 if partition.is_here:
                     yield partition
 
+    def partitions_here(self) -> Iterator[Partition]:
+        """Those that this broker keeps: all, unless it is one of many."""
+        return (partition for partition in self.all_partitions() if partition.is_here)
+
     # Changing
 
     def check_new(self, name: str) -> None:

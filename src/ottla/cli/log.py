@@ -7,14 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.key_files import with_key_file
 from ottla.core.errors import ApiError, OttlaError
+from ottla.core.sealing import Sealer
 from ottla.records.compression import Compression
 from ottla.records.reader import RecordReader
 from ottla.storage import inspect
 
 if TYPE_CHECKING:
+    from ottla.core.keys import KeyRing
     from ottla.records.batch import BatchHeader
     from ottla.records.reader import Record
+    from ottla.storage.scan import Decrypt
 
 FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
@@ -29,18 +33,21 @@ def log() -> None:
 Examples:
   ottla log dump data/orders-0
   ottla log dump data/orders-0 --from 1000 --max 10 --records
+  ottla log dump data/orders-0 --key-file /etc/ottla/keys
 """,
 )
 @FOLDER
+@with_key_file
 @click.option("--from", "from_offset", default=0, show_default=True, help="The first offset to show.")
 @click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many batches.")
 @click.option("--records", is_flag=True, help="Also show every record.")
-def dump(path: Path, from_offset: int, limit: int | None, *, records: bool) -> None:
-    """Show the batches of a partition's folder, or of one .log file."""
+def dump(path: Path, keys: KeyRing | None, from_offset: int, limit: int | None, *, records: bool) -> None:
+    """Show the batches of a partition's folder, or of one segment file."""
     shown = 0
+    decrypting = Decrypting(keys)
     for file in _segments(path):
         try:
-            for batch in inspect.batches(file, from_offset):
+            for batch in inspect.batches(file, from_offset, decrypting.of(file)):
                 if shown == limit:
                     return
                 shown += 1
@@ -60,17 +67,33 @@ Examples:
 """,
 )
 @FOLDER
-def verify(path: Path) -> None:
+@with_key_file
+def verify(path: Path, keys: KeyRing | None) -> None:
     """Check every batch and index entry below a folder; exit with 1 if one is damaged."""
     files = [file for folder in _partition_folders(path) for file in inspect.segment_files(folder)]
     if not files:
         raise OttlaError(f"there are no segment files in {path}")
-    problems = [problem for file in files for problem in inspect.verify_segment(file)]
+    decrypting = Decrypting(keys)
+    problems = [problem for file in files for problem in inspect.verify_segment(file, decrypting.of(file))]
     for problem in problems:
         click.echo(f"{problem.path}, byte {problem.position}: {problem.text}")
     if problems:
         raise OttlaError(f"{len(problems)} of the batches and index entries in {len(files)} segments are damaged")
     click.echo(f"{len(files)} segments are intact")
+
+
+class Decrypting:
+    """What reads each segment file, with the keys that were given."""
+
+    def __init__(self, keys: KeyRing | None) -> None:
+        self._sealer = None if keys is None else Sealer(keys)
+
+    def of(self, file: Path) -> Decrypt | None:
+        if not inspect.is_encrypted(file):
+            return None
+        if self._sealer is None:
+            raise OttlaError(f"{file} is encrypted: name its keys with --key-file FILE")
+        return inspect.cipher_for(file, self._sealer).open
 
 
 def _segments(path: Path) -> list[Path]:

@@ -31,9 +31,11 @@ COMMANDS: Final = {
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
     "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
+    "keys": Command("ottla.cli.keys", "Make, change and look at the keys that data is encrypted with."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
+    "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
 }

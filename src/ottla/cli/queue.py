@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.key_files import with_key_file
 from ottla.cli.queue_serve import serve
 from ottla.cli.queue_topics import export_queue, import_topic
 from ottla.core.errors import OttlaError
@@ -19,7 +20,7 @@ from ottla.queue.part_reader import count_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.queue import Consumer, Message
+    from ottla.queue import Consumer, KeyRing, Message
     from ottla.queue.config import Fsync
 
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
@@ -49,10 +50,11 @@ Examples:
 """,
 )
 @FOLDER
-def list_all(folder: Path) -> None:
+@with_key_file
+def list_all(folder: Path, keys: KeyRing | None) -> None:
     """List the queues in FOLDER."""
     for name in list_queues(folder):
-        with Queue(folder, name, "read") as opened:
+        with Queue(folder, name, "read", keys=keys) as opened:
             click.echo(f"{name}  {len(opened)} messages in {len(opened.folder.parts())} parts")
 
 
@@ -64,9 +66,10 @@ Examples:
 )
 @FOLDER
 @NAME
-def info(folder: Path, name: str) -> None:
+@with_key_file
+def info(folder: Path, name: str, keys: KeyRing | None) -> None:
     """Show the parts and consumers of a queue."""
-    with Queue(folder, name, "read") as opened:
+    with Queue(folder, name, "read", keys=keys) as opened:
         newest = opened.part
         for part in opened.folder.parts():
             size = opened.folder.data(part).stat().st_size if opened.folder.data(part).exists() else 0
@@ -89,9 +92,10 @@ Examples:
 @NAME
 @click.argument("messages", nargs=-1)
 @FSYNC
-def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync) -> None:
+@with_key_file
+def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync, keys: KeyRing | None) -> None:
     """Push MESSAGES, or else the lines of the standard input."""
-    with Queue(folder, name, fsync=fsync) as opened:
+    with Queue(folder, name, fsync=fsync, keys=keys) as opened:
         count = opened.push_many(messages or _lines())
     click.echo(f"{count} message{'' if count == 1 else 's'} pushed to {name}", err=True)
 
@@ -110,12 +114,21 @@ Examples:
 @click.option("--all", "takes_all", is_flag=True, help="All there are.")
 @click.option("--earliest", is_flag=True, help="A new consumer begins with the first part, not the newest.")
 @click.option("--no-commit", is_flag=True, help="Leave the consumer where it was.")
+@with_key_file
 def pop(  # noqa: PLR0913
-    folder: Path, name: str, consumer_name: str, limit: int, *, takes_all: bool, earliest: bool, no_commit: bool
+    folder: Path,
+    name: str,
+    consumer_name: str,
+    limit: int,
+    keys: KeyRing | None,
+    *,
+    takes_all: bool,
+    earliest: bool,
+    no_commit: bool,
 ) -> None:
     """Write the next messages to the standard output, a line each, and commit."""
     with (
-        Queue(folder, name, "read") as opened,
+        Queue(folder, name, "read", keys=keys) as opened,
         opened.consumer(consumer_name, "earliest" if earliest else "latest_part") as consumer,
     ):
         while messages := consumer.pop_many(_PUSHED_TOGETHER if takes_all else limit):
@@ -137,9 +150,10 @@ Examples:
 @NAME
 @click.option("--earliest", is_flag=True, help="Begin with the first message there is.")
 @click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after so many.")
-def tail(folder: Path, name: str, limit: int | None, *, earliest: bool) -> None:
+@with_key_file
+def tail(folder: Path, name: str, limit: int | None, keys: KeyRing | None, *, earliest: bool) -> None:
     """Write new messages to the standard output as they come; nothing is committed."""
-    with Queue(folder, name, "read") as opened, opened.reader() as reading:
+    with Queue(folder, name, "read", keys=keys) as opened, opened.reader() as reading:
         reading.seek("earliest" if earliest else "end")
         shown = 0
         for messages in _batches(reading, limit):
@@ -168,10 +182,11 @@ Examples:
 )
 @FOLDER
 @click.argument("name", required=False)
-def verify(folder: Path, name: str | None) -> None:
+@with_key_file
+def verify(folder: Path, name: str | None, keys: KeyRing | None) -> None:
     """Check every message and info file of a queue, or of all; exit with 1 if one is damaged."""
     names = _names(folder, name)
-    problems = [problem for one in names for problem in verify_queue(folder, one)]
+    problems = [problem for one in names for problem in verify_queue(folder, one, keys)]
     for problem in problems:
         click.echo(str(problem))
     if problems:
@@ -188,10 +203,11 @@ Examples:
 )
 @FOLDER
 @click.argument("name", required=False)
-def repair(folder: Path, name: str | None) -> None:
+@with_key_file
+def repair(folder: Path, name: str | None, keys: KeyRing | None) -> None:
     """Write damaged info files anew, by what is in the parts; nobody may be writing meanwhile."""
     for one in _names(folder, name):
-        done = repair_queue(folder, one)
+        done = repair_queue(folder, one, keys)
         for line in done:
             click.echo(f"{one}: {line}")
         if not done:

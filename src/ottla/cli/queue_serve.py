@@ -29,12 +29,14 @@ Examples:
     "-d", "--data-dir", "data_directory", type=click.Path(path_type=Path), help="The folder [default: queues]."
 )
 @click.option("-l", "--log-level", type=click.Choice(["debug", "info", "warn", "warning", "error"]))
+@click.option("--key-file", type=click.Path(path_type=Path), help="The keys that messages are encrypted with.")
 @click.option("--no-auth", is_flag=True, help="Ask nobody for a password, whatever the file says.")
-def serve(
+def serve(  # noqa: PLR0913
     config_file: Path | None,
     bind_address: str | None,
     data_directory: Path | None,
     log_level: str | None,
+    key_file: Path | None,
     *,
     no_auth: bool,
 ) -> None:
@@ -45,6 +47,7 @@ def serve(
         "bind_address": bind_address,
         "data_directory": data_directory,
         "log_level": log_level,
+        "key_file": key_file,
         "auth_enabled": False if no_auth else None,
     }
     config = load_queue_server_config(config_file, {key: value for key, value in given.items() if value is not None})

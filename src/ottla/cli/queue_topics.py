@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.cli.key_files import with_key_file
 from ottla.core.ids import TopicPartition
 from ottla.queue import Queue
 
 if TYPE_CHECKING:
     from ottla import Consumer as TopicConsumer
     from ottla import Producer
-    from ottla.queue import Consumer, Message
+    from ottla.queue import Consumer, KeyRing, Message
 
 TYPE_HEADER: Final = "msg_type"
 """The header of a record that says whether the message was text."""
@@ -49,12 +50,13 @@ Examples:
 @_NAME
 @_TOPIC
 @_BROKER
-def export_queue(folder: Path, name: str, topic: str, servers: str) -> None:
+@with_key_file
+def export_queue(folder: Path, name: str, topic: str, servers: str, keys: KeyRing | None) -> None:
     """Write the messages of a queue to TOPIC, and commit for the consumer `export-TOPIC`."""
     from ottla import Producer
 
     with (
-        Queue(folder, name, "read") as queue,
+        Queue(folder, name, "read", keys=keys) as queue,
         queue.consumer(f"export-{topic}", "earliest") as consumer,
         Producer(servers) as producer,
     ):
@@ -91,7 +93,8 @@ Examples:
 @_NAME
 @_TOPIC
 @_BROKER
-def import_topic(folder: Path, name: str, topic: str, servers: str) -> None:
+@with_key_file
+def import_topic(folder: Path, name: str, topic: str, servers: str, keys: KeyRing | None) -> None:
     """Push the messages that TOPIC holds now to a queue, and commit for the group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
@@ -100,7 +103,7 @@ def import_topic(folder: Path, name: str, topic: str, servers: str) -> None:
         partitions = [TopicPartition(topic, number) for number in admin.describe_topic(topic).partitions]
     with (
         TopicConsumer(servers, group=f"queue-{name}", auto_offset_reset="earliest", auto_commit=False) as consumer,
-        Queue(folder, name, fsync="batch") as queue,
+        Queue(folder, name, fsync="batch", keys=keys) as queue,
     ):
         consumer.assign(partitions)
         count = _import(consumer, queue, partitions)

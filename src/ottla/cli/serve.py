@@ -96,6 +96,7 @@ def _settings(
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -108,6 +109,7 @@ def _settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        encryption=loaded.section(EncryptionConfig),
         tracing=loaded.section(TracingConfig),
         cluster=loaded.section(ClusterConfig),
         replication=loaded.section(ReplicationConfig),

@@ -26,6 +26,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
+    from ottla.core.keys import EncryptionConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
@@ -37,6 +38,7 @@ def sections() -> dict[str, type[Any]]:
         "net": NetConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
         "tracing": TracingConfig,

@@ -202,6 +202,9 @@ class ZooKeeperCatalog:
             return ProducerIdBlock(first, count)
         raise StorageError("no producer ids could be had: others were always quicker")
 
+    def reseal(self) -> None:
+        """Passwords are verifiers here as everywhere, and who may read them is ZooKeeper's to say."""
+
     def close(self) -> None:
         """The connection is its owner's to close."""
 

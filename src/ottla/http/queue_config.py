@@ -59,6 +59,8 @@ class QueueServerConfig(QueuesConfig):
     """Where to listen; port 0 picks a free one."""
     log_level: LogLevel = "info"
     """What is worth telling on standard error."""
+    key_file: Path | None = None
+    """The keys that messages are encrypted with; none leaves them as they are."""
 
     def __post_init__(self) -> None:
         # Not by `super()`: with slots the class is another one than this body's.

@@ -13,6 +13,7 @@ from ottla.http.guard import Guard
 from ottla.http.queue_store import open_store
 from ottla.http.queues import Queues, mounted, not_served
 from ottla.http.stats import HttpStats
+from ottla.queue import read_key_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +39,7 @@ def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
 
 def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `on_ready` hears the address."""
-    store = open_store(config)
+    store = open_store(config, None if config.key_file is None else read_key_file(config.key_file))
     host, port = config.address
     settings = uvicorn.Config(
         build_queue_app(store, config),

@@ -17,6 +17,7 @@ from ottla.queue.removal import delete_queue
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.core.keys import KeyRing
     from ottla.http.queue_config import QueuesConfig
     from ottla.queue import Consumer, Message, Position
     from ottla.queue.config import QueueOptions
@@ -105,7 +106,8 @@ class QueueStore:
             return writer
 
     def _read(self, name: str) -> Queue:
-        return Queue(self._base, name, "read", fsync=self._options.get("fsync", "push"))
+        options = self._options
+        return Queue(self._base, name, "read", fsync=options.get("fsync", "push"), keys=options.get("keys"))
 
     # Consumers
 
@@ -155,6 +157,11 @@ class AlreadyExists(Exception):
     """There is a queue of this name."""
 
 
-def open_store(config: QueuesConfig) -> QueueStore:
-    options: QueueOptions = {"fsync": config.fsync, "part_bytes": config.part_bytes, "remove": config.remove}
+def open_store(config: QueuesConfig, keys: KeyRing | None = None) -> QueueStore:
+    options: QueueOptions = {
+        "fsync": config.fsync,
+        "part_bytes": config.part_bytes,
+        "remove": config.remove,
+        "keys": keys,
+    }
     return QueueStore(config.data_directory, options)

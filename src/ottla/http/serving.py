@@ -43,7 +43,7 @@ class Serving:
         self.max_stalled_s = config.max_stalled_ms / 1000
         self._stats = HttpStats()
         self._door = Door(broker, config, self._stats)
-        self._queues = open_store(queues)
+        self._queues = open_store(queues, broker.keys)
         self.config = Config(
             build_app(self._door, Queues(self._queues, queues)),
             http=HttpToolsProtocol,

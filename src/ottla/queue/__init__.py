@@ -10,12 +10,14 @@ part_writer    one part, being written
 part_reader    one part, being read, past whatever is damaged in it
 positions      where a consumer begins
 tails          where a part really ends
+sealing        encrypted queues
 removal        which parts nobody needs any more
 checking       verify and repair
 damage         what is found damaged, and whom it is told to
 locks, files   what differs between operating systems
 """
 
+from ottla.core.keys import KeyRing, read_key_file
 from ottla.queue.checking import repair, verify
 from ottla.queue.config import QueueConfig
 from ottla.queue.consumer import Consumer
@@ -47,6 +49,7 @@ __all__ = [
     "FailReadTailMessage",
     "FailWrite",
     "InvalidChecksum",
+    "KeyRing",
     "Message",
     "NotFound",
     "NotReady",
@@ -57,6 +60,7 @@ __all__ = [
     "QueueError",
     "delete_queue",
     "list_queues",
+    "read_key_file",
     "repair",
     "verify",
 ]

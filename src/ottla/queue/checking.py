@@ -8,21 +8,25 @@ from typing import TYPE_CHECKING
 from ottla.queue.damage import Damage
 from ottla.queue.errors import InvalidChecksum, NotFound
 from ottla.queue.files import overwrite_line, replace
-from ottla.queue.folder import QueueFolder, check_name
+from ottla.queue.folder import check_name
 from ottla.queue.info_files import PopInfo, pop_line, queue_line
 from ottla.queue.locks import Lock
 from ottla.queue.part_reader import PartReader, Place
 from ottla.queue.positions import committed_position
+from ottla.queue.sealing import open_folder
 from ottla.queue.tails import mend_tail
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
+    from ottla.core.keys import KeyRing
+    from ottla.queue.folder import QueueFolder
 
-def verify(path: str | os.PathLike[str], name: str) -> Iterator[Damage]:
+
+def verify(path: str | os.PathLike[str], name: str, keys: KeyRing | None = None) -> Iterator[Damage]:
     """Everything that is wrong with a queue. It is only read, and may be in use."""
-    folder = QueueFolder(Path(path), check_name("queue", name))
+    folder = open_folder(Path(path), check_name("queue", name), keys)
     newest = folder.newest_part()
     if folder.written_part() is None:
         yield _problem(folder, newest, "info_queue is missing or damaged")
@@ -56,12 +60,12 @@ def _verify_part(folder: QueueFolder, part: int) -> Iterator[Damage]:
                 yield damage
 
 
-def repair(path: str | os.PathLike[str], name: str) -> list[str]:
+def repair(path: str | os.PathLike[str], name: str, keys: KeyRing | None = None) -> list[str]:
     """Put right what can be, with the writer stopped: the info files, by what is in the parts. What was done.
 
     Messages stay as they are: damaged ones are skipped by whoever reads them.
     """
-    folder = QueueFolder(Path(path), check_name("queue", name))
+    folder = open_folder(Path(path), check_name("queue", name), keys)
     if not folder.exists():
         raise NotFound(f"there is no queue {name} in {path}")
     lock = Lock(folder.lock, f"queue {name} in {path}")

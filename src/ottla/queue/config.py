@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+if TYPE_CHECKING:
+    from ottla.core.keys import KeyRing
 
 Fsync = Literal["push", "batch", "never"]
 Remove = Literal["never", "committed"]
@@ -17,6 +20,7 @@ class QueueOptions(TypedDict, total=False):
     part_bytes: int
     part_age_ms: int | None
     remove: Remove
+    keys: KeyRing | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,8 @@ class QueueConfig:
     """Begin a new part when this one is so old; None for never."""
     remove: Remove = "never"
     """Whether parts that every consumer has committed past are removed."""
+    keys: KeyRing | None = field(default=None, repr=False)
+    """Encrypt messages with the newest of these keys, and read those that any of them encrypted."""
 
     def __post_init__(self) -> None:
         if self.fsync not in ("push", "batch", "never"):

@@ -7,6 +7,7 @@
       Q_info_push             how far it is written
     Q_info_pop_C              how far consumer C has committed
     Q_info_pop_C.lock         locked by the consumer
+    Q_info_keys               which keys an encrypted queue needs
 
 Several queues may share the folder.
 """
@@ -31,7 +32,10 @@ from ottla.queue.info_files import (
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.queue.sealing import MessageSeal
+
 _INFO_QUEUE: Final = "_info_queue"
+_INFO_KEYS: Final = "_info_keys"
 _INFO_POP: Final = "_info_pop_"
 _NOT_CONSUMERS: Final = (".lock", ".tmp")
 _MAX_NAME_BYTES: Final = 100
@@ -75,6 +79,11 @@ class QueueFolder:
 
     base: Path
     name: str
+    seal: MessageSeal | None = None
+
+    @property
+    def info_keys(self) -> Path:
+        return self.base / f"{self.name}{_INFO_KEYS}"
 
     @property
     def info_queue(self) -> Path:

@@ -75,14 +75,14 @@ class PartReader:
         if left <= 0:
             return []
         data = read_all_at(self._fd, min(left, _READ_BYTES), place.offset)
-        found = decode(data, place.offset, self.part, place.number)
+        found = decode(data, place.offset, self.part, place.number, self._folder.seal)
         if found.messages or found.is_damaged or left <= _READ_BYTES:
             return found.messages
         header = _header_in(data, place.offset)
         if header is None or header.end > edge:
             return []
         data = read_all_at(self._fd, header.end - place.offset, place.offset)
-        return decode(data, place.offset, self.part, place.number).messages
+        return decode(data, place.offset, self.part, place.number, self._folder.seal).messages
 
     def skip(self, place: Place) -> tuple[Damage, Place]:
         """What is damaged here, and where reading goes on."""
@@ -164,7 +164,8 @@ class PartReader:
         header = self._header_at(offset)
         if header is None or header.end > edge:
             return None
-        messages = decode(read_all_at(self._fd, header.end - offset, offset), offset, self.part, number).messages
+        data = read_all_at(self._fd, header.end - offset, offset)
+        messages = decode(data, offset, self.part, number, self._folder.seal).messages
         return messages[0] if messages else None
 
 

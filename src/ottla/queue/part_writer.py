@@ -30,6 +30,7 @@ class PartWriter:
         self._published = (0, 0)
         self._path = folder.part(part)
         self._name = folder.name.encode()
+        self._seal = folder.seal
         create_folder(self._path)
         self._data_fd = open_to_write(folder.data(part))
         try:
@@ -48,7 +49,7 @@ class PartWriter:
     def append(self, kind: int, body: bytes) -> None:
         """Write one message, which readers do not know of yet."""
         number = self.count_pushed + 1
-        self._write(encode(self.right_edge, number, kind, body), number)
+        self._write(self._record(self.right_edge, number, kind, body), number)
 
     def append_many(self, messages: Iterable[tuple[int, bytes]]) -> None:
         """Write all of them, or none."""
@@ -56,10 +57,15 @@ class PartWriter:
         offset, number = self.right_edge, self.count_pushed
         for kind, body in messages:
             number += 1
-            record = encode(offset, number, kind, body)
+            record = self._record(offset, number, kind, body)
             offset += len(record)
             records.append(record)
         self._write(b"".join(records), number)
+
+    def _record(self, offset: int, number: int, kind: int, body: bytes) -> bytes:
+        if self._seal is not None:
+            kind, body = self._seal.seal(kind, body, (self.part, offset, number))
+        return encode(offset, number, kind, body)
 
     def _write(self, data: bytes, count: int) -> None:
         try:

@@ -14,7 +14,7 @@ from ottla.queue.consumer import Consumer, ConsumerOptions
 from ottla.queue.damage import log_damage
 from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
 from ottla.queue.files import overwrite_line, sync_folder
-from ottla.queue.folder import QueueFolder, check_name, create_folder
+from ottla.queue.folder import check_name, create_folder
 from ottla.queue.group_commit import GroupCommit
 from ottla.queue.info_files import queue_line
 from ottla.queue.locks import Lock
@@ -22,6 +22,7 @@ from ottla.queue.part_reader import count_of
 from ottla.queue.part_writer import PartWriter
 from ottla.queue.record import HEADER_BYTES, MAX_BODY_BYTES, MAX_NUMBER, OBJECT, TEXT
 from ottla.queue.removal import remove_parts
+from ottla.queue.sealing import note_keys, open_folder
 from ottla.queue.tails import mend_tail
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ class Queue:
         base = Path(path)
         self.name = check_name("queue", base.resolve().name if name is None else name)
         self.config = QueueConfig(**options)
-        self.folder = QueueFolder(base, self.name)
+        self.folder = open_folder(base, self.name, self.config.keys)
+        self._extra_bytes = 0 if self.folder.seal is None else self.folder.seal.extra_bytes
         self.mode = mode
         self._clock = clock or SystemClock()
         self._is_durable = self.config.fsync != "never"
@@ -76,6 +78,8 @@ class Queue:
         create_folder(self.folder.base)
         self._lock = Lock(self.folder.lock, f"queue {self.name} in {self.folder.base}")
         try:
+            if self.config.keys is not None:
+                note_keys(self.folder.info_keys, self.name, self.config.keys, is_durable=self._is_durable)
             written, parts = self.folder.written_part(), self.folder.parts()
             newest = max([*parts, *([] if written is None else [written])], default=None)
             for part in self.folder.parts_with_data()[-1:]:
@@ -90,8 +94,8 @@ class Queue:
 
     def push(self, message: bytes | str) -> int:
         """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
-        kind, body = _encoded(message)
-        size = HEADER_BYTES + len(body)
+        kind, body = _encoded(message, self._extra_bytes)
+        size = HEADER_BYTES + len(body) + self._extra_bytes
         while True:
             with self._appending:
                 writer = self._usable()
@@ -112,7 +116,7 @@ class Queue:
         are not in the queue.
         """
         count = 0
-        for chunk, size in _chunks(messages, self.config.part_bytes):
+        for chunk, size in _chunks(messages, self.config.part_bytes, self._extra_bytes):
             while True:
                 with self._appending:
                     writer = self._usable()
@@ -307,24 +311,27 @@ class Queue:
             self.close()
 
 
-def _encoded(message: bytes | str) -> tuple[int, bytes]:
+def _encoded(message: bytes | str, extra_bytes: int) -> tuple[int, bytes]:
     kind, body = (TEXT, message.encode()) if isinstance(message, str) else (OBJECT, message)
-    if len(body) > MAX_BODY_BYTES:
-        raise NotReady(f"a message takes at most {MAX_BODY_BYTES} bytes, got {len(body)}")
+    if len(body) + extra_bytes > MAX_BODY_BYTES:
+        raise NotReady(f"a message takes at most {MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
     return kind, body
 
 
-def _chunks(messages: Iterable[bytes | str], part_bytes: int) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
+def _chunks(
+    messages: Iterable[bytes | str], part_bytes: int, extra_bytes: int
+) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
     """What is written together, and how many bytes that is."""
     limit = min(_WRITE_BYTES, part_bytes)
     chunk: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
-        kind, body = _encoded(message)
-        if chunk and size + HEADER_BYTES + len(body) > limit:
+        kind, body = _encoded(message, extra_bytes)
+        record_bytes = HEADER_BYTES + len(body) + extra_bytes
+        if chunk and size + record_bytes > limit:
             yield chunk, size
             chunk, size = [], 0
         chunk.append((kind, body))
-        size += HEADER_BYTES + len(body)
+        size += record_bytes
     if chunk:
         yield chunk, size

@@ -6,7 +6,7 @@
 | 8 | 4 | bytes of the body |
 | 12 | 4 | `EE FE EF EE` |
 | 16 | 4 | the number of the message in its part, from 1 |
-| 20 | 1 | `S` text, `O` anything else |
+| 20 | 1 | `S` text, `O` anything else; `s` and `o` the same, sealed |
 | 21 | 4 | CRC-32 of the header, with zeros here, and the body |
 
 Numbers are little-endian.
@@ -15,10 +15,15 @@ Numbers are little-endian.
 from __future__ import annotations
 
 from struct import Struct as Layout
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
+
+from ottla.queue.errors import NotReady
+
+if TYPE_CHECKING:
+    from ottla.queue.sealing import MessageSeal
 
 HEADER_BYTES: Final = 25
 MAGIC: Final = 0xEEEFFEEE
@@ -28,6 +33,8 @@ MAX_BODY_BYTES: Final = 0x7FFF_FFFF
 MAX_NUMBER: Final = 0xFFFF_FFFF
 TEXT: Final = ord("S")
 OBJECT: Final = ord("O")
+SEALED: Final = ord("s") ^ ord("S")
+"""What makes a type a sealed one's."""
 
 HEADER: Final = Layout("<QIIIBI")
 _HASHED: Final = Layout("<QIIIB4x")
@@ -46,6 +53,8 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     """Where in the part it begins."""
     number: int
     """Which message of the part it is, from 1."""
+    extra_bytes: int = 0
+    """How much longer than its body it is in the part, sealed."""
 
     @property
     def text(self) -> str:
@@ -55,7 +64,7 @@ class Message(msgspec.Struct, frozen=True, gc=False):
     @property
     def end(self) -> int:
         """Where in the part the next message begins."""
-        return self.offset + HEADER_BYTES + len(self.body)
+        return self.offset + HEADER_BYTES + len(self.body) + self.extra_bytes
 
 
 class Decoded(NamedTuple):
@@ -69,7 +78,7 @@ def encode(offset: int, number: int, kind: int, body: bytes) -> bytes:
     return hashed[:_CRC_OFFSET] + _CRC.pack(crc32(body, crc32(hashed))) + body
 
 
-def decode(data: bytes, offset: int, part: int, number: int) -> Decoded:
+def decode(data: bytes, offset: int, part: int, number: int, seal: MessageSeal | None = None) -> Decoded:
     """The intact messages at the beginning of `data`, which is what the part holds at `offset`.
 
     `number` is that of the message before.
@@ -89,7 +98,20 @@ def decode(data: bytes, offset: int, part: int, number: int) -> Decoded:
         body = data[body_at:end]
         if crc32(body, crc32(data[at : at + _CRC_OFFSET] + _NO_CRC)) != crc:
             return Decoded(messages, is_damaged=True)
-        messages.append(Message(body, kind != OBJECT, part, start, count))
+        if kind & SEALED:
+            message = _opened(body, kind, (part, start, count), seal)
+            if message is None:
+                return Decoded(messages, is_damaged=True)
+            messages.append(message)
+        else:
+            messages.append(Message(body, kind != OBJECT, part, start, count))
         number = count
         at = end
     return Decoded(messages, is_damaged=False)
+
+
+def _opened(body: bytes, kind: int, place: tuple[int, int, int], seal: MessageSeal | None) -> Message | None:
+    if seal is None:
+        raise NotReady(f"part {place[0]} is encrypted, and no keys are given")
+    opened = seal.open(kind, body, place)
+    return None if opened is None else Message(opened, kind & ~SEALED != OBJECT, *place, len(body) - len(opened))

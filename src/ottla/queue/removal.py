@@ -53,6 +53,7 @@ def delete_queue(base: Path, name: str) -> None:
             for part in folder.parts():
                 shutil.rmtree(folder.part(part))
             folder.info_queue.unlink(missing_ok=True)
+            folder.info_keys.unlink(missing_ok=True)
     finally:
         lock.release(remove=not folder.exists())
 

@@ -50,6 +50,21 @@ def __getattr__(name: str) -> str:
     return name
 
 
+class _Nogil:
+    """Both a decorator and a context."""
+
+    def __call__(self, thing: _T) -> _T:
+        return thing
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+nogil = _Nogil()
+
 cython: Any = sys.modules[__name__]
 
 

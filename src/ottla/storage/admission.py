@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.core.errors import InvalidTimestamp, MessageTooLarge, RecordListTooLarge
+from ottla.core.errors import InvalidRecord, InvalidTimestamp, MessageTooLarge, RecordListTooLarge
 
 if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
@@ -28,3 +28,11 @@ def check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None
     oldest = first if 0 <= first < newest else newest
     if now_ms - oldest > config.message_timestamp_before_max_ms:
         raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")
+
+
+def check_keys(batch: bytearray | memoryview, header: BatchHeader) -> None:
+    """Where only the last record of each key is to stay, every record needs one."""
+    from ottla.records.compaction import has_record_without_key  # only now: few topics are compacted
+
+    if has_record_without_key(memoryview(batch), header):
+        raise InvalidRecord("a compacted topic takes no record without a key")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition, problem_with_topic_name
 from ottla.storage import checkpoints, meta_properties
+from ottla.storage.cipher import BatchCipher, BatchOwner
 from ottla.storage.files import (
     CORRUPT,
     beside,
@@ -26,6 +27,7 @@ from ottla.storage.files import (
     write_beside,
 )
 from ottla.storage.flushing import Flush, all_or_none
+from ottla.storage.folder_keys import check_keys
 from ottla.storage.folder_lock import FolderLock
 from ottla.storage.open_files import OpenFiles
 from ottla.storage.recovery import LastKnown, open_log
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
     from ottla.core.clock import Clock
     from ottla.core.ids import TopicId
+    from ottla.core.keys import KeyRing
+    from ottla.core.sealing import Sealer
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
 
@@ -61,11 +65,19 @@ _KRAFT: Final = "__cluster_metadata"
 class DataDir:
     """Open for one process at a time. Partitions are opened one by one, so that they can be as they are needed."""
 
-    def __init__(
-        self, path: Path, clock: Clock, *, open_files: int = 512, cluster_id: str | None = None, node_id: int = 0
+    def __init__(  # noqa: PLR0913
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        open_files: int = 512,
+        sealer: Sealer | None = None,
+        cluster_id: str | None = None,
+        node_id: int = 0,
     ) -> None:
         """The ids are noted in a folder that is new."""
         self.path = path
+        self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self._outdated: set[TopicPartition] = set()
         self._newest_checkpoint: Flush | None = None
@@ -75,15 +87,19 @@ class DataDir:
             path.mkdir(parents=True, exist_ok=True)
             # Before it is locked, so that a folder which is not ours does not even get a lock file.
             meta_properties.load(path)
+            self.keys = check_keys(path, None if sealer is None else sealer.ring)
         except OSError as refused:
             raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
         try:
             self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
+            if self.keys is not None and sealer is not None:
+                self.keys.note(sealer.ring)
             self.was_clean = (path / CLEAN_SHUTDOWN).exists()
             self._recovery_points = self._read_checkpoint(checkpoints.RECOVERY_POINTS, checkpoints.read_offsets)
             self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
             self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
+            self._compacted = self._read_checkpoint(checkpoints.COMPACTED, checkpoints.read_offsets)
             # From here on a crash must be noticed.
             (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
             sync_folder(path)
@@ -124,7 +140,7 @@ class DataDir:
         known = LastKnown(
             is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
         )
-        log = open_log(folder, config, self._clock, self._files, known)
+        log = open_log(folder, config, self._clock, self._files, known, self._cipher(at, topic_id))
         try:
             with storage_errors(f"opening {at}"):
                 if topic_id is not None and checkpoints.read_topic_id(folder) is None:
@@ -137,6 +153,30 @@ class DataDir:
         log.before_truncation = partial(self._lower_checkpoints, at)
         self.logs[at] = log
         return log
+
+    def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
+        if self.sealer is None or self.keys is None:
+            return None
+        with storage_errors(f"reading {at}"):
+            owner = topic_id or checkpoints.read_topic_id(self.path / str(at))
+        if owner is None:
+            raise DataDirError(f"{at} cannot be encrypted: it does not say which topic it belongs to")
+        place = BatchOwner(owner, at.partition)
+        return BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
+
+    def use_keys(self, ring: KeyRing) -> None:
+        """Encrypt with these keys from now on; DataDirError if they are not those that the folder needs."""
+        if self.sealer is not None and self.keys is not None:
+            check_keys(self.path, ring)
+            with storage_errors("noting a new key"):
+                self.keys.note(ring)
+            self.sealer.use(ring)
+
+    def settle_keys(self, below: int) -> None:
+        """Note that nothing is left of keys older than this, nor of none."""
+        if self.sealer is not None and self.keys is not None:
+            with storage_errors("noting the keys"):
+                self.keys.settle(self.sealer.ring, below)
 
     def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
         """Take these away at once; the folders that are left are the caller's to give to `remove_deleted`.
@@ -173,6 +213,7 @@ class DataDir:
         self._recovery_points.pop(at, None)
         self._log_starts.pop(at, None)
         self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
         self._outdated.add(at)
         folder = self.path / str(at)
         if not folder.exists():
@@ -184,6 +225,17 @@ class DataDir:
     def deleted_folders(self) -> list[Path]:
         """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
         return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
+
+    # Compaction
+
+    def compacted_until(self, at: TopicPartition) -> int:
+        """The records below this have been compacted."""
+        return self._compacted.get(at, 0)
+
+    def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
+        """They have been; what this returns is to be run, anywhere, for that to be known after a restart."""
+        self._compacted[at] = offset
+        return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
 
     # Checkpoints
 
@@ -240,6 +292,7 @@ class DataDir:
     def _forget(self, at: TopicPartition) -> None:
         """See to it that a partition which is about to be created has no past."""
         self._aborted.pop(at, None)
+        self._compacted.pop(at, None)
         if at in self._recovery_points or at in self._log_starts or at in self._outdated:
             self._recovery_points.pop(at, None)
             self._log_starts.pop(at, None)
@@ -250,6 +303,7 @@ class DataDir:
         for name, noted in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_STARTS, self._log_starts),
+            (checkpoints.COMPACTED, self._compacted),
         ):
             if noted.get(at, 0) > offset:
                 noted[at] = offset

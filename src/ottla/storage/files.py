@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOG: Final = ".log"
+ENCRYPTED_LOG: Final = ".elog"
 OFFSET_INDEX: Final = ".index"
 TIME_INDEX: Final = ".timeindex"
 TXN_INDEX: Final = ".txnindex"

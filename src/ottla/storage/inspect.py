@@ -8,16 +8,22 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.core.errors import ApiError, CorruptMessage
+from ottla.core.errors import ApiError, CorruptMessage, DataDirError
 from ottla.records.batch import check_batch
-from ottla.storage.files import LOG, OFFSET_INDEX, TIME_INDEX, offset_in_name
+from ottla.storage.checkpoints import read_topic_id
+from ottla.storage.cipher import KEY_ID_END, BatchCipher, BatchOwner, key_id_of_batch
+from ottla.storage.files import ENCRYPTED_LOG, LOG, OFFSET_INDEX, TIME_INDEX, offset_in_name
 from ottla.storage.index_file import OFFSET_ENTRY, TIME_ENTRY
+from ottla.storage.read_buffers import ReadBuffers
 from ottla.storage.scan import FoundBatch, scan_batches, scan_headers
 
 if TYPE_CHECKING:
     import struct
     from collections.abc import Iterator
     from pathlib import Path
+
+    from ottla.core.sealing import Sealer
+    from ottla.storage.scan import Decrypt
 
 
 class Problem(NamedTuple):
@@ -30,25 +36,52 @@ def segment_files(path: Path) -> list[Path]:
     """The segment files in a partition's folder, oldest first; or the one file that was named."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.iterdir() if offset_in_name(file.name, LOG) is not None)
+    return sorted(file for file in path.iterdir() if _base_offset(file) is not None)
 
 
-def batches(path: Path, from_offset: int = 0) -> Iterator[FoundBatch]:
+def is_encrypted(file: Path) -> bool:
+    return file.name.endswith(ENCRYPTED_LOG)
+
+
+def _base_offset(file: Path) -> int | None:
+    return offset_in_name(file.name, ENCRYPTED_LOG if is_encrypted(file) else LOG)
+
+
+def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
+    """What decrypts a segment file; DataDirError if its folder does not say what it is."""
+    folder = file.absolute().parent
+    topic_id = read_topic_id(folder)
+    partition = folder.name.rpartition("-")[2]
+    if topic_id is None or not partition.isdigit():
+        raise DataDirError(f"{folder} does not say which partition it is, and its batches are bound to that")
+    return BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
+
+
+def key_id_of_segment(file: Path) -> int:
+    """Of the key that its first batch was encrypted with; 0 if that was none, or nothing is in it."""
+    if not is_encrypted(file):
+        return 0
+    with file.open("rb") as opened:
+        start = opened.read(KEY_ID_END)
+    return key_id_of_batch(start) if len(start) == KEY_ID_END else 0
+
+
+def batches(path: Path, from_offset: int = 0, decrypt: Decrypt | None = None) -> Iterator[FoundBatch]:
     """The batches of one segment file that reach `from_offset`, each of them checked."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        for batch in scan_batches(fd, 0, os.fstat(fd).st_size):
+        for batch in scan_batches(fd, 0, os.fstat(fd).st_size, decrypt):
             if batch.header.last_offset >= from_offset:
                 yield batch
     finally:
         os.close(fd)
 
 
-def verify_segment(path: Path) -> Iterator[Problem]:
+def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Problem]:
     """What is wrong with a segment file and its indexes. A damaged batch does not hide those behind it."""
     last_offsets: dict[int, int] = {}
     max_timestamps: dict[int, int] = {}
-    base_offset = next_offset = offset_in_name(path.name, LOG) or 0
+    base_offset = next_offset = _base_offset(path) or 0
     end = 0
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -56,7 +89,10 @@ def verify_segment(path: Path) -> Iterator[Problem]:
             try:
                 if header.base_offset < next_offset:
                     raise CorruptMessage(f"offset {header.base_offset} where {next_offset} was expected")
-                check_batch(os.pread(fd, header.size, position))
+                stored = os.pread(fd, header.size, position)
+                check_batch(stored)
+                if decrypt is not None:
+                    decrypt(memoryview(stored))
             except ApiError as damaged:
                 yield Problem(path, position, str(damaged))
             next_offset = header.next_offset

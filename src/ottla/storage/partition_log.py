@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.core.errors import ApiError, CorruptMessage, OffsetOutOfRange, StorageError
+from ottla.core.sealing import SEAL_BYTES
 from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage import retention
-from ottla.storage.admission import check_size, check_timestamp
+from ottla.storage.admission import check_keys, check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
 from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
@@ -26,6 +27,7 @@ from ottla.storage.producer_replay import load_producers
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
+from ottla.storage.swap_files import discard_cleaned, swap_in
 from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
+    from ottla.storage.rewriting import Rewrite
     from ottla.storage.segment import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
@@ -69,6 +72,7 @@ class PartitionLog:
         self._clock = clock
         self._files = files
         self._snapshots = parts.snapshots
+        self.cipher = parts.cipher
         self._segments = Segments(parts.segments)
         self._unsynced = Unsynced(folder, files, parts)
         self._as_left_at = parts.next_offset if parts.is_as_left else None
@@ -120,6 +124,8 @@ class PartitionLog:
         header = check_produced(batch)
         config = self.config
         check_size(len(batch), config)
+        if config.cleanup_policy != "delete":
+            check_keys(batch, header)
         log_append_time = NO_TIMESTAMP
         now_ms = self._clock.now_ms()
         if config.message_timestamp_type == "LogAppendTime":
@@ -211,7 +217,7 @@ class PartitionLog:
         # How long it has been written to is by what its records say, or else by the clock.
         age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
         return (
-            active.size + size > config.segment_bytes
+            active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
             or age_ms > config.segment_ms
             or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
             or active.indexes.is_full
@@ -253,7 +259,7 @@ class PartitionLog:
         # Its file is created last: where anything fails, for want of space say, the active segment can still be
         # appended to, and there is none on disk yet that would be taken for the one behind it.
         self._segments.active.complete()
-        return Segment.create(self.folder, self.next_offset, self.config, self._files)
+        return Segment.create(self.folder, self.next_offset, self.config, self._files, self.cipher)
 
     # Reading
 
@@ -422,6 +428,26 @@ class PartitionLog:
             # Old lines in the file harm nobody, and on a full disk this is what makes room.
             with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
+
+    def put_in_place(self, rewrite: Rewrite) -> bool:
+        """Have what was written anew take the old segments' place; whether that is still as it was."""
+        base_offset = rewrite.base_offset
+        if rewrite.error or self._offline or not rewrite.is_of(self._segments.all[:-1]):
+            with storage_errors(self.folder.name):
+                discard_cleaned(self.folder, base_offset)
+            return False
+        try:
+            for old in rewrite.segments:
+                old.close()
+            swap_in(self.folder, base_offset, [old.base_offset for old in rewrite.segments])
+            new = Segment.open(self.folder, base_offset, self.config, self._files, self.cipher)
+        except OSError as failed:
+            self._go_offline(f"a segment could not be replaced: {failed.strerror or failed}")
+            raise self._offline_error() from failed
+        self._segments.replace(rewrite.segments, new)
+        self._unsynced.keep_only(self._segments.all)
+        self._snapshots.keep_only({*self._segments.bases, self.next_offset})
+        return True
 
     def delete_expired(self, now_ms: int, committed: int | None = None) -> list[Path]:
         """Let go of segments by retention; their renamed files are the caller's to remove, at leisure.

@@ -80,7 +80,7 @@ def _replay(segment: Segment, position: int, header: BatchHeader, producers: Pro
     if not header.is_control:
         producers.appended(header, header.base_offset)
         return
-    marker = read_end_marker(segment.read_at(position, header.size))
+    marker = read_end_marker(segment.batches_at(position, header.size))
     if marker is not None:
         aborted = producers.ended(header, header.base_offset, marker)
         if aborted is not None and not segment.txn_index.has(aborted.last_offset):

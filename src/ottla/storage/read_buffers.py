@@ -27,11 +27,18 @@ class ReadBuffers:
 
     def read(self, fd: int, size: int, position: int) -> bytes | memoryview:
         """What `pread` would return. It stays as it is for as long as somebody holds it, or a part of it."""
-        buffer = self._free_buffer() if _SMALLEST <= size <= BUFFER_BYTES and _CAN_TELL_WHAT_IS_FREE else None
+        buffer = self._buffer_for(size)
         if buffer is None:
             return os.pread(fd, size, position)
         view = memoryview(buffer)
         return view[: os.preadv(fd, [view[:size]], position)].toreadonly()
+
+    def empty(self, size: int) -> memoryview:
+        """Memory to be written to, whatever is in it; nobody else gets it as long as somebody holds it."""
+        return memoryview(self._buffer_for(size) or bytearray(size))[:size]
+
+    def _buffer_for(self, size: int) -> mmap | None:
+        return self._free_buffer() if _SMALLEST <= size <= BUFFER_BYTES and _CAN_TELL_WHAT_IS_FREE else None
 
     def _free_buffer(self) -> mmap | None:
         for buffer in self._buffers:

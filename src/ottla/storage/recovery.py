@@ -13,15 +13,18 @@ from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.core.errors import StorageError
 from ottla.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, BadCheckpoint, read_epochs, write_epochs
 from ottla.storage.files import (
     CORRUPT,
     DELETED,
+    ENCRYPTED_LOG,
     LOG,
     OFFSET_INDEX,
     SNAPSHOT,
     TIME_INDEX,
     TXN_INDEX,
+    file_name,
     offset_in_name,
     storage_errors,
 )
@@ -29,7 +32,8 @@ from ottla.storage.leader_epochs import LeaderEpochs
 from ottla.storage.partition_log import PartitionLog
 from ottla.storage.producer_replay import load_producers
 from ottla.storage.producer_snapshot import Snapshots
-from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage, Stretch, walk
+from ottla.storage.rewriting import REWRITING, remove_rewriting
+from ottla.storage.scan import MAX_OFFSETS_IN_A_FILE, NO_LIMIT, Damage
 from ottla.storage.segment import Segment
 from ottla.storage.segments import reaching
 from ottla.storage.swap_files import CLEANED, complete_swaps
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.core.clock import Clock
+    from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.producer_state import ProducerStates
@@ -72,15 +77,21 @@ class LogParts(NamedTuple):
     epochs: LeaderEpochs
     is_as_left: bool
     """Whether all of it is on the disk as a clean stop left it."""
+    cipher: BatchCipher | None = None
 
 
 def open_log(
-    folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, known: LastKnown | None = None
+    folder: Path,
+    config: LogConfig,
+    clock: Clock,
+    files: OpenFiles,
+    known: LastKnown | None = None,
+    cipher: BatchCipher | None = None,
 ) -> PartitionLog:
-    """The log in this folder, which is created if it does not exist."""
+    """The log in this folder, which is created if it does not exist. With a `cipher`, what is written is encrypted."""
     with storage_errors(f"opening {folder.name}"):
         folder.mkdir(parents=True, exist_ok=True)
-        return _Opening(folder, config, files, known or LastKnown()).open(clock)
+        return _Opening(folder, config, files, known or LastKnown(), cipher).open(clock)
 
 
 class _Checked(NamedTuple):
@@ -92,11 +103,14 @@ class _Checked(NamedTuple):
 
 
 class _Opening:
-    def __init__(self, folder: Path, config: LogConfig, files: OpenFiles, known: LastKnown) -> None:
+    def __init__(
+        self, folder: Path, config: LogConfig, files: OpenFiles, known: LastKnown, cipher: BatchCipher | None
+    ) -> None:
         self._folder = folder
         self._config = config
         self._files = files
         self._known = known
+        self._cipher = cipher
         self._snapshots = Snapshots(folder)
         # Producer state is replayed at least from here on, because what was written from it may be missing.
         self._doubtful_from: int | None = None
@@ -116,11 +130,10 @@ class _Opening:
     def _load(self, segments: list[Segment]) -> LogParts:
         known = self._known
         is_found = bool(segments)
-        if segments:
-            next_offset = self._recover(segments)
-        else:
-            next_offset = known.start_offset
-            segments.append(Segment.create(self._folder, next_offset, self._config, self._files))
+        next_offset = self._recover(segments) if segments else known.start_offset
+        if not segments or (self._cipher is not None and segments[-1].cipher is None):
+            is_found = False
+            self._begin_segment(segments, next_offset)
         # Of records that are gone: when others have got their offsets, it would be taken for a snapshot of those.
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
@@ -138,6 +151,7 @@ class _Opening:
             epochs=self._load_epochs(segments, start_offset, next_offset),
             # From where anything had to be checked or rebuilt, no snapshot was trusted.
             is_as_left=is_found and known.is_clean and taken_at == next_offset,
+            cipher=self._cipher,
         )
 
     def _remove_leftovers(self) -> None:
@@ -148,15 +162,49 @@ class _Opening:
             if path.is_dir() and (is_index or path.suffix == SNAPSHOT or name in (LEADER_EPOCHS, PARTITION_METADATA)):
                 _logger.warning("%s: %s is a folder and is set aside", self._folder.name, name)
                 path.rename(path.with_name(name + CORRUPT))
-            elif name.endswith((DELETED, ".tmp", CLEANED)) or (is_index and path.stem + LOG not in names):
+            elif path.name == REWRITING:
+                remove_rewriting(path)
+            elif name.endswith((DELETED, ".tmp", CLEANED)) or (is_index and not _logs_of(path.stem) & names):
                 path.unlink()
 
     def _find_segments(self) -> list[Segment]:
-        bases = [offset_in_name(path.name, LOG) for path in self._folder.iterdir()]
+        plain, encrypted = self._bases(LOG), self._bases(ENCRYPTED_LOG)
+        for base_offset in plain & encrypted:
+            self._drop_empty(base_offset)
+            plain.discard(base_offset)
+        if encrypted and self._cipher is None:
+            raise StorageError(f"{self._folder.name} is encrypted, and no keys are given")
+        if plain and self._cipher is not None and not self._cipher.allows_plain:
+            name = file_name(min(plain), LOG)
+            raise StorageError(f"{self._folder.name}/{name} is not encrypted, where everything has to be")
         return [
-            Segment.open(self._folder, base_offset, self._config, self._files)
-            for base_offset in sorted(base for base in bases if base is not None)
+            Segment.open(
+                self._folder, base_offset, self._config, self._files, self._cipher if base_offset in encrypted else None
+            )
+            for base_offset in sorted(plain | encrypted)
         ]
+
+    def _bases(self, suffix: str) -> set[int]:
+        bases = (offset_in_name(path.name, suffix) for path in self._folder.iterdir())
+        return {base for base in bases if base is not None}
+
+    def _drop_empty(self, base_offset: int) -> None:
+        """Of two segments that begin with the same offset, the plain one, which `_begin_segment` did not get to."""
+        path = self._folder / file_name(base_offset, LOG)
+        if path.stat().st_size:
+            raise StorageError(f"{self._folder.name} has offset {base_offset} in a plain and in an encrypted segment")
+        path.unlink()
+
+    def _begin_segment(self, segments: list[Segment], next_offset: int) -> None:
+        """The first of all, or the first that is encrypted."""
+        last = segments[-1] if segments else None
+        if last is not None:
+            last.seal()
+        segment = Segment.create(self._folder, next_offset, self._config, self._files, self._cipher)
+        if last is not None and last.base_offset == next_offset:
+            segments.pop()
+            last.path.unlink()
+        segments.append(segment)
 
     def _recover(self, segments: list[Segment]) -> int:
         """Make the segments usable; return the offset after the last record."""
@@ -196,7 +244,7 @@ class _Opening:
         end, next_offset = segment.rewind_indexes(from_offset)
         self._doubt(next_offset)
         damage = None
-        for batch in walk(Stretch(segment.read_at, end, segment.size, next_offset, end_offset)):
+        for batch in segment.walk(end, next_offset, end_offset):
             if isinstance(batch, Damage):
                 damage = batch
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
@@ -313,6 +361,10 @@ class _Opening:
             with suppress(OSError):  # no room: it can be rebuilt as well after the next start
                 write_epochs(path, epochs.entries)
         return epochs
+
+
+def _logs_of(stem: str) -> set[str]:
+    return {stem + LOG, stem + ENCRYPTED_LOG}
 
 
 def _drop_cached(fd: int) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     Read = Callable[[int, int], bytes]
+    Decrypt = Callable[[memoryview], memoryview]
 
 NO_LIMIT: Final = 1 << 62
 _CHUNK_BYTES: Final = 1 << 20
@@ -23,6 +24,7 @@ MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
 class FoundBatch(NamedTuple):
     position: int
     header: BatchHeader
+    """As it is in the file: an encrypted batch takes more room there than its data."""
     data: memoryview
 
 
@@ -37,7 +39,8 @@ class Damage(NamedTuple):
 class Stretch(NamedTuple):
     """A part of a file, and the offsets that can occur in it: from `offset` to below `end_offset`.
 
-    `read` takes a position and a size. A walk can be left and taken up again, so it holds no descriptor.
+    `read` takes a position and a size. A walk can be left and taken up again, so it holds no descriptor. `decrypt`
+    turns a stored batch into the one that came, or raises CorruptMessage.
     """
 
     read: Read
@@ -45,6 +48,7 @@ class Stretch(NamedTuple):
     end: int
     offset: int
     end_offset: int = NO_LIMIT
+    decrypt: Decrypt | None = None
 
 
 def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -63,9 +67,9 @@ def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchH
         position += at
 
 
-def scan_batches(fd: int, position: int, end: int) -> Iterator[FoundBatch]:
+def scan_batches(fd: int, position: int, end: int, decrypt: Decrypt | None = None) -> Iterator[FoundBatch]:
     """Each batch, intact: CorruptMessage ends the walk at the first one that is not."""
-    window = _Window(lambda at, size: os.pread(fd, size, at), end)
+    window = _Window(Stretch(lambda at, size: os.pread(fd, size, at), position, end, 0, decrypt=decrypt))
     while position < end:
         batch = window.batch_at(position)
         yield batch
@@ -79,14 +83,14 @@ def walk(stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> Iterator[FoundBatc
     base offset is held against those around it: it is right if the batch before ends there, and may be higher, as
     after compaction, if what follows is higher still.
     """
-    read, position, end, offset, end_offset = stretch
-    window = _Window(read, end, read_ahead)
+    _, position, end, offset, end_offset, _ = stretch
+    window = _Window(stretch, read_ahead)
     while position < end:
         try:
             batch = window.batch_at(position)
         except ApiError as damaged:
             yield Damage(position, offset, str(damaged))
-            position = _next_intact(Stretch(read, position + 1, end, offset, end_offset))
+            position = _next_intact(stretch._replace(position=position + 1, offset=offset))
             continue
         problem = _misplaced(window, batch, offset, end_offset)
         if problem:
@@ -116,13 +120,13 @@ def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: in
 
 def _next_intact(stretch: Stretch) -> int:
     """The position of the first whole batch with plausible offsets; the end if there is none."""
-    read, position, end, offset, end_offset = stretch
+    read, position, end, offset, end_offset, _ = stretch
     limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + MAX_OFFSETS_IN_A_FILE)
     # The base offsets that are possible have their first bytes in common, which makes for a quick search.
     differing_bytes = ((offset ^ limit).bit_length() + 7) // 8
     prefix = offset.to_bytes(8, "big")[: 8 - differing_bytes]
     candidate = re.compile(b"(?=%b.{%d}\x02)" % (re.escape(prefix), _MAGIC_AT - len(prefix)), re.DOTALL)
-    window = _Window(read, end)
+    window = _Window(stretch)
     while position < end:
         chunk = read(position, min(_CHUNK_BYTES, end - position))
         for match in candidate.finditer(chunk):
@@ -141,9 +145,10 @@ def _next_intact(stretch: Stretch) -> int:
 class _Window:
     """The part of a file that was read last."""
 
-    def __init__(self, read: Read, end: int, read_ahead: int = _CHUNK_BYTES) -> None:
-        self._read = read
-        self._end = end
+    def __init__(self, stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> None:
+        self._read = stretch.read
+        self._end = stretch.end
+        self._decrypt = stretch.decrypt
         self._read_ahead = read_ahead
         self._start = 0
         self._chunk = memoryview(b"")
@@ -164,7 +169,8 @@ class _Window:
         if len(self._chunk) - at < size:
             self._load(position, max(self._read_ahead, size))
             at = 0
-        return FoundBatch(position, check_batch(self._chunk, at), self._chunk[at : at + size])
+        header, data = check_batch(self._chunk, at), self._chunk[at : at + size]
+        return FoundBatch(position, header, data if self._decrypt is None else self._decrypt(data))
 
     def _load(self, position: int, size: int) -> None:
         self._chunk = memoryview(self._read(position, max(min(size, self._end - position), 0)))

@@ -16,8 +16,9 @@ from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import HEADER_BYTES, count_intact, read_header
 from ottla.records.batches import find_batches
 from ottla.records.reader import RecordReader
+from ottla.storage.cipher import KEY_ID_END, key_id_of_batch
 from ottla.storage.cold_read import Bounds, Unverified, find_checked
-from ottla.storage.files import DELETED, LOG, TXN_INDEX, file_name, write_all
+from ottla.storage.files import DELETED, ENCRYPTED_LOG, LOG, TXN_INDEX, file_name, write_all
 from ottla.storage.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 from ottla.storage.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
 from ottla.storage.txn_index import TxnIndex
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.records.batch import BatchHeader
+    from ottla.storage.cipher import BatchCipher
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
 
@@ -41,11 +43,25 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
+class SegmentPlace(NamedTuple):
+    folder: Path
+    base_offset: int
+
+
 class Segment:
-    def __init__(self, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, *, is_new: bool) -> None:
+    """Batches go in and come out as clients know them, whether the file is encrypted, by a `cipher`, or not.
+
+    Positions, sizes and headers are those in the file.
+    """
+
+    def __init__(
+        self, place: SegmentPlace, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None, *, is_new: bool
+    ) -> None:
+        folder, base_offset = place
         self.base_offset = base_offset
         self.config = config
-        self.path = folder / file_name(base_offset, LOG)
+        self.cipher = cipher
+        self.path = folder / file_name(base_offset, LOG if cipher is None else ENCRYPTED_LOG)
         self.size = 0 if is_new else self.path.stat().st_size
         self.indexes = SegmentIndexes(self.path, base_offset, files, is_new=is_new)
         self.txn_index = TxnIndex(folder / file_name(base_offset, TXN_INDEX))
@@ -57,18 +73,33 @@ class Segment:
         self._is_newest_known = is_new
 
     @classmethod
-    def create(cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles) -> Segment:
+    def create(
+        cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None = None
+    ) -> Segment:
         """A new, empty segment, ready for appending."""
-        segment = cls(folder, base_offset, config, files, is_new=True)
+        segment = cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=True)
         segment.indexes.write_out(is_final=False)
         segment.txn_index.path.unlink(missing_ok=True)
         segment._fd = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
         return segment
 
     @classmethod
-    def open(cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles) -> Segment:
+    def open(
+        cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None = None
+    ) -> Segment:
         """A segment whose files are as they were left; nothing but the file's size is read yet."""
-        return cls(folder, base_offset, config, files, is_new=False)
+        return cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=False)
+
+    @property
+    def oldest_key_id(self) -> int:
+        """Of the key that the oldest of what is in it was encrypted with; 0 if that was none.
+
+        Keys only get newer, so it is that of the first batch.
+        """
+        if self.cipher is None:
+            return 0
+        start = self.read_at(0, KEY_ID_END)
+        return key_id_of_batch(start) if len(start) == KEY_ID_END else self.cipher.key_id
 
     @property
     def newest_timestamp(self) -> int:
@@ -112,6 +143,8 @@ class Segment:
 
     def append(self, batch: bytes | bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
         """Write one batch behind the others."""
+        if self.cipher is not None:
+            batch = self.cipher.seal(batch)
         position = self.size
         size = len(batch)
         # Written at `size`, not at the end of the file: a failed append leaves a torn tail to be covered.
@@ -166,7 +199,7 @@ class Segment:
             position, offset = entry.position, self.header_at(entry.position).base_offset
         self.indexes.drop_from(position, offset)
         is_damaged = False
-        for batch in self._walk(position, offset, ended_at):
+        for batch in self.walk(position, offset, ended_at):
             is_damaged = isinstance(batch, Damage)
             if isinstance(batch, Damage):
                 _logger.error("%s: the batch at %d is damaged: %s", self.path, batch.position, batch.reason)
@@ -253,7 +286,7 @@ class Segment:
         """Either an index is wrong or the batch it points to: only intact batches get into the new one."""
         _logger.warning("%s: the indexes do not fit the batches and are rebuilt", self.path)
         self.indexes.reset()
-        for batch in self._walk(0, self.base_offset):
+        for batch in self.walk(0, self.base_offset):
             if isinstance(batch, FoundBatch):
                 self.index(batch.position, batch.header)
         if self._fd is None:
@@ -290,8 +323,14 @@ class Segment:
             ):
                 return self._read_damaged(bounds, end_offset)
             if end >= 0:
+                found = memoryview(data)[start:end]
+                if self.cipher is not None:
+                    try:
+                        found = self.cipher.open(found)
+                    except ApiError:
+                        return self._read_damaged(bounds, end_offset)
                 self._remember_end(next_offset, position + end)
-                return memoryview(data)[start:end]
+                return found
             if start == 0:
                 # Less than a header, where there should be a batch: the file is shorter than it was.
                 return self._read_damaged(bounds, end_offset)
@@ -302,10 +341,17 @@ class Segment:
         """Whether these batches, which lie at `position` and begin at offset `floor` or above, are intact."""
         intact, next_offset = count_intact(batches, floor)
         end = position + intact
-        if intact < len(batches) or next_offset > self._offset_at(end, end_offset):
+        if intact < len(batches) or next_offset > self._offset_at(end, end_offset) or not self._is_authentic(batches):
             return False
         self._unverified.checked(position, end)
         return True
+
+    def _is_authentic(self, batches: memoryview) -> bool:
+        # Those that a reader skips, too: a changed offset must not make one be skipped.
+        try:
+            return self.cipher is None or self.cipher.open(batches) is not None
+        except ApiError:
+            return False
 
     def _offset_at(self, position: int, end_offset: int) -> int:
         try:
@@ -317,11 +363,11 @@ class Segment:
         """What can still be read, batch by batch; CorruptMessage if the very batch that is wanted is damaged."""
         position, offset = self._place_before(bounds.from_offset)
         try:
-            found = find_checked(Stretch(self.read_at, position, self.size, offset, end_offset), bounds)
+            found = find_checked(self._stretch(position, offset, end_offset), bounds)
         except CorruptMessage as damaged:
             _logger.error("%s: %s", self.path, damaged)
             raise CorruptMessage(f"{self.path.parent.name}/{self.path.name}: {damaged}") from None
-        return memoryview(b"") if found is None else memoryview(self.read_at(found.start, found.end - found.start))
+        return memoryview(b"") if found is None else self.batches_at(found.start, found.end - found.start)
 
     def _remember_end(self, next_offset: int, position: int) -> None:
         if len(self._read_ends) >= _REMEMBERED_READS:
@@ -339,8 +385,13 @@ class Segment:
             return 0, self.base_offset
         return entry.position, self.header_at(entry.position).base_offset
 
-    def _walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
-        return walk(Stretch(self.read_at, position, self.size, offset, end_offset))
+    def walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
+        """Each intact batch from this position on, where no offset is below `offset`, and what is damaged."""
+        return walk(self._stretch(position, offset, end_offset))
+
+    def _stretch(self, position: int, offset: int, end_offset: int) -> Stretch:
+        decrypt = None if self.cipher is None else self.cipher.open
+        return Stretch(self.read_at, position, self.size, offset, end_offset, decrypt)
 
     def position_of(self, offset: int) -> int:
         """Where the first batch begins that reaches `offset` or lies above it."""
@@ -348,14 +399,14 @@ class Segment:
 
     def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """The position and header of each intact batch from the one with `from_offset` on."""
-        for batch in self._walk(*self._place_before(from_offset)):
+        for batch in self.walk(*self._place_before(from_offset)):
             if isinstance(batch, FoundBatch) and batch.header.last_offset >= from_offset:
                 yield batch.position, batch.header
 
     def find_timestamp(self, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT) -> TimestampOffset | None:
         """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
         place = self._place_before(max(self._offset_before_time(timestamp), from_offset))
-        for batch in self._walk(*place, end_offset):
+        for batch in self.walk(*place, end_offset):
             if isinstance(batch, Damage):
                 continue
             if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= from_offset:
@@ -380,6 +431,11 @@ class Segment:
     def read_at(self, position: int, size: int) -> bytes:
         # Never past `size`: behind it there may be the torn tail of an append that failed.
         return os.pread(self._read_fd(), min(size, self.size - position), position)
+
+    def batches_at(self, position: int, size: int) -> memoryview:
+        """Whole batches, as they came."""
+        stored = memoryview(self.read_at(position, size))
+        return stored if self.cipher is None else self.cipher.open(stored)
 
     def _whole_batch_at(self, position: int) -> bytes:
         size = self.header_at(position).size

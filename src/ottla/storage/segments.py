@@ -33,6 +33,12 @@ class Segments:
         self.bases.append(segment.base_offset)
         self.active = segment
 
+    def replace(self, old: list[Segment], new: Segment) -> None:
+        """Some in a row, none of which is appended to, by one."""
+        number = self.all.index(old[0])
+        self.all[number : number + len(old)] = [new]
+        self.bases[number : number + len(old)] = [new.base_offset]
+
     def drop_first(self, count: int) -> None:
         """Take out some; not all."""
         del self.all[:count], self.bases[:count]

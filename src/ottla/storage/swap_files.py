@@ -11,10 +11,11 @@ import logging
 import os
 from typing import TYPE_CHECKING, Final
 
-from ottla.storage.files import LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, offset_in_name, sync_folder
+from ottla.storage.files import ENCRYPTED_LOG, LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX, offset_in_name, sync_folder
 from ottla.storage.scan import NO_LIMIT, FoundBatch, Stretch, walk
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
 _logger: Final = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ _logger: Final = logging.getLogger(__name__)
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
 # The log comes first: with it in place, what is left of its indexes is all that a second attempt finds to be done.
-_KINDS: Final = (LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
+_KINDS: Final = (LOG, ENCRYPTED_LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
 def complete_swaps(folder: Path) -> None:
@@ -35,7 +36,7 @@ def complete_swaps(folder: Path) -> None:
         if offset >= not_renamed:
             path.unlink()
     swaps = [(offset, path) for offset, path in swaps if offset < not_renamed]
-    logs = [(offset, path) for offset, path in swaps if path.stem.endswith(LOG)]
+    logs = [(offset, path) for offset, path in swaps if path.stem.endswith((LOG, ENCRYPTED_LOG))]
     if logs:
         begin, end = min(offset for offset, _ in logs), max(_next_offset(path, offset) for offset, path in logs)
         _logger.info("%s: a compaction of offsets %d to %d is completed", folder.name, begin, end)
@@ -45,6 +46,25 @@ def complete_swaps(folder: Path) -> None:
     for _, path in swaps:
         path.rename(path.with_suffix(""))
     sync_folder(folder)
+
+
+def swap_in(folder: Path, base_offset: int, replaced: Collection[int]) -> None:
+    """Have what is `.cleaned` of one segment take the place of these, while the log is in use."""
+    cleaned = [path for offset, path in _files(folder, CLEANED) if offset == base_offset]
+    swaps = [path.rename(path.with_suffix(SWAP)) for path in cleaned]
+    sync_folder(folder)
+    for offset, path in _files(folder, ""):
+        if offset in replaced:
+            path.unlink()
+    for path in swaps:
+        path.rename(path.with_suffix(""))
+    sync_folder(folder)
+
+
+def discard_cleaned(folder: Path, base_offset: int) -> None:
+    for offset, path in _files(folder, CLEANED):
+        if offset == base_offset:
+            path.unlink()
 
 
 def _files(folder: Path, suffix: str) -> list[tuple[int, Path]]:

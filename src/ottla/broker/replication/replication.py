@@ -11,7 +11,6 @@ from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.replica import Replica
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
-from ottla.core.ids import TopicPartition
 from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.cluster.state import Cluster, PartitionState, ViewChange
+    from ottla.core.ids import TopicPartition
 
 _logger: Final = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING, assert_never
 
 from ottla.core.ids import TopicId
+from ottla.storage.catalog.database import transaction
 from ottla.storage.catalog.entries import (
     Acl,
     AclOperation,
@@ -31,25 +32,40 @@ if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator
 
-
-def read_view(db: sqlite3.Connection) -> CatalogView:
-    return CatalogView().after([Change(None, entry) for entry in _read_entries(db)])
+    from ottla.storage.catalog.secrets import Secrets
 
 
-def write(db: sqlite3.Connection, change: Change) -> None:
+def read_view(db: sqlite3.Connection, secrets: Secrets) -> CatalogView:
+    return CatalogView().after([Change(None, entry) for entry in _read_entries(db, secrets)])
+
+
+def reseal(db: sqlite3.Connection, secrets: Secrets, view: CatalogView) -> None:
+    """Write the secrets anew that are not sealed with the newest key."""
+    rows = db.execute("SELECT user, mechanism, stored_key, server_key FROM scram_credential").fetchall()
+    outdated = [(user, mechanism) for user, mechanism, *keys in rows if any(map(secrets.is_outdated, keys))]
+    if outdated:
+        with transaction(db):
+            for user, mechanism in outdated:
+                credential = view.credentials[user, ScramMechanism(mechanism)]
+                write(db, Change(credential, credential), secrets)
+        # Neither may the write-ahead log hold them as they were.
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def write(db: sqlite3.Connection, change: Change, secrets: Secrets) -> None:
     """A changed entry is erased and inserted anew: entries are small, and there is one way to store each."""
     if change.before is not None:
         _erase(db, change.before)
     if change.after is not None:
-        _insert(db, change.after)
+        _insert(db, change.after, secrets)
 
 
-def _insert(db: sqlite3.Connection, entry: Entry) -> None:
+def _insert(db: sqlite3.Connection, entry: Entry, secrets: Secrets) -> None:
     match entry:
         case Topic():
             _insert_topic(db, entry)
         case ScramCredential():
-            _insert_credential(db, entry)
+            _insert_credential(db, entry, secrets)
         case Acl():
             _insert_acl(db, entry)
         case Quota():
@@ -76,9 +92,9 @@ def _erase(db: sqlite3.Connection, entry: Entry) -> None:
             assert_never(entry)
 
 
-def _read_entries(db: sqlite3.Connection) -> Iterator[Entry]:
+def _read_entries(db: sqlite3.Connection, secrets: Secrets) -> Iterator[Entry]:
     yield from _read_topics(db)
-    yield from _read_credentials(db)
+    yield from _read_credentials(db, secrets)
     yield from _read_acls(db)
     yield from _read_quotas(db)
     yield from _read_resource_configs(db)
@@ -108,17 +124,18 @@ def _read_topics(db: sqlite3.Connection) -> Iterator[Topic]:
         yield Topic(name, identity, partitions, configs.get(topic_id, {}), bool(is_internal))
 
 
-def _insert_credential(db: sqlite3.Connection, credential: ScramCredential) -> None:
+def _insert_credential(db: sqlite3.Connection, credential: ScramCredential, secrets: Secrets) -> None:
+    user, mechanism = credential.user, credential.mechanism
     db.execute(
         "INSERT INTO scram_credential (user, mechanism, salt, iterations, stored_key, server_key)"
         " VALUES (?, ?, ?, ?, ?, ?)",
         (
-            credential.user,
-            credential.mechanism,
+            user,
+            mechanism,
             credential.salt,
             credential.iterations,
-            credential.stored_key,
-            credential.server_key,
+            secrets.seal(credential.stored_key, _place(user, mechanism, "stored_key")),
+            secrets.seal(credential.server_key, _place(user, mechanism, "server_key")),
         ),
     )
 
@@ -130,11 +147,22 @@ def _erase_credential(db: sqlite3.Connection, credential: ScramCredential) -> No
     )
 
 
-def _read_credentials(db: sqlite3.Connection) -> Iterator[ScramCredential]:
+def _read_credentials(db: sqlite3.Connection, secrets: Secrets) -> Iterator[ScramCredential]:
     for user, mechanism, salt, iterations, stored_key, server_key in db.execute(
         "SELECT user, mechanism, salt, iterations, stored_key, server_key FROM scram_credential"
     ):
-        yield ScramCredential(user, ScramMechanism(mechanism), salt, iterations, stored_key, server_key)
+        yield ScramCredential(
+            user,
+            ScramMechanism(mechanism),
+            salt,
+            iterations,
+            secrets.open(stored_key, _place(user, mechanism, "stored_key")),
+            secrets.open(server_key, _place(user, mechanism, "server_key")),
+        )
+
+
+def _place(user: str, mechanism: int, column: str) -> bytes:
+    return f"scram_credential/{mechanism}/{column}/{user}".encode()
 
 
 def _acl_row(acl: Acl) -> tuple[int, str, int, str, str, int, int]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, DataDirError, ResourceNotFound
 from ottla.core.ids import TopicId
+from ottla.core.sealing import BrokenSeal
 from ottla.storage.catalog.acl_filter import matching
 from ottla.storage.catalog.catalog import PRODUCER_ID_BLOCK
 from ottla.storage.catalog.database import CATALOG_FILE, close_untouched, open_database, transaction
 from ottla.storage.catalog.entries import ProducerIdBlock, Quota, ResourceConfigs, Topic
-from ottla.storage.catalog.rows import read_view, write
+from ottla.storage.catalog.rows import read_view, reseal, write
 from ottla.storage.catalog.rules import (
     check_acl_filter,
     check_growth,
@@ -20,12 +21,14 @@ from ottla.storage.catalog.rules import (
     check_new_topic,
     check_quota,
 )
+from ottla.storage.catalog.secrets import Secrets
 from ottla.storage.catalog.view import CatalogView, Change
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from ottla.core.sealing import Sealer
     from ottla.storage.catalog.acl_filter import AclFilter
     from ottla.storage.catalog.catalog import Edit, Listener
     from ottla.storage.catalog.entries import (
@@ -46,27 +49,31 @@ class SqliteCatalog:
     Decisions are made on the view, which is what the file holds: the file stays locked while this is open.
     """
 
-    def __init__(self, db: sqlite3.Connection, cluster_id: str, view: CatalogView) -> None:
+    def __init__(self, db: sqlite3.Connection, cluster_id: str, view: CatalogView, secrets: Secrets) -> None:
         self._db = db
+        self._secrets = secrets
         self._cluster_id = cluster_id
         self._view = view
         self._listeners: list[Listener] = []
         self._is_telling = False
 
     @classmethod
-    def open(cls, folder: Path) -> SqliteCatalog:
-        """Open the folder's catalog, or create one; DataDirError if it cannot be used.
+    def open(cls, folder: Path, sealer: Sealer | None = None) -> SqliteCatalog:
+        """Open the folder's catalog, or create one; DataDirError if it cannot be used. A `sealer` seals its secrets.
 
         The caller holds the lock on the folder: two processes must not both find no catalog and create one.
         """
         db = open_database(folder)
         try:
             cluster_id: str = db.execute("SELECT id FROM cluster").fetchone()[0]
-            return cls(db, cluster_id, read_view(db))
-        except (sqlite3.Error, AttributeError, TypeError, ValueError) as error:
+            secrets = Secrets(sealer)
+            catalog = cls(db, cluster_id, read_view(db, secrets), secrets)
+        except (sqlite3.Error, AttributeError, TypeError, ValueError, BrokenSeal) as error:
             # SQLite keeps no checksums: a damaged row may hold another type than its column asks for.
             close_untouched(db, folder / CATALOG_FILE)
             raise DataDirError(f"{folder / CATALOG_FILE} is damaged: {error}") from error
+        catalog.reseal()
+        return catalog
 
     @property
     def cluster_id(self) -> str:
@@ -150,6 +157,10 @@ class SqliteCatalog:
             self._db.execute("UPDATE cluster SET next_producer_id = ?", (first + count,))
         return ProducerIdBlock(first, count)
 
+    def reseal(self) -> None:
+        """Seal the secrets with the newest key, if there is one that they are not sealed with yet."""
+        reseal(self._db, self._secrets, self._view)
+
     def close(self) -> None:
         self._db.close()
 
@@ -165,7 +176,7 @@ class SqliteCatalog:
             return
         with transaction(self._db):
             for change in changes:
-                write(self._db, change)
+                write(self._db, change, self._secrets)
         # One assignment: a reader in another thread sees the old view or the new one.
         self._view = self._view.after(changes)
         self._tell(changes)

@@ -1,0 +1,29 @@
+"""The option of commands that read or write what may be encrypted."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ottla.core.keys import read_key_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+
+def with_key_file(command: Decorated) -> Decorated:
+    """Give a command `--key-file`; it gets the keys that are in it, or None."""
+
+    @functools.wraps(command)
+    def with_keys(*args: object, key_file: Path | None, **options: object) -> object:
+        return command(*args, keys=None if key_file is None else read_key_file(key_file), **options)
+
+    option = click.option(
+        "--key-file", metavar="FILE", type=click.Path(path_type=Path), help="The keys of what is encrypted."
+    )
+    return option(with_keys)  # type: ignore[return-value]

@@ -1,0 +1,148 @@
+"""`ottla keys`: the keys that data on the disk is encrypted with."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.output import painted, show_json, terminal_width, with_output_option
+from ottla.cli.settings import load_settings, with_settings_options
+from ottla.cli.tables import layout
+from ottla.core.errors import ConfigError
+from ottla.core.keys import (
+    HIGHEST_KEY_ID,
+    EncryptionConfig,
+    KeyRing,
+    first_ring,
+    format_keys,
+    load_keys,
+    read_key_file,
+    write_key_file,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.storage.key_use import KeyUse
+
+KEY_FILE = click.option(
+    "--key-file", metavar="FILE", type=click.Path(path_type=Path), help="The keys, instead of those that are set."
+)
+
+
+@click.group()
+def keys() -> None:
+    """Make, change and look at the keys that data is encrypted with."""
+
+
+@keys.command(
+    epilog="""\b
+Examples:
+  ottla keys generate /etc/ottla/keys
+  ottla keys generate --id 2
+""",
+)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="The key's number."
+)
+def generate(file: Path | None, key_id: int) -> None:
+    """Make a key, in a new FILE that only its owner can read; without FILE, print it."""
+    [key] = first_ring().keys.values()
+    ring = KeyRing({key_id: key})
+    if file is None:
+        click.echo(format_keys(ring), nl=False)
+        return
+    write_key_file(file, ring, is_new=True)
+    click.echo(f"key {key_id} is in {file}; keep a copy elsewhere: without it, what it encrypts is lost", err=True)
+
+
+@keys.command(
+    epilog="""\b
+Examples:
+  ottla keys rotate
+  ottla keys rotate --rewrite
+  ottla keys rotate --key-file /etc/ottla/keys
+""",
+)
+@with_settings_options
+@KEY_FILE
+@click.option("--rewrite", "rewrites", is_flag=True, help="Encrypt anew what is older, and what never was.")
+def rotate(config_file: Path | None, assignments: Sequence[str], key_file: Path | None, *, rewrites: bool) -> None:
+    """Add a new key to the key file. A running broker takes it up by itself."""
+    config = _encryption(config_file, assignments, key_file)
+    if config.key_file is None:
+        raise ConfigError("only keys in a file are rotated here: add what `ottla keys generate --id N` prints to yours")
+    path = config.key_file.expanduser()
+    ring = read_key_file(path).with_new_key(rewrites=rewrites)
+    write_key_file(path, ring, is_new=False)
+    click.echo(f"key {ring.newest} is in {path}: what is written from now on is encrypted with it", err=True)
+    if rewrites:
+        click.echo("the broker encrypts all the rest with it, too: `ottla keys status` tells how far it is", err=True)
+
+
+@keys.command(
+    epilog="""\b
+Examples:
+  ottla keys status
+  ottla keys status --data-dir /var/lib/ottla --key-file /etc/ottla/keys -o json
+""",
+)
+@with_settings_options
+@KEY_FILE
+@click.option("--data-dir", type=click.Path(path_type=Path), help="The data folder, instead of the one that is set.")
+@with_output_option
+def status(
+    config_file: Path | None, assignments: Sequence[str], key_file: Path | None, data_dir: Path | None, *, output: str
+) -> None:
+    """Show which keys there are, and how much each of them has encrypted. A broker may be running."""
+    from ottla.broker.config import BrokerConfig
+    from ottla.storage.key_use import find_key_use
+
+    settings = load_settings(config_file, assignments)
+    ring = load_keys(_encryption(config_file, assignments, key_file))
+    uses = find_key_use(data_dir or settings.section(BrokerConfig).data_dir)
+    known = {} if ring is None else ring.keys
+    rows = [
+        _row(key_id, uses.by_key.get(key_id), is_known=key_id in known) for key_id in sorted({*known, *uses.by_key, 0})
+    ]
+    if output == "json":
+        leftovers = [str(path) for path in uses.plain_leftovers]
+        show_json({"keys": rows, "rewrite_below": ring.rewrite_below if ring else 0, "plain_leftovers": leftovers})
+        return
+    _show(rows, ring, uses.plain_leftovers)
+
+
+def _row(key_id: int, use: KeyUse | None, *, is_known: bool) -> dict[str, object]:
+    return {
+        "key": key_id or "none",
+        "is": "plain" if key_id == 0 else "known" if is_known else "missing",
+        "segments": use.segments if use else 0,
+        "bytes": use.size if use else 0,
+    }
+
+
+def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: list[Path]) -> None:
+    texts = [{name: str(value) for name, value in row.items()} for row in rows]
+    heading, *lines = layout(("key", "is", "segments", "bytes"), texts, terminal_width(sys.stdout))
+    click.echo(painted(heading, sys.stdout, bold=True))
+    for line in lines:
+        click.echo(line)
+    if ring is not None:
+        click.echo(f"\nnew data is encrypted with key {ring.newest}")
+        below = ring.rewrite_below
+        left = sum(int(str(row["segments"])) for row in rows if row["key"] == "none" or int(str(row["key"])) < below)
+        if below:
+            done = "all is encrypted" if not left else f"{left} segments are still to be encrypted anew"
+            click.echo(f"{done} with key {below} or a newer one")
+    for path in plain_leftovers:
+        click.echo(f"not encrypted, and of no use to the broker: {path}")
+
+
+def _encryption(config_file: Path | None, assignments: Sequence[str], key_file: Path | None) -> EncryptionConfig:
+    if key_file is not None:
+        return EncryptionConfig(key_file=key_file)
+    return load_settings(config_file, assignments).section(EncryptionConfig)

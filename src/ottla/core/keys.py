@@ -1,0 +1,172 @@
+"""Encryption keys: which there are, and where they come from.
+
+They are text, a line each, newest last; what is encrypted from now on takes the newest:
+
+    1 0f3c…           a number, and 32 bytes as hexadecimal digits
+    2 91aa…
+    rewrite-below 2   what older keys encrypted, and what is not encrypted at all, is to be encrypted anew
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path  # noqa: TC003 - a setting is converted to its type
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KEY_BYTES: Final = 32
+HIGHEST_KEY_ID: Final = (1 << 32) - 1
+_KEY: Final = re.compile(r"([1-9][0-9]{0,9})\s+([0-9A-Fa-f]{64})")
+_REWRITE: Final = re.compile(r"rewrite-below\s+([1-9][0-9]{0,9})")
+_OPEN_TO_OTHERS: Final = 0o077
+_COMMAND_TIMEOUT_S: Final = 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncryptionConfig:
+    key_file: Path | None = None
+    """The file with the keys that data on the disk is encrypted with. `ottla keys generate FILE` makes one."""
+    key_variable: str | None = None
+    """The environment variable that holds the keys, instead of a file; a comma may stand for the end of a line."""
+    key_command: tuple[str, ...] = ()
+    """A program and its arguments that print the keys, instead of a file: the way to a key management service."""
+    key_check_interval_ms: int = 10_000
+    """How often the key file is looked at for a new key, and for what is to be encrypted anew."""
+
+    def __post_init__(self) -> None:
+        sources = [self.key_file is not None, self.key_variable is not None, bool(self.key_command)]
+        if sum(sources) > 1:
+            raise ValueError("keys come from one of key_file, key_variable and key_command, not from several")
+        if self.key_variable is not None and self.key_variable.startswith("OTTLA_"):
+            raise ValueError("key_variable cannot name one that begins with OTTLA_: those are settings")
+        if self.key_check_interval_ms < 1:
+            raise ValueError(f"key_check_interval_ms must be at least 1, got {self.key_check_interval_ms}")
+
+    @property
+    def is_on(self) -> bool:
+        return self.key_file is not None or self.key_variable is not None or bool(self.key_command)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRing:
+    keys: Mapping[int, bytes] = field(repr=False)
+    rewrite_below: int = 0
+    """Nothing is to stay that an older key than this encrypted, or none."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
+
+    @property
+    def newest(self) -> int:
+        return max(self.keys)
+
+    def with_new_key(self, *, rewrites: bool = False) -> KeyRing:
+        """The same and a key more, which takes the place of all others if it `rewrites`."""
+        added = self.newest + 1
+        keys = {**self.keys, added: os.urandom(KEY_BYTES)}
+        return KeyRing(keys, added if rewrites else self.rewrite_below)
+
+
+def first_ring() -> KeyRing:
+    return KeyRing({1: os.urandom(KEY_BYTES)})
+
+
+def parse_keys(text: str, source: str) -> KeyRing:
+    """ConfigError says what is wrong, by the number of a line and never by what is in it."""
+    keys: dict[int, bytes] = {}
+    rewrite_below = 0
+    for number, line in enumerate(map(str.strip, re.split(r"[\n,]", text)), 1):
+        if not line or line.startswith("#"):
+            continue
+        if match := _KEY.fullmatch(line):
+            key_id = int(match[1])
+            if key_id in keys or key_id > HIGHEST_KEY_ID:
+                raise ConfigError(f"{source}, line {number}: key {key_id} is there twice, or its number is too high")
+            keys[key_id] = bytes.fromhex(match[2])
+        elif match := _REWRITE.fullmatch(line):
+            rewrite_below = int(match[1])
+        else:
+            raise ConfigError(f"{source}, line {number}: expected a number and 64 hexadecimal digits")
+    if not keys:
+        raise ConfigError(f"{source} holds no key; `ottla keys generate` makes one")
+    if rewrite_below > max(keys):
+        raise ConfigError(f"{source}: nothing can be rewritten for key {rewrite_below}, which is not there")
+    return KeyRing(keys, rewrite_below)
+
+
+def format_keys(ring: KeyRing) -> str:
+    lines = ["# Encryption keys of Ottla. Whoever has them can read the data; without them nobody can."]
+    lines += [f"{key_id} {key.hex()}" for key_id, key in sorted(ring.keys.items())]
+    if ring.rewrite_below:
+        lines.append(f"rewrite-below {ring.rewrite_below}")
+    return "\n".join(lines) + "\n"
+
+
+def load_keys(config: EncryptionConfig) -> KeyRing | None:
+    """The keys that are configured, if any are."""
+    if config.key_file is not None:
+        return read_key_file(config.key_file)
+    if config.key_variable is not None:
+        text = os.environ.get(config.key_variable)
+        if text is None:
+            raise ConfigError(f"encryption.key_variable: there is no variable {config.key_variable}")
+        return parse_keys(text, f"the variable {config.key_variable}")
+    return _keys_from_command(config.key_command) if config.key_command else None
+
+
+def read_key_file(path: Path) -> KeyRing:
+    path = path.expanduser()
+    try:
+        if path.stat().st_mode & _OPEN_TO_OTHERS:
+            raise ConfigError(f"{path} can be used by others than its owner: run `chmod 600 {path}`")
+        return parse_keys(path.read_text("utf-8"), str(path))
+    except OSError as refused:
+        raise ConfigError(f"the keys in {path} cannot be read: {refused.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path} is not a file of keys") from None
+
+
+def write_key_file(path: Path, ring: KeyRing, *, is_new: bool) -> None:
+    """For its owner alone; a new one takes nobody's place."""
+    beside = path.with_name(path.name + ".tmp")
+    try:
+        if is_new and path.exists():
+            raise ConfigError(f"{path} is there already, and may be all that some data can be read with")
+        beside.unlink(missing_ok=True)
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "w", encoding="utf-8") as file:
+            file.write(format_keys(ring))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as refused:
+        raise ConfigError(f"the keys cannot be written to {path}: {refused.strerror}") from None
+
+
+def _keys_from_command(command: tuple[str, ...]) -> KeyRing:
+    import subprocess  # only for those who use it
+
+    source = f"encryption.key_command ({command[0]})"
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_TIMEOUT_S)
+        return parse_keys(done.stdout.decode(), f"what {command[0]} prints")
+    except subprocess.CalledProcessError as failed:
+        raise ConfigError(f"{source} ended with {failed.returncode}") from None
+    except subprocess.TimeoutExpired:
+        raise ConfigError(f"{source} did not end within {_COMMAND_TIMEOUT_S} seconds") from None
+    except OSError as refused:
+        raise ConfigError(f"{source} cannot be run: {refused.strerror}") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{source} does not print keys") from None

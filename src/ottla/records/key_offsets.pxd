@@ -1,0 +1,56 @@
+# C types for key_offsets.py. The comment on each field is its documentation in both forms.
+from cpython.buffer cimport Py_buffer
+
+cimport cython
+
+@cython.final
+cdef class KeyOffsets:
+    cdef readonly long long max_bytes
+    cdef readonly long long count
+    # How many bytes the keys and their offsets take.
+    cdef readonly long long used
+
+    # An open-addressed table of places in the arena, 0 where there is none; there, from place - 1 on: an offset, the
+    # key's length, the key.
+    cdef unsigned long long* slots
+    cdef unsigned long long slot_mask
+    cdef long long most_keys
+    cdef unsigned char* arena
+    cdef long long arena_bytes
+    # The hash is keyed, so that nobody can send keys that all end up in one place.
+    cdef unsigned long long secret_low
+    cdef unsigned long long secret_high
+
+    cdef long long find(self, const unsigned char* key, Py_ssize_t length) noexcept nogil
+    cdef bint put(self, const unsigned char* key, Py_ssize_t length, long long offset) noexcept nogil
+
+@cython.final
+cdef class RecordWalk:
+    cdef Py_buffer view
+    cdef bint is_held
+    cdef const unsigned char* data
+    cdef Py_ssize_t end
+    cdef Py_ssize_t next_at
+    cdef bint is_broken
+
+    # The record that was read last, without the length it begins with.
+    cdef Py_ssize_t at
+    cdef Py_ssize_t record_at
+    cdef Py_ssize_t record_end
+    cdef Py_ssize_t offset_delta_at
+    cdef long long timestamp_delta
+    cdef long long offset_delta
+    cdef Py_ssize_t key_at
+    cdef long long key_length
+    cdef long long value_length
+
+    cdef long long varint(self) noexcept nogil
+    cdef bint next(self) noexcept nogil
+    cdef int check(self) except -1
+
+cdef class RecordCopy:
+    cdef unsigned char* data
+    cdef Py_ssize_t at
+
+    cdef int put_varint(self, long long value) noexcept nogil
+    cdef int put_bytes(self, const unsigned char* source, Py_ssize_t size) noexcept nogil

@@ -1,0 +1,37 @@
+"""Secrets in the catalog: sealed where the data folder is encrypted, as they are where it is not.
+
+What is sealed bears a mark. It may be there from before encryption was turned on, and then has none.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.sealing import BrokenSeal, key_id_of
+
+if TYPE_CHECKING:
+    from ottla.core.sealing import Sealer
+
+_MARK: Final = b"ottla sealed 1\0"
+
+
+class Secrets:
+    def __init__(self, sealer: Sealer | None) -> None:
+        self._sealer = sealer
+
+    def seal(self, secret: bytes, place: bytes) -> bytes:
+        """What to keep at this place of the catalog."""
+        return secret if self._sealer is None else _MARK + self._sealer.seal(secret, place)
+
+    def open(self, kept: bytes, place: bytes) -> bytes:
+        if not kept.startswith(_MARK):
+            return kept
+        if self._sealer is None:
+            raise BrokenSeal("it is encrypted, and no keys are given")
+        return self._sealer.open(kept[len(_MARK) :], place)
+
+    def is_outdated(self, kept: bytes) -> bool:
+        """Whether this is to be sealed, and is not, or with an older key."""
+        if self._sealer is None:
+            return False
+        return not kept.startswith(_MARK) or key_id_of(kept[len(_MARK) :]) != self._sealer.ring.newest

@@ -1,0 +1,97 @@
+"""`encryption.json`: which keys a data folder needs, so that a wrong or missing one is noticed before anything happens.
+
+It holds a check value of each key, from which nobody gets the key, and is signed with the newest of them.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import DataDirError
+from ottla.core.sealing import check_value, is_check_value, is_signature, signature
+from ottla.storage.files import ENCRYPTED_LOG, replace_file
+from ottla.storage.meta_properties import META_PROPERTIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.core.keys import KeyRing
+
+FILE: Final = "encryption.json"
+_VERSION: Final = 1
+
+
+class FolderKeys:
+    """What the file says. Whoever encrypts with a new key has it noted first."""
+
+    def __init__(self, folder: Path, noted: frozenset[int], *, allows_plain: bool) -> None:
+        self.noted = noted
+        """The keys that something in the folder may be encrypted with."""
+        self.allows_plain = allows_plain
+        """Whether something in it may not be encrypted."""
+        self._path = folder / FILE
+
+    def is_settled(self, below: int) -> bool:
+        """Whether nothing is left of keys older than this, nor of none."""
+        return not below or (not self.allows_plain and min(self.noted) >= below)
+
+    def note(self, ring: KeyRing) -> None:
+        """The newest key is about to be used."""
+        if ring.newest not in self.noted:
+            self._write(ring, self.noted | {ring.newest}, allows_plain=self.allows_plain)
+
+    def settle(self, ring: KeyRing, below: int) -> None:
+        """Nothing is left of keys older than this, nor of none."""
+        self._write(ring, frozenset(key for key in self.noted if key >= below), allows_plain=False)
+
+    def _write(self, ring: KeyRing, noted: frozenset[int], *, allows_plain: bool) -> None:
+        checks = {str(key_id): check_value(ring.keys[key_id]) for key_id in sorted(noted)}
+        content: dict[str, object] = {"version": _VERSION, "keys": checks, "plain": allows_plain}
+        signed = {**content, "signature": signature(ring.keys[max(noted)], _to_sign(content))}
+        replace_file(self._path, json.dumps(signed, indent=1).encode() + b"\n")
+        self.noted, self.allows_plain = noted, allows_plain
+
+
+def check_keys(folder: Path, ring: KeyRing | None) -> FolderKeys | None:
+    """What a folder says of its keys, which are those that it needs; else DataDirError. Nothing is changed."""
+    path = folder / FILE
+    if not path.exists():
+        if _has_encrypted_segments(folder):
+            needed = "no keys are given" if ring is None else f"{FILE} is missing"
+            raise DataDirError(f"{folder} is encrypted, and {needed}")
+        is_new = not (folder / META_PROPERTIES).exists()
+        return None if ring is None else FolderKeys(folder, frozenset(), allows_plain=not is_new)
+    if ring is None:
+        raise DataDirError(
+            f"{folder} is encrypted, and no keys are given: set encryption.key_file, key_variable or key_command"
+        )
+    return _checked(path, ring)
+
+
+def _checked(path: Path, ring: KeyRing) -> FolderKeys:
+    try:
+        content = json.loads(path.read_bytes())
+        signed = content.pop("signature")
+        checks = {int(key_id): str(value) for key_id, value in content["keys"].items()}
+        version, allows_plain, newest = content["version"], bool(content["plain"]), max(checks)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as wrong:
+        raise DataDirError(f"{path} cannot be read: {wrong}") from None
+    if version != _VERSION:
+        raise DataDirError(f"{path} is of version {version}; this release reads version {_VERSION}")
+    for key_id, value in checks.items():
+        if key_id not in ring.keys:
+            raise DataDirError(f"{path.parent} is encrypted with key {key_id}, which is not among the keys given")
+        if not is_check_value(ring.keys[key_id], value):
+            raise DataDirError(f"{path.parent} is encrypted with another key {key_id} than the one given")
+    if not is_signature(ring.keys[newest], _to_sign(content), str(signed)):
+        raise DataDirError(f"{path} has been changed by somebody who does not have the keys")
+    return FolderKeys(path.parent, frozenset(checks), allows_plain=allows_plain)
+
+
+def _to_sign(content: dict[str, object]) -> bytes:
+    return json.dumps(content, sort_keys=True).encode()
+
+
+def _has_encrypted_segments(folder: Path) -> bool:
+    return any(folder.glob(f"*/*{ENCRYPTED_LOG}"))

@@ -1,0 +1,48 @@
+"""Which keys have encrypted what in a data folder; nothing is locked or changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import DataDirError
+from ottla.storage.files import CORRUPT, LOG
+from ottla.storage.inspect import key_id_of_segment, segment_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(slots=True)
+class KeyUse:
+    segments: int = 0
+    size: int = 0
+
+
+@dataclass(slots=True)
+class FolderKeyUse:
+    by_key: dict[int, KeyUse] = field(default_factory=lambda: defaultdict(KeyUse))
+    """By the oldest key in a segment; 0 is none."""
+    plain_leftovers: list[Path] = field(default_factory=list)
+    """What recovery set aside before encryption was turned on, and nothing encrypts any more."""
+
+
+def find_key_use(data_dir: Path) -> FolderKeyUse:
+    if not data_dir.is_dir():
+        raise DataDirError(f"there is no data folder {data_dir}")
+    found = FolderKeyUse()
+    for folder in sorted(path for path in data_dir.iterdir() if path.is_dir()):
+        for file in segment_files(folder):
+            # Retention, or the broker while it rewrites, may take one away meanwhile.
+            with suppress(FileNotFoundError):
+                size = file.stat().st_size
+                if size:
+                    use = found.by_key[key_id_of_segment(file)]
+                    use.segments += 1
+                    use.size += size
+        found.plain_leftovers += sorted(
+            path for path in folder.iterdir() if path.name.endswith(CORRUPT) and f"{LOG}." in path.name
+        )
+    return found

@@ -1,0 +1,163 @@
+"""A broker whose data is encrypted, seen from outside and from below."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ottla
+from ottla.broker.broker import Broker, Settings
+from ottla.broker.config import BrokerConfig
+from ottla.core.errors import ConfigError, DataDirError
+from ottla.core.keys import EncryptionConfig, KeyRing, first_ring, read_key_file, write_key_file
+from ottla.net.config import NetConfig
+from ottla.storage.config import LogConfig
+
+from .making import create_topic, produce, values_in
+from .raw_client import RawClient
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MARKER = b"the-marker-that-nobody-may-find"
+TOPIC = "orders"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    path = tmp_path / "keys"
+    write_key_file(path, first_ring(), is_new=True)
+    return path
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+def settings(data: Path, key_file: Path | None) -> Settings:
+    return Settings(
+        broker=BrokerConfig(data_dir=data),
+        net=NetConfig(port=0),
+        log=LogConfig(segment_bytes=2048),
+        encryption=EncryptionConfig(key_file=key_file),
+    )
+
+
+def files_with(marker: bytes, folder: Path) -> list[str]:
+    return [str(path) for path in folder.rglob("*") if path.is_file() and marker in path.read_bytes()]
+
+
+def fill(data: Path, key_file: Path | None) -> None:
+    with ottla.Broker(data, settings(data, key_file)) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, TOPIC)
+        for number in range(10):
+            produce(client, TOPIC, MARKER * 20 + b"%d" % number)
+
+
+def everything(client: RawClient) -> list[bytes | None]:
+    found: list[bytes | None] = []
+    while got := values_in(client, TOPIC, len(found)):
+        found += got
+    return found
+
+
+EXPECTED = [MARKER * 20 + b"%d" % number for number in range(10)]
+
+
+def test_a_marker_is_found_nowhere_while_it_runs_and_after(data: Path, key_file: Path) -> None:
+    with ottla.Broker(data, settings(data, key_file)) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, TOPIC)
+        for number in range(10):
+            produce(client, TOPIC, MARKER * 20 + b"%d" % number)
+        assert everything(client) == EXPECTED
+        assert files_with(MARKER, data) == []
+    assert files_with(MARKER, data) == []
+    with ottla.Broker(data, settings(data, key_file)) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert everything(client) == EXPECTED
+
+
+def test_it_does_not_start_without_the_key(data: Path, key_file: Path, tmp_path: Path) -> None:
+    fill(data, key_file)
+    other = tmp_path / "other"
+    write_key_file(other, first_ring(), is_new=True)
+
+    for wrong in (None, other):
+        with pytest.raises(DataDirError):
+            Broker(settings(data, wrong))
+    with pytest.raises(ConfigError):
+        Broker(settings(data, tmp_path / "not there"))
+
+
+def test_a_key_file_beside_the_data_is_refused(data: Path) -> None:
+    data.mkdir()
+    inside = data / "keys"
+    write_key_file(inside, first_ring(), is_new=True)
+
+    with pytest.raises(ConfigError, match="lies with the data"):
+        Broker(settings(data, inside))
+
+
+@pytest.mark.parametrize("was_encrypted", [True, False])
+def test_a_new_key_is_taken_up_and_everything_is_encrypted_anew(
+    data: Path, key_file: Path, *, was_encrypted: bool
+) -> None:
+    fill(data, key_file if was_encrypted else None)
+
+    async def rotate() -> None:
+        broker = Broker(settings(data, key_file))
+        try:
+            write_key_file(key_file, read_key_file(key_file).with_new_key(rewrites=True), is_new=False)
+            await broker.key_rotation.check()
+            assert broker.data_dir.keys is not None
+            assert broker.data_dir.keys.noted == {2}
+        finally:
+            broker.close()
+
+    asyncio.run(rotate())
+    assert files_with(MARKER, data) == []
+    write_key_file(key_file, KeyRing({2: read_key_file(key_file).keys[2]}), is_new=False)
+    with ottla.Broker(data, settings(data, key_file)) as broker, RawClient(broker.bootstrap_servers) as client:
+        assert everything(client) == EXPECTED
+
+
+def test_keys_that_cannot_be_used_leave_everything_as_it_is(
+    data: Path, key_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(data, key_file)
+
+    async def rotate() -> None:
+        broker = Broker(settings(data, key_file))
+        try:
+            key_file.write_text("nonsense")
+            await broker.key_rotation.check()
+            assert broker.data_dir.sealer is not None
+            assert broker.data_dir.sealer.ring.newest == 1
+        finally:
+            broker.close()
+
+    asyncio.run(rotate())
+    assert "the keys stay as they were" in caplog.text
+
+
+def test_a_segment_that_cannot_be_encrypted_anew_keeps_its_key_needed(data: Path, key_file: Path) -> None:
+    fill(data, key_file)
+    segment = min((data / f"{TOPIC}-0").glob("*.elog"))
+    damaged = bytearray(segment.read_bytes())
+    damaged[200] ^= 1
+    segment.write_bytes(damaged)
+
+    async def rotate() -> None:
+        broker = Broker(settings(data, key_file))
+        try:
+            write_key_file(key_file, read_key_file(key_file).with_new_key(rewrites=True), is_new=False)
+            await broker.key_rotation.check()
+            assert broker.data_dir.keys is not None
+            assert broker.data_dir.keys.noted == {1, 2}
+        finally:
+            broker.close()
+
+    asyncio.run(rotate())
+    assert segment.read_bytes() == damaged

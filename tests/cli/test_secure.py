@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import ssl
+import stat
+import tomllib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.core.keys import read_key_file
+from ottla.core.sealing import Sealer
+from ottla.storage.catalog.entries import ScramMechanism
+from ottla.storage.catalog.sqlite import SqliteCatalog
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import Cli
+
+
+@pytest.fixture
+def printed(cli: Cli) -> str:
+    return cli("secure", "init", "secure", "--data-dir", "d", "--host", "kafka.example").stdout
+
+
+def password_in(printed: str) -> str:
+    [line] = [line for line in printed.splitlines() if line.startswith("sasl.password=")]
+    return line.partition("=")[2]
+
+
+@pytest.mark.usefixtures("printed")
+def test_what_is_secret_is_for_its_owner_alone(tmp_path: Path) -> None:
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "secure").iterdir()}
+
+    assert {name for name, mode in modes.items() if mode == 0o600} == {"ca.key", "server.key", "client.key", "keys"}
+    assert stat.S_IMODE((tmp_path / "secure").stat().st_mode) == 0o700
+
+
+def test_clients_are_told_how_to_come_in(printed: str, tmp_path: Path) -> None:
+    password = password_in(printed)
+
+    assert "bootstrap.servers=kafka.example:9093" in printed
+    assert f"ssl.ca.location={tmp_path / 'secure' / 'ca.pem'}" in printed
+    assert "ssl.truststore.type=PEM" in printed
+    assert printed.count(password) == 3
+    python = printed[printed.index("import ottla") : printed.index("producer =")]
+    names: dict[str, object] = {}
+    exec(python, names)  # noqa: S102 - it was printed to be run
+    assert getattr(names["security"], "username") == "admin"  # noqa: B009
+
+
+def test_the_password_is_kept_nowhere_and_its_verifier_is_sealed(printed: str, tmp_path: Path) -> None:
+    password = password_in(printed).encode()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert [path for path in files if password in path.read_bytes()] == []
+
+    catalog = SqliteCatalog.open(tmp_path / "d", Sealer(read_key_file(tmp_path / "secure" / "keys")))
+    credential = catalog.view.credentials["admin", ScramMechanism.SCRAM_SHA_512]
+    catalog.close()
+
+    assert len(credential.stored_key) == 64
+    assert [path for path in files if credential.stored_key in path.read_bytes()] == []
+
+
+@pytest.mark.usefixtures("printed")
+def test_the_certificates_belong_together(tmp_path: Path) -> None:
+    folder = tmp_path / "secure"
+    server = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(folder / "ca.pem"))
+    server.load_cert_chain(folder / "server.pem", folder / "server.key")
+    server.verify_mode = ssl.CERT_REQUIRED
+    client = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    client.load_cert_chain(folder / "client.pem", folder / "client.key")
+
+    for host in ("kafka.example", "localhost", "127.0.0.1"):
+        subject = shake_hands(client, server, host)
+        assert subject == "admin"
+    with pytest.raises(ssl.SSLCertVerificationError):
+        shake_hands(client, server, "other.example")
+
+
+def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> str:
+    """The name that the server learns from the client's certificate."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    asking = client.wrap_bio(to_client, to_server, server_hostname=host)
+    answering = server.wrap_bio(to_server, to_client, server_side=True)
+    done: set[ssl.SSLObject] = set()
+    while len(done) < 2:
+        for side in (asking, answering):
+            try:
+                side.do_handshake()
+                done.add(side)
+            except ssl.SSLWantReadError:
+                continue
+    certificate = answering.getpeercert()
+    assert certificate is not None
+    [[[_, name]]] = certificate["subject"]  # type: ignore[misc]
+    return str(name)
+
+
+@pytest.mark.usefixtures("printed")
+def test_the_configuration_names_what_was_made(tmp_path: Path) -> None:
+    config = tomllib.loads((tmp_path / "secure" / "ottla.toml").read_text())
+
+    assert config["broker"]["data_dir"] == str(tmp_path / "d")
+    assert config["net"]["listeners"] == [{"protocol": "SASL_SSL", "host": "127.0.0.1", "port": 9093}]
+    assert config["encryption"]["key_file"] == str(tmp_path / "secure" / "keys")
+    assert config["security"]["super_users"] == ["User:admin"]
+
+
+def test_nothing_that_is_there_is_touched(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "secure").mkdir()
+    (tmp_path / "secure" / "notes").write_text("mine")
+
+    assert "not empty" in cli.refuses("secure", "init", "secure", exit_code=2)
+    assert [path.name for path in (tmp_path / "secure").iterdir()] == ["notes"]
+
+
+def test_the_key_does_not_lie_with_the_data(cli: Cli) -> None:
+    refused = cli.refuses("secure", "init", "d/secure", "--data-dir", "d", exit_code=2)
+
+    assert "must not lie with the data" in refused
+
+
+def test_what_cannot_be_finished_leaves_nothing(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "stranger").write_text("not a data folder")
+
+    assert "not a data folder" in cli.refuses("secure", "init", "secure", "--data-dir", "d", exit_code=1)
+    assert not (tmp_path / "secure").exists()
+
+
+def test_a_name_that_cannot_be_a_user_is_refused(cli: Cli) -> None:
+    assert "--user" in cli.refuses("secure", "init", "secure", "--user", 'ann";', exit_code=2)

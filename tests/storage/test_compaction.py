@@ -1,0 +1,317 @@
+"""A log after compaction, against the plainest way to say it: the last committed record of each key, where it was."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.core.errors import CorruptMessage, InvalidRecord
+from ottla.records.compaction import TombstoneRule
+from ottla.records.control import EndMarker
+from ottla.records.encode import BatchBuilder
+from ottla.records.reader import RecordReader
+from ottla.storage.compaction import Budget, Compaction, CompactionRule, Dirty, find_dirty
+
+from .making import NOBODY, NOW, Producing, headers, read_all, values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.storage.partition_log import PartitionLog
+
+    from .making import Partition
+
+    OpenPartition = Callable[..., Partition]
+
+DAY_MS = 86_400_000
+RULE = CompactionRule(min_dirty_ratio=0.5, min_lag_ms=0, max_lag_ms=1 << 60, delete_retention_ms=DAY_MS)
+AMPLE = Budget(memory_bytes=1 << 20)
+
+Left = dict[bytes, tuple[int, bytes]]
+
+
+def keyed(*rows: tuple[bytes | None, bytes | None], by: Producing = NOBODY, at: int = NOW) -> bytearray:
+    builder = BatchBuilder()
+    for key, value in rows:
+        builder.append(at, key, value)
+    return builder.build(
+        producer_id=by.id, producer_epoch=by.epoch, base_sequence=by.sequence, is_transactional=by.is_transactional
+    )
+
+
+def compact(log: PartitionLog, compacted_until: int = 0, now_ms: int = NOW, budget: Budget = AMPLE) -> int:
+    """Compact all that can be; up to where it is compacted now."""
+    dirty = find_dirty(log, compacted_until, log.last_stable_offset, RULE, now_ms)
+    compaction = Compaction(log, dirty, TombstoneRule(now_ms, DAY_MS), budget)
+    compaction.note_keys()
+    assert compaction.error is None
+    for rewrite in compaction.rewrites():
+        rewrite.run()
+        assert rewrite.error is None
+        assert log.put_in_place(rewrite)
+    return compaction.until
+
+
+def committed(log: PartitionLog) -> list[tuple[int, bytes | None, bytes | None]]:
+    """What a read_committed reader gets."""
+    aborted = log.aborted_transactions(0, log.next_offset)
+    data = read_all(log)
+    found = []
+    at = 0
+    for header in headers(data):
+        batch = memoryview(data)[at : at + header.size]
+        at += header.size
+        is_aborted = header.is_transactional and any(
+            one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
+            for one in aborted
+        )
+        if not header.is_control and not is_aborted:
+            found += [(record.offset, record.key, record.value) for record in RecordReader(batch)]
+    return found
+
+
+def last_of_each(rows: list[tuple[int, bytes | None, bytes | None]]) -> dict[bytes | None, tuple[int, bytes | None]]:
+    return {key: (offset, value) for offset, key, value in rows}
+
+
+def test_only_the_last_record_of_each_key_is_left(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1"), (b"b", b"1")))
+    log.append(keyed((b"a", b"2")))
+    log.roll()
+    log.append(keyed((b"c", b"1")))
+    assert compact(log) == 3
+    assert committed(log) == [(1, b"b", b"1"), (2, b"a", b"2"), (3, b"c", b"1")]
+    assert (log.start_offset, log.next_offset) == (0, 4)
+
+
+def test_what_is_appended_to_is_left_alone_and_still_replaces(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1")))
+    log.roll()
+    log.append(keyed((b"a", b"2")))
+    assert find_dirty(log, 0, log.next_offset, RULE, NOW).until == 1
+    assert compact(log) == 1
+    assert [value for _, _, value in committed(log)] == [b"1", b"2"]
+    log.roll()
+    log.append(keyed((b"b", b"1")))
+    assert compact(log, 1) == 2
+    assert committed(log) == [(1, b"a", b"2"), (2, b"b", b"1")]
+
+
+def test_small_segments_become_one(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    for number in range(5):
+        log.append(keyed((b"%d" % number, b"x")))
+        log.roll()
+    compact(log)
+    assert [segment.base_offset for segment in log.segments] == [0, 5]
+    assert len(committed(log)) == 5
+
+
+def test_a_log_with_more_keys_than_fit_takes_several_passes(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    for _ in range(2):
+        for number in range(0, 3000, 100):
+            log.append(keyed(*((b"key-%d" % (number + one), b"x") for one in range(100))))
+    log.roll()
+    expected = last_of_each(committed(log))
+    until, passes = 0, 0
+    while until < 6000:
+        until = compact(log, until, budget=Budget(64 << 10))
+        passes += 1
+    assert passes > 3
+    assert last_of_each(committed(log)) == expected
+    assert len(committed(log)) == 3000
+
+
+def test_what_is_young_or_unstable_is_not_compacted_yet(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1"), at=NOW - 5000))
+    log.roll()
+    log.append(keyed((b"a", b"2"), at=NOW))
+    log.roll()
+    lagging = RULE._replace(min_lag_ms=1000)
+    assert find_dirty(log, 0, log.next_offset, lagging, NOW).until == 1
+    assert find_dirty(log, 0, log.next_offset, lagging, NOW + 2000).until == 2
+    assert find_dirty(log, 0, 1, RULE, NOW).until == 1
+    assert find_dirty(log, 0, 0, RULE, NOW).until == 0
+
+
+def test_it_is_due_when_enough_is_dirty_or_has_been_for_too_long() -> None:
+    half, little = Dirty(5, 9, 0.5, is_overdue=False), Dirty(5, 9, 0.1, is_overdue=False)
+    assert half.is_due(RULE)
+    assert not little.is_due(RULE)
+    assert little._replace(is_overdue=True).is_due(RULE)
+    assert not Dirty(5, 5, 1.0, is_overdue=True).is_due(RULE)
+
+
+def test_a_checkpoint_that_cannot_be_is_not_believed(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1")))
+    log.roll()
+    assert find_dirty(log, 99, log.next_offset, RULE, NOW).first == 0
+
+
+def test_tombstones_go_when_their_time_has_come(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1")))
+    log.append(keyed((b"a", None)))
+    log.roll()
+    until = compact(log)
+    assert committed(log) == [(1, b"a", None)]
+    log.append(keyed((b"b", b"1")))
+    log.roll()
+    until = compact(log, until, NOW + DAY_MS - 1)
+    assert committed(log) == [(1, b"a", None), (2, b"b", b"1")]
+    log.append(keyed((b"b", b"2")))
+    log.roll()
+    compact(log, until, NOW + DAY_MS)
+    assert committed(log) == [(3, b"b", b"2")]
+
+
+def test_a_producer_goes_on_after_all_it_sent_was_replaced(partition: OpenPartition) -> None:
+    kept = partition(cleanup_policy="compact")
+    kept.log.append(keyed((b"a", b"1"), (b"a", b"2"), by=Producing(7, 0, 0)))
+    kept.log.append(keyed((b"a", b"3")))
+    kept.log.roll()
+    compact(kept.log)
+    for folder_of_snapshot in kept.folder.glob("*.snapshot"):
+        folder_of_snapshot.unlink()
+    log = kept.reopen_unclean(0)
+    assert log.append(keyed((b"a", b"1"), (b"a", b"2"), by=Producing(7, 0, 0))).is_duplicate
+    assert not log.append(keyed((b"a", b"4"), by=Producing(7, 0, 2))).is_duplicate
+
+
+def test_what_was_aborted_goes_and_replaces_nothing(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"kept")))
+    log.append(keyed((b"a", b"aborted"), by=Producing(7, 0, 0, is_transactional=True)))
+    log.append_end_marker(7, 0, EndMarker(is_commit=False, coordinator_epoch=0))
+    log.append(keyed((b"b", b"committed"), by=Producing(8, 0, 0, is_transactional=True)))
+    log.append_end_marker(8, 0, EndMarker(is_commit=True, coordinator_epoch=0))
+    log.roll()
+    compact(log)
+    assert values(read_all(log)) == [b"kept", b"committed"]
+    assert committed(log) == [(0, b"a", b"kept"), (3, b"b", b"committed")]
+
+
+def test_a_marker_stays_as_long_as_it_is_about_something_and_then_goes(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    for sequence in range(2):
+        log.append(keyed((b"a", b"%d" % sequence), by=Producing(7, 0, sequence, is_transactional=True)))
+        log.append_end_marker(7, 0, EndMarker(is_commit=True, coordinator_epoch=0))
+    log.roll()
+
+    def markers() -> list[int]:
+        return [header.base_offset for header in headers(read_all(log)) if header.is_control]
+
+    until = compact(log)
+    assert markers() == [1, 3]
+    log.append(keyed((b"b", b"1")))
+    log.roll()
+    compact(log, until, NOW + DAY_MS)
+    assert markers() == [3]
+    assert committed(log) == [(2, b"a", b"1"), (4, b"b", b"1")]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_logs_keep_what_they_should_over_restarts(partition: OpenPartition, seed: int) -> None:
+    chance = random.Random(seed)
+    kept = partition(cleanup_policy="compact", segment_bytes=chance.choice([1500, 4000]))
+    sequences = {7: 0, 8: 0}
+    until = 0
+    now_ms = NOW
+    for _ in range(12):
+        for _ in range(chance.randrange(1, 25)):
+            append_some(kept.log, chance, sequences)
+        if chance.random() < 0.5:
+            kept.log.roll()
+        before = last_of_each(committed(kept.log))
+        next_offset = kept.log.next_offset
+        now_ms += chance.choice([0, DAY_MS // 2, DAY_MS])
+        if find_dirty(kept.log, until, kept.log.last_stable_offset, RULE, now_ms).until > until:
+            until = compact(kept.log, until, now_ms)
+        must_have(kept.log, before, next_offset)
+        if chance.random() < 0.3:
+            kept.reopen_clean()
+            must_have(kept.log, before, next_offset)
+        elif chance.random() < 0.3:
+            kept.reopen_unclean(chance.choice([0, kept.log.recovery_point]))
+            must_have(kept.log, before, next_offset)
+    assert len(committed(kept.log)) < kept.log.next_offset / 2
+
+
+def append_some(log: PartitionLog, chance: random.Random, sequences: dict[int, int]) -> None:
+    rows = [
+        (b"%d" % chance.randrange(12), None if chance.random() < 0.2 else chance.randbytes(chance.randrange(60)))
+        for _ in range(chance.randrange(1, 4))
+    ]
+    producer_id = chance.choice([-1, *sequences])
+    if producer_id < 0:
+        log.append(keyed(*rows))
+        return
+    by = Producing(producer_id, 0, sequences[producer_id], is_transactional=producer_id == 7)
+    log.append(keyed(*rows, by=by))
+    sequences[producer_id] += len(rows)
+    if producer_id == 7:
+        log.append_end_marker(7, 0, EndMarker(is_commit=chance.random() < 0.5, coordinator_epoch=0))
+
+
+def must_have(log: PartitionLog, expected: dict[bytes | None, tuple[int, bytes | None]], next_offset: int) -> None:
+    found = last_of_each(committed(log))
+    gone = {key: row for key, row in expected.items() if key not in found}
+    assert {key: row for key, row in expected.items() if key in found} == found
+    assert all(value is None for _, value in gone.values()), "a record that nothing replaced is gone"
+    assert log.next_offset == next_offset
+
+
+def test_a_damaged_batch_stops_it_and_changes_nothing(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1")))
+    log.append(keyed((b"a", b"2")))
+    log.roll()
+    path = log.segments[0].path
+    data = bytearray(path.read_bytes())
+    data[70] ^= 1
+    path.write_bytes(data)
+    dirty = find_dirty(log, 0, log.next_offset, RULE, NOW)
+    compaction = Compaction(log, dirty, TombstoneRule(NOW, DAY_MS), AMPLE)
+    compaction.note_keys()
+    assert isinstance(compaction.error, CorruptMessage)
+    assert path.read_bytes() == data
+
+
+def test_segments_that_retention_took_meanwhile_do_not_come_back(partition: OpenPartition) -> None:
+    kept = partition(cleanup_policy="compact,delete", retention_ms=1000)
+    log = kept.log
+    log.append(keyed((b"a", b"1")))
+    log.roll()
+    log.append(keyed((b"a", b"2"), at=NOW + 10_000))
+    compaction = Compaction(log, find_dirty(log, 0, 2, RULE, NOW), TombstoneRule(NOW, DAY_MS), AMPLE)
+    compaction.note_keys()
+    (rewrite,) = compaction.rewrites()
+    rewrite.run()
+    assert log.delete_expired(NOW + 10_000)
+    assert not log.put_in_place(rewrite)
+    assert committed(log) == [(1, b"a", b"2")]
+    assert list(kept.folder.glob("*.cleaned")) == []
+
+
+def test_it_can_be_given_up(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    log.append(keyed((b"a", b"1")))
+    log.roll()
+    compaction = Compaction(log, find_dirty(log, 0, 1, RULE, NOW), TombstoneRule(NOW, DAY_MS), AMPLE)
+    compaction.give_up()
+    compaction.note_keys()
+    assert str(compaction.error) == "it was given up"
+
+
+def test_a_compacted_topic_takes_no_record_without_a_key(partition: OpenPartition) -> None:
+    log = partition(cleanup_policy="compact").log
+    with pytest.raises(InvalidRecord, match="without a key"):
+        log.append(keyed((b"a", b"1"), (None, b"2")))
+    assert log.next_offset == 0
