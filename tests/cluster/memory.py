@@ -211,7 +211,7 @@ async def brokers_of(
 async def until(holds: Callable[[], object]) -> None:
     """Let the brokers work until it is so."""
     async with asyncio.timeout(PATIENCE_S):
-        while not holds():
+        while not holds():  # noqa: ASYNC110 - of brokers' insides nobody tells
             await asyncio.sleep(0)
 
 

@@ -138,7 +138,7 @@ async def test_a_client_with_another_leader_epoch_is_told(tmp_path: Path) -> Non
 
 async def produce_until_taken(brokers: Brokers, node: int, *values: bytes, acks: int = ALL) -> None:
     async with asyncio.timeout(20):
-        while (await produce(brokers, node, *values, acks=acks)).error_code:
+        while (await produce(brokers, node, *values, acks=acks)).error_code:  # noqa: ASYNC110
             await asyncio.sleep(0)
 
 
