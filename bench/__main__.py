@@ -24,6 +24,7 @@ BENCHES = [
     "queues",
     "against_kafka",
     "spark",
+    "cluster_scale",
 ]
 
 
