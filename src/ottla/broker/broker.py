@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ottla.broker.administration import Administration
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
-    from ottla.broker.membership import CatalogFollower, SoonCreated
+    from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
@@ -96,7 +96,7 @@ class Broker:
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             undoing.pop_all()
-        self.producer_ids = ProducerIds(self.catalog)
+        self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
@@ -148,6 +148,13 @@ class Broker:
         self._soon = SoonCreated(self)
         self._following = CatalogFollower(self, membership.catalog)
         return False
+
+    def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
+        if self.cluster is None:
+            return ProducerIds(self.catalog)
+        from ottla.broker.membership import ProducerIdsInReserve
+
+        return ProducerIdsInReserve(self.cluster, self.catalog)
 
     @property
     def cluster_id(self) -> str:
