@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1
+NOBODY: Final = -1
 
 
 class Partition:
@@ -62,6 +63,11 @@ class Partition:
     @property
     def is_open(self) -> bool:
         return self._log is not None
+
+    @property
+    def leader(self) -> tuple[int, int]:
+        """Who leads in a cluster, and in which epoch (KIP-951)."""
+        return (NOBODY, NO_EPOCH) if self.replica is None else (self.replica.leader, self.replica.leader_epoch)
 
     @property
     def high_watermark(self) -> int:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .load import Writer
 
 PARTITIONS = 2
-IS_LONG = bool(os.environ.get("OTTLA_CLUSTER_TEST"))
+IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
 SHORT = [Faults.kill_leader, Faults.kill_leader_of_frozen_followers]
 LONG = [
     Faults.freeze_leader,

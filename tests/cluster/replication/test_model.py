@@ -13,7 +13,7 @@ from ottla.cluster.state import NO_NODE
 from .world import NODES, World
 
 node = st.sampled_from(NODES)
-_EXAMPLES = int(os.environ.get("OTTLA_MODEL_EXAMPLES", "150"))
+_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "150"))
 
 
 class Replicas(RuleBasedStateMachine):

@@ -6,11 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL, check_produced
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ottla.wire.messages.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -147,7 +150,12 @@ def _refused(
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
     _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
-    return _refusal(part.index, refused)
+    refusal = _refusal(part.index, refused)
+    if refused.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return refusal
+    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name[topic.name]
+    leader, epoch = state.partitions[part.index].leader
+    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
 
 
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:

@@ -77,9 +77,7 @@ def preferred_elsewhere(replica: Replica, request: FetchRequest, wanted: FetchPa
 
 def with_leader_hint(partition: Partition, refusal: PartitionData) -> PartitionData:
     """Whom to ask instead (KIP-951)."""
-    replica = partition.replica
-    if replica is None or refusal.error_code not in _HINTED:
+    if refusal.error_code not in _HINTED:
         return refusal
-    return replace(
-        refusal, current_leader=LeaderIdAndEpoch(leader_id=replica.leader, leader_epoch=replica.leader_epoch)
-    )
+    leader, epoch = partition.leader
+    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))

@@ -32,6 +32,9 @@ def take_over(replica: Replica, data: PartitionData) -> None:
         if end > len(records):
             break  # a leader may send the beginning of one more batch
         if header.next_offset > log.next_offset:
+            if header.base_offset < log.next_offset == log.start_offset:
+                # The leader's log begins within this batch. What comes before its start is not shown here, either.
+                log.restart_at(header.base_offset)
             log.append_as_follower(records[at:end])
         at = end
     start = min(data.log_start_offset, log.next_offset)

@@ -40,6 +40,7 @@ class Fetcher:
         self._wake = asyncio.Event()
         self._connection: Connection | None = None
         self._complaint = ""
+        self._complaints: dict[PartitionKey, str] = {}
         wait_ms = replication.config.replica_fetch_wait_max_ms
         config = ClientConfig(
             client_id=f"broker-{replication.node_id}-fetcher-{leader}",
@@ -197,9 +198,13 @@ class Fetcher:
             else:
                 take_over(replica, data)
         except ApiError as refused:
-            self._delay(replica, str(refused))
-            _logger.error("%s is not copied: %s", replica.partition.at, refused)
+            self._delay(replica, str(refused), logging.ERROR)
+        else:
+            if not data.error_code:
+                self._complaints.pop(replica.key, None)
 
-    def _delay(self, replica: Replica, why: str) -> None:
-        _logger.debug("%s waits: %s", replica.partition.at, why)
+    def _delay(self, replica: Replica, why: str, level: int = logging.INFO) -> None:
         self._delayed_until[replica.key] = asyncio.get_running_loop().time() + self._backoff_s
+        if self._complaints.get(replica.key) != why:  # once, and not with every try
+            self._complaints[replica.key] = why
+            _logger.log(level, "%s is not copied from broker %d: %s", replica.partition.at, self._leader, why)
