@@ -7,13 +7,16 @@ JOBS   ?= 3
 SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check interop bench cluster-test soak fuzz clean
+.PHONY: help run demo test check interop bench cluster-test soak fuzz clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## Start the broker
 	$(BIN)/ottla serve
+
+demo: $(VENV)/demo  ## A shop, three pipelines on Spark, and a picture of what came of it
+	$(BIN)/python -m examples.shop $(ARGS)
 
 test: $(VENV)/test  ## Run every test that needs only the Python package index (and a JVM, where named)
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
@@ -51,6 +54,6 @@ $(VENV)/installed: $(VENV)/pip $(SOURCES)
 	$(BIN)/python -m pip install -q --editable .
 	@touch $@
 
-$(VENV)/test $(VENV)/check $(VENV)/interop $(VENV)/bench $(VENV)/fuzz: $(VENV)/%: $(VENV)/installed
+$(VENV)/demo $(VENV)/test $(VENV)/check $(VENV)/interop $(VENV)/bench $(VENV)/fuzz: $(VENV)/%: $(VENV)/installed
 	$(BIN)/python -m pip install -q --group $*
 	@touch $@

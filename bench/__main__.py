@@ -22,6 +22,7 @@ BENCHES = [
     "rest",
     "console",
     "queues",
+    "dmqp",
     "against_kafka",
     "spark",
     "cluster_scale",

@@ -13,9 +13,11 @@ from ottla.broker.config import BrokerConfig
 from ottla.core.errors import ConfigError, DataDirError
 from ottla.core.keys import EncryptionConfig, KeyRing, first_ring, read_key_file, write_key_file
 from ottla.net.config import NetConfig
+from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
+from ottla.storage.rewriting import Rewrite
 
-from .making import create_topic, produce, values_in
+from .making import batch, create_topic, produce, values_in
 from .raw_client import RawClient
 
 if TYPE_CHECKING:
@@ -128,10 +130,13 @@ def test_keys_that_cannot_be_used_leave_everything_as_it_is(
 ) -> None:
     fill(data, key_file)
 
+    def spoil_keys() -> None:
+        key_file.write_text("nonsense")
+
     async def rotate() -> None:
         broker = Broker(settings(data, key_file))
         try:
-            key_file.write_text("nonsense")
+            spoil_keys()
             await broker.key_rotation.check()
             assert broker.data_dir.sealer is not None
             assert broker.data_dir.sealer.ring.newest == 1
@@ -161,3 +166,31 @@ def test_a_segment_that_cannot_be_encrypted_anew_keeps_its_key_needed(data: Path
 
     asyncio.run(rotate())
     assert segment.read_bytes() == damaged
+
+
+def test_a_topic_that_is_deleted_meanwhile_stays_deleted(
+    data: Path, key_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(data, key_file)
+
+    async def rotate() -> None:
+        broker = Broker(settings(data, key_file))
+        run = Rewrite.run
+
+        def run_while_it_is_deleted(rewrite: Rewrite) -> None:
+            run(rewrite)
+            if TOPIC in broker.topics.by_name:
+                broker.topics.delete(broker.topics.by_name[TOPIC])
+                state = broker.create_topic(TOPIC)
+                state.partitions[0].log.append(bytearray(batch(b"of the new one")))
+
+        monkeypatch.setattr(Rewrite, "run", run_while_it_is_deleted)
+        try:
+            write_key_file(key_file, read_key_file(key_file).with_new_key(rewrites=True), is_new=False)
+            await broker.key_rotation.check()
+            log = broker.topics.partition(TOPIC, 0).log
+            assert [record.value for record in RecordReader(log.read(0, 1 << 20))] == [b"of the new one"]
+        finally:
+            broker.close()
+
+    asyncio.run(rotate())

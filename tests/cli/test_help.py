@@ -30,14 +30,38 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 
 VERBS = dict(verbs(program))
 LISTING = {
-    ("bench",), ("cluster", "brokers"), ("cluster", "configs", "show"), ("cluster", "describe"),
-    ("cluster", "reassign"), ("cluster", "status"), ("config", "show"), ("doctor",), ("group", "describe"),
-    ("group", "list"), ("group", "reset-offsets"), ("keys", "status"), ("topic", "describe"), ("topic", "list"),
-}  # fmt: skip
+    ("acl", "list"),
+    ("bench",),
+    ("cluster", "brokers"),
+    ("cluster", "configs", "show"),
+    ("cluster", "describe"),
+    ("cluster", "reassign"),
+    ("cluster", "status"),
+    ("config", "show"),
+    ("dmqp", "expose"),
+    ("dmqp", "list"),
+    ("doctor",),
+    ("group", "describe"),
+    ("group", "list"),
+    ("group", "reset-offsets"),
+    ("keys", "status"),
+    ("pipeline", "status"),
+    ("queue", "info"),
+    ("queue", "list"),
+    ("topic", "describe"),
+    ("topic", "list"),
+    ("user", "list"),
+}
 DESTROYING = {
-    ("cluster", "drain"), ("cluster", "elect"), ("group", "delete"), ("group", "delete-offsets"), ("topic", "delete"),
+    ("acl", "delete"),
+    ("cluster", "drain"),
+    ("cluster", "elect"),
+    ("group", "delete"),
+    ("group", "delete-offsets"),
+    ("topic", "delete"),
     ("topic", "delete-records"),
-}  # fmt: skip
+    ("user", "delete"),
+}
 
 
 def examples() -> Iterator[tuple[tuple[str, ...], str]]:

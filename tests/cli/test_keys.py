@@ -57,7 +57,7 @@ def test_a_key_can_be_printed_for_another_place(cli: Cli) -> None:
 
 
 def test_rotation_adds_a_key(cli: Cli, key_file: Path) -> None:
-    cli("keys", "rotate", "--key-file", "keys")
+    cli("keys", "rotate", "--keys", "keys")
     first = read_key_file(key_file)
     cli("keys", "rotate", "--set", f"encryption.key_file={key_file}", "--rewrite")
     second = read_key_file(key_file)
@@ -78,18 +78,18 @@ def test_status_tells_what_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_
     assert plain["segments"] > 0
 
     fill(tmp_path / "d", key_file)
-    cli("keys", "rotate", "--key-file", "keys")
+    cli("keys", "rotate", "--keys", "keys")
     fill(tmp_path / "d", key_file)
 
-    found = rows(cli, "--key-file", "keys")
+    found = rows(cli, "--keys", "keys")
     assert found["none"]["segments"] == plain["segments"]
     assert (found[1]["is"], found[2]["is"]) == ("known", "known")
     assert found[1]["segments"] > 0
     assert found[2]["segments"] > 0
     assert rows(cli)[1]["is"] == "missing"
 
-    cli("keys", "rotate", "--key-file", "keys", "--rewrite")
-    said = cli("keys", "status", "--data-dir", "d", "--key-file", "keys").stdout
+    cli("keys", "rotate", "--keys", "keys", "--rewrite")
+    said = cli("keys", "status", "--data-dir", "d", "--keys", "keys").stdout
     assert "new data is encrypted with key 3" in said
     assert "still to be encrypted anew with key 3" in said
 
@@ -111,10 +111,10 @@ def test_the_log_is_looked_at_with_the_key_alone(cli: Cli, key_file: Path, tmp_p
     fill(tmp_path / "d", key_file)
 
     for command in (("dump", "d/orders-0"), ("verify", "d")):
-        assert "--key-file" in cli.refuses("log", *command, exit_code=1)
-    shown = cli("log", "dump", "d/orders-0", "--records", "--key-file", "keys").stdout
+        assert "--keys" in cli.refuses("log", *command, exit_code=1)
+    shown = cli("log", "dump", "d/orders-0", "--records", "--keys", "keys").stdout
     assert shown.count(f"{MARKER}-2") == 20
-    assert "segments are intact" in cli("log", "verify", "d", "--key-file", "keys").stdout
+    assert "segments are intact" in cli("log", "verify", "d", "--keys", "keys").stdout
 
 
 def test_verify_finds_what_was_tampered_with(cli: Cli, key_file: Path, tmp_path: Path) -> None:
@@ -127,15 +127,16 @@ def test_verify_finds_what_was_tampered_with(cli: Cli, key_file: Path, tmp_path:
     changed[17:21] = crc32c(changed[21:]).to_bytes(4, "big")
     segment.write_bytes(changed)
 
-    done = cli("log", "verify", "d", "--key-file", "keys", exit_code=1)
+    done = cli("log", "verify", "d", "--keys", "keys", exit_code=1)
 
     assert "not as it was written" in done.stdout
 
 
-def test_a_queue_is_encrypted_from_the_command_line(cli: Cli, key_file: Path, tmp_path: Path) -> None:
-    cli("queue", "push", "q", "jobs", MARKER, "--key-file", "keys")
+@pytest.mark.usefixtures("key_file")
+def test_a_queue_is_encrypted_from_the_command_line(cli: Cli, tmp_path: Path) -> None:
+    cli("queue", "push", "q", "jobs", MARKER, "--keys", "keys")
 
     assert not [p for p in (tmp_path / "q").rglob("*") if p.is_file() and MARKER.encode() in p.read_bytes()]
     assert "no keys are given" in cli.refuses("queue", "pop", "q", "jobs", "--earliest", exit_code=1)
-    assert MARKER in cli("queue", "pop", "q", "jobs", "--earliest", "--key-file", "keys").stdout
-    assert "intact" in cli("queue", "verify", "q", "--key-file", "keys").stdout
+    assert MARKER in cli("queue", "pop", "q", "jobs", "--earliest", "--keys", "keys").stdout
+    assert "intact" in cli("queue", "verify", "q", "--keys", "keys").stdout

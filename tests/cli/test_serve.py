@@ -41,6 +41,7 @@ def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
         assert serve.ready_line == expected
         assert serve.ready == {
             "kafka": kafka,
+            "listeners": [f"PLAINTEXT://{kafka}"],
             "http": http_address,
             "data_dir": str(serve.data_dir.resolve()),
             "pid": serve.process.pid,

@@ -27,14 +27,26 @@ def test_messages_are_pushed_and_popped_and_looked_at(tmp_path: Path) -> None:
     pushed = run("push", tmp_path, "jobs", "one", "two")
     assert (pushed.exit_code, pushed.stderr) == (0, "2 messages pushed to jobs\n")
     run("push", tmp_path, "jobs", told=b"three\r\n\xff\n")
-    assert run("list", tmp_path).stdout == "jobs  4 messages in 2 parts\n"
+    assert run("list", tmp_path).stdout == "QUEUE  MESSAGES  PARTS\njobs          4      2\n"
+    assert json.loads(run("list", tmp_path, "-o", "json").stdout) == [{"queue": "jobs", "messages": 4, "parts": 2}]
     assert run("pop", tmp_path, "jobs", "--earliest").stdout == "one\n"
     assert run("pop", tmp_path, "jobs", "--no-commit").stdout == "two\n"
     assert run("info", tmp_path, "jobs").stdout == (
-        "part 0  2 messages  56 bytes\n"
-        "part 1  2 messages  56 bytes  written to\n"
-        "consumer cli  at byte 28 of part 0  3 messages behind\n"
+        "PART  MESSAGES  BYTES  IS NEWEST\n"
+        "   0         2     56  no\n"
+        "   1         2     56  yes\n"
+        "\n"
+        "CONSUMER  PART  BYTE  LAG\n"
+        "cli          0    28    3\n"
     )
+    assert json.loads(run("info", tmp_path, "jobs", "-o", "json").stdout) == {
+        "queue": "jobs",
+        "parts": [
+            {"part": 0, "messages": 2, "bytes": 56, "is_newest": False},
+            {"part": 1, "messages": 2, "bytes": 56, "is_newest": True},
+        ],
+        "consumers": [{"consumer": "cli", "part": 0, "byte": 28, "lag": 3}],
+    }
     assert run("pop", tmp_path, "jobs", "--all").stdout_bytes == b"two\nthree\n\xff\n"
     assert run("pop", tmp_path, "jobs", "--max", "5").stdout == ""
     assert run("tail", tmp_path, "jobs", "--earliest", "--max", "3").stdout == "one\ntwo\nthree\n"
@@ -63,7 +75,7 @@ def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
         assert (refused.exit_code, refused.stdout) == (1, "")
         assert refused.stderr == f"ottla: there is no queue jobs in {tmp_path}\n"
     assert run("verify", tmp_path).stderr == f"ottla: there are no queues in {tmp_path}\n"
-    assert run("list", tmp_path / "nowhere").stdout == ""
+    assert run("list", tmp_path / "nowhere").stdout == "QUEUE  MESSAGES  PARTS\n"
 
 
 def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) -> None:
@@ -116,3 +128,15 @@ def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
     refused = CliRunner().invoke(program, ["config", "show", "--config", str(file)])
     assert refused.exit_code == 2
     assert "hush" not in shown.output + refused.output
+
+
+def test_an_encrypted_queue_goes_to_a_topic_and_back_again(tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    assert CliRunner().invoke(program, ["keys", "generate", str(keys)]).exit_code == 0
+    with ottla.Broker() as broker:
+        there = ("--broker", broker.bootstrap_servers, "--keys", keys)
+        assert run("push", tmp_path, "jobs", "one", "--keys", keys).exit_code == 0
+        exported = run("export", tmp_path, "jobs", "topic", *there)
+        assert exported.exit_code == 0, exported.stderr
+        assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
+    assert run("pop", tmp_path, "copy", "--earliest", "--keys", keys).stdout == "one\n"

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.queue import KeyRing, NotReady, Queue, delete_queue, repair, verify
-from ottla.queue.damage import Damage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.queue import Message
+    from ottla.queue.damage import Damage
 
 MARKER = "the-marker-that-nobody-may-find"
 ONE_KEY = KeyRing({1: b"1" * 32})

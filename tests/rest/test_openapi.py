@@ -10,7 +10,7 @@ import schemathesis
 from hypothesis import HealthCheck, settings
 from schemathesis.specs.openapi import checks
 
-from ottla.http.app import ENDPOINTS
+from ottla.http.app import DESCRIBED
 from ottla.http.openapi import document
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def as_lines(_context: Any, value: Any) -> bytes:
     return str(value).encode("utf-8", "replace")
 
 
-schema = schemathesis.openapi.from_dict(httpx.Response(200, content=document(ENDPOINTS)).json())
+schema = schemathesis.openapi.from_dict(httpx.Response(200, content=document(DESCRIBED)).json())
 
 _STREAMS_FOR_EVER = "/v1/topics/{name}/tail"
 CHECKS = [
@@ -53,7 +53,7 @@ def test_requests_made_from_the_description_are_answered_as_it_says(served: Http
 def test_every_endpoint_is_described(served: HttpBroker) -> None:
     described = served.client.get("/v1/openapi.json").json()
     assert described["openapi"] == "3.1.0"
-    for endpoint in ENDPOINTS:
+    for endpoint in DESCRIBED:
         operation = described["paths"][endpoint.path][endpoint.method.lower()]
         assert operation["summary"]
         assert "default" in operation["responses"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.http import queues
 from ottla.http.config import HttpConfig
 from ottla.http.queue_config import QueuesConfig
 from ottla.queue import Queue
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 QUEUES = "/api/v1/queues"
+DOCUMENTED = re.compile(r"^(GET|POST|DELETE) +(/api/\S+)", re.MULTILINE)
 
 
 @pytest.fixture
@@ -61,3 +64,10 @@ def test_the_broker_lets_go_of_its_queues_when_it_stops(served: HttpBroker, fold
     served.client.post(QUEUES, json={"name": "jobs"})
     served.run(served.http.stop())
     Queue(folder, "jobs").close()
+
+
+def test_the_description_has_every_endpoint_of_queues(served: HttpBroker) -> None:
+    described = served.client.get("/v1/openapi.json").json()["paths"]
+    found = {(method.upper(), path) for path, by in described.items() if path.startswith(QUEUES) for method in by}
+    assert found == set(DOCUMENTED.findall(queues.__doc__ or ""))
+    assert len(found) == 8

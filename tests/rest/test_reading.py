@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
+from ottla.broker.fetched import records_in
 from ottla.core.errors import CorruptMessage
-from ottla.http.reading import records_in
 from ottla.records.batch import place
 from ottla.records.control import EndMarker, build_end_marker
 from ottla.records.encode import BatchBuilder

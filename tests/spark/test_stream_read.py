@@ -78,6 +78,20 @@ def test_the_listener_tells_the_group_of_the_querys_name_of_every_micro_batch(
     assert group_offsets(cluster, "nightly") == {TopicPartition(topic, 0): 10}
 
 
+def test_the_group_is_told_of_a_stream_that_is_joined_with_a_table(
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any]
+) -> None:
+    topic = cluster.topic()
+    cluster.write(topic, range(10))
+    names = spark.createDataFrame([(number, f"name {number}") for number in range(10)], "number int, name string")
+    numbers = stream(cluster, spark, topic).selectExpr("CAST(CAST(value AS string) AS int) AS number")
+
+    run(names.join(numbers, "number"), name="joined")
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+
+    assert group_offsets(cluster, "joined") == {TopicPartition(topic, 0): 10}
+
+
 def test_offsets_that_aged_out_stop_a_stream_or_are_passed_over(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.compaction import Budget, Compaction, CompactionRule, Dirty, find_dirty
 
+from .encrypting import ONE_KEY, TWO_KEYS, cipher, files_with
 from .making import NOBODY, NOW, Producing, headers, read_all, values
 
 if TYPE_CHECKING:
@@ -315,3 +316,28 @@ def test_a_compacted_topic_takes_no_record_without_a_key(partition: OpenPartitio
     with pytest.raises(InvalidRecord, match="without a key"):
         log.append(keyed((b"a", b"1"), (None, b"2")))
     assert log.next_offset == 0
+
+
+@pytest.mark.parametrize("was_plain", [False, True])
+def test_an_encrypted_log_is_compacted_with_its_newest_key(partition: OpenPartition, *, was_plain: bool) -> None:
+    marker = b"the-marker-that-nobody-may-find"
+    opened = partition(cleanup_policy="compact", segment_bytes=1024, cipher=None if was_plain else cipher(ONE_KEY))
+    for number in range(12):
+        opened.log.append(keyed((b"%d" % (number % 3), marker * 5 + b"%d" % number)))
+    opened.stop()
+    opened.cipher = cipher(TWO_KEYS)
+    log = opened.reopen_clean()
+    log.append(keyed((marker, marker)))
+    log.roll()
+    log.append(keyed((b"end", b"")))
+
+    compact(log)
+
+    assert last_of_each(committed(log)) == {
+        **{b"%d" % (number % 3): (number, marker * 5 + b"%d" % number) for number in (9, 10, 11)},
+        marker: (12, marker),
+        b"end": (13, b""),
+    }
+    assert {segment.oldest_key_id for segment in log.segments} == {2}
+    assert files_with(marker, opened.folder) == []
+    assert last_of_each(committed(opened.reopen_unclean(0))) == last_of_each(committed(log))

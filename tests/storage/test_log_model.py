@@ -18,12 +18,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from ottla.core.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
+from ottla.core.sealing import SEAL_BYTES, Sealer
 from ottla.records.batch import HEADER_BYTES, check_batch
 from ottla.records.control import EndMarker
 from ottla.records.reader import RecordReader
+from ottla.storage.cipher import BatchCipher, BatchOwner
 from ottla.storage.config import LogConfig
 from ottla.storage.inspect import verify_segment
+from ottla.storage.read_buffers import ReadBuffers
+from ottla.storage.rewriting import rewrites_due
 
+from .encrypting import ONE_KEY, TOPIC
 from .making import NOW, Partition, Producing, batch, headers, open_in, read_steps
 
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ class Stored:
     """Which opening of the log it was appended in."""
     commits: bool | None = None
     """What a control batch says; None for data."""
+    size: int = 0
+    """How many bytes it takes in its file."""
 
     @property
     def base(self) -> int:
@@ -66,7 +73,7 @@ class ModelSegment:
 
     @property
     def size(self) -> int:
-        return sum(len(one.data) for one in self.batches)
+        return sum(one.size for one in self.batches)
 
     @property
     def newest(self) -> int:
@@ -74,6 +81,13 @@ class ModelSegment:
 
 
 class LogModel(RuleBasedStateMachine):
+    suffix = ".log"
+    extra_bytes = 0
+    """How much longer a batch is in its file."""
+
+    def cipher(self) -> BatchCipher | None:
+        return None
+
     @initialize(
         open_files=st.sampled_from([1, 2, 3, 16]),
         interval=st.sampled_from([0, 100, 300, 4096]),
@@ -91,7 +105,7 @@ class LogModel(RuleBasedStateMachine):
             message_timestamp_after_max_ms=1 << 60,
             flush="os",
         )
-        self.partition = Partition(self.folder / "p-0", config, open_files=open_files)
+        self.partition = Partition(self.folder / "p-0", config, open_files=open_files, cipher=self.cipher())
         self.segments = [ModelSegment(0, [], NOW)]
         self.start = 0
         self.epoch = 0
@@ -208,7 +222,7 @@ class LogModel(RuleBasedStateMachine):
             self.segments.append(ModelSegment(base_offset, [], self.partition.clock.now_ms()))
         elif not self.segments[-1].batches:
             self.segments[-1].began_ms = self.partition.clock.now_ms()
-        stored = Stored(sent, data, header, self.session, commits)
+        stored = Stored(sent, data, header, self.session, commits, len(data) + self.extra_bytes)
         self.segments[-1].batches.append(stored)
         self.segments[-1].intervals.add(self.config.index_interval_bytes)
         self.history.append(stored)
@@ -220,7 +234,8 @@ class LogModel(RuleBasedStateMachine):
         first = active.batches[0].header.max_timestamp
         age = max_timestamp - first if first >= 0 else self.partition.clock.now_ms() - active.began_ms
         indexes = self.log.segments[-1].indexes
-        return active.size + size > self.config.segment_bytes or age > self.config.segment_ms or indexes.is_full
+        is_too_large = active.size + size + self.extra_bytes > self.config.segment_bytes
+        return is_too_large or age > self.config.segment_ms or indexes.is_full
 
     def _next_sequence(self, producer: int) -> tuple[int, int]:
         known = [one.header for one in self.history if one.header.producer_id == producer]
@@ -357,8 +372,8 @@ class LogModel(RuleBasedStateMachine):
         removed = self.log.delete_expired(now)
         if doomed == len(self.segments):
             self.segments.append(ModelSegment(self.end, [], now))
-        logs = {f"{segment.base:020d}.log.deleted" for segment in self.segments[:doomed]}
-        assert {path.name for path in removed if ".log" in path.name} == logs
+        logs = {f"{segment.base:020d}{self.suffix}.deleted" for segment in self.segments[:doomed]}
+        assert {path.name for path in removed if self.suffix in path.name} == logs
         assert all(path.exists() for path in removed)
         for path in removed:
             path.unlink()
@@ -406,7 +421,7 @@ class LogModel(RuleBasedStateMachine):
             if path.name.endswith(tuple(lost - ({".txnindex"} if is_flushed else set()))) and lost:
                 path.unlink()
         if torn:
-            with (self.partition.folder / f"{self.segments[-1].base:020d}.log").open("ab") as file:
+            with self.log.segments[-1].path.open("ab") as file:
                 file.write(torn)
         self.partition.reopen_unclean(recovery_point)
         self._reopened()
@@ -459,7 +474,7 @@ class LogModel(RuleBasedStateMachine):
             at = {}
             for one in model.batches:
                 at[one.end - 1 - model.base] = position
-                position += len(one.data)
+                position += one.size
             for relative, position in segment.indexes.offsets.entries():
                 assert at.get(relative) == position
             stamps = {one.end - 1 - model.base: one.header.max_timestamp for one in model.batches}
@@ -468,7 +483,7 @@ class LogModel(RuleBasedStateMachine):
             assert entries == sorted(entries)
             assert segment.newest_timestamp == model.newest
             if segment is not self.log.segments[-1]:
-                assert list(verify_segment(segment.path)) == []
+                assert list(verify_segment(segment.path, segment.cipher and segment.cipher.open)) == []
 
     def offset_indexes_are_kafkas(self) -> None:
         """However often a segment was left and found again, its index is as if written in one go."""
@@ -481,8 +496,8 @@ class LogModel(RuleBasedStateMachine):
                 if since_entry > max(model.intervals, default=0):
                     expected.append((one.end - 1 - model.base, position))
                     since_entry = 0
-                since_entry += len(one.data)
-                position += len(one.data)
+                since_entry += one.size
+                position += one.size
             assert segment.indexes.offsets.entries() == expected
 
     def epochs_are_right(self) -> None:
@@ -521,3 +536,34 @@ settings.register_profile(
     "long", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
 )
 TestLogModel = LogModel.TestCase
+
+
+class EncryptedLogModel(LogModel):
+    """The same, with keys that change and segments that are encrypted anew."""
+
+    suffix = ".elog"
+    extra_bytes = SEAL_BYTES
+
+    def cipher(self) -> BatchCipher | None:
+        self.sealer = Sealer(ONE_KEY)
+        return BatchCipher(self.sealer, BatchOwner(TOPIC, 0), ReadBuffers())
+
+    @rule()
+    def rotate(self) -> None:
+        self.sealer.use(self.sealer.ring.with_new_key())
+
+    @rule()
+    def encrypt_anew(self) -> None:
+        newest = self.sealer.ring.newest
+        due = rewrites_due(self.log, newest)
+        if len(self.log.segments) > len(self.segments):
+            self.segments.append(ModelSegment(self.end, [], self.partition.clock.now_ms()))
+        for rewrite in due:
+            rewrite.run()
+            assert self.log.put_in_place(rewrite)
+        for segment in self.segments:
+            segment.intervals.add(self.config.index_interval_bytes)
+        assert all(segment.oldest_key_id == newest for segment in self.log.segments)
+
+
+TestEncryptedLogModel = EncryptedLogModel.TestCase

@@ -97,7 +97,7 @@ def test_what_has_the_right_key_stays_as_it_is(partition: OpenPartition) -> None
     changing.log.append(batch(b"new", size=900))
     changing.log.append(batch(b"new", size=900))
 
-    due = [rewrite.segment.base_offset for rewrite in rewrites_due(changing.log, 2)]
+    due = [rewrite.base_offset for rewrite in rewrites_due(changing.log, 2)]
 
     assert due == [segment.base_offset for segment in changing.log.segments[: len(due)]]
     assert len(due) == len(changing.log.segments) - 2
@@ -114,7 +114,7 @@ def test_a_segment_that_is_deleted_meanwhile_does_not_come_back(partition: OpenP
 
     assert not changing.log.put_in_place(first)
     assert changing.names(".cleaned") == []
-    assert first.segment.path.name not in changing.names()
+    assert first.segments[0].path.name not in changing.names()
 
 
 def test_a_damaged_segment_is_reported_and_kept(partition: OpenPartition) -> None:
@@ -164,3 +164,19 @@ def test_what_a_kill_left_of_it_is_removed(partition: OpenPartition, *, has_clea
     assert read_all(log) == before
     assert changing.names(".cleaned") == []
     assert changing.names(".tmp") == []
+
+
+def test_what_was_written_for_a_log_that_is_gone_is_discarded(partition: OpenPartition) -> None:
+    """Its folder may by now be that of a new topic with the same name."""
+    changing = partition(cipher=cipher(TWO_KEYS), segment_bytes=1024)
+    before = fill(changing)
+    [first, *_] = rewrites_due(changing.log, 3)
+    log = changing.log
+    log.abandon()
+    changing.reopen_unclean(0)
+    first.run()
+
+    assert not log.put_in_place(first)
+
+    assert changing.names(".cleaned") == []
+    assert read_all(changing.log) == before

@@ -5,12 +5,15 @@ The same handlers answer, so whatever they check, refuse or wait for holds for e
 
 from __future__ import annotations
 
+import asyncio
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.context import Context
 from ottla.broker.dispatch import in_turns
 from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.security import ANONYMOUS
+from ottla.wire.apis import METADATA
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader
 
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from ottla.broker.broker import Broker
+    from ottla.core.ids import Address
+    from ottla.core.security import AclOperation, ResourceType
     from ottla.wire.declare import Request
 
 
@@ -37,20 +42,50 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 class LocalClient:
     """Somebody who reaches the broker through another door."""
 
-    def __init__(self, broker: Broker, name: str, peer: tuple[str, int]) -> None:
+    def __init__(self, broker: Broker, name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
         self.peer = peer
+        self.principal = principal
+        self.login: object = None
+        self.advertised: Address | None = broker.advertised
         self.local: tuple[str, int] = broker.address
         self.state: dict[str, object] = {}
         self._broker = broker
         self._name = name
+        self._pause_s = 0.0
+
+    def mute_for(self, seconds: float) -> None:
+        self._pause_s = seconds
+
+    def context(self, request: Request, version: int | None = None) -> Context:
+        api = request.API
+        return Context(RequestHeader(api, api.last if version is None else version, 0, self._name, 0), self)
+
+    def may(self, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        """Whether it would be allowed, for doors that look at something without asking a handler."""
+        authorizer = self._broker.security.authorizer
+        return authorizer is None or authorizer.is_allowed(self._looking, operation, kind, name)
+
+    def check(self, operation: AclOperation, kind: ResourceType, name: str) -> None:
+        """Refused, and noted, unless it is allowed."""
+        authorizer = self._broker.security.authorizer
+        if authorizer is not None and not authorizer.check(self._looking, operation, kind, name):
+            from ottla.broker.authorization.refusals import CODES
+
+            raise Refused(CODES[kind], f"{self.principal} may not {operation.name} {kind.name.lower()} {name}")
+
+    @property
+    def _looking(self) -> Context:
+        return Context(RequestHeader(METADATA, METADATA.last, 0, self._name, 0), self)
 
     async def ask(self, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as the request says
         """The answer to this request, in the newest version there is unless told otherwise."""
-        api = request.API
-        header = RequestHeader(api, api.last if version is None else version, 0, self._name, 0)
-        answer = self._broker.dispatcher.handler(api)(self._broker, request, Context(header, self))
+        context = self.context(request, version)
+        answer = self._broker.dispatcher.handler(request.API)(self._broker, request, context)
         if isinstance(answer, GeneratorType):
             answer = in_turns(answer)
-        if answer is None or isinstance(answer, Response):
-            return answer
-        return await cast("Awaitable[Response | None]", answer)
+        if answer is not None and not isinstance(answer, Response):
+            answer = await cast("Awaitable[Response | None]", answer)
+        if self._pause_s:
+            pause_s, self._pause_s = self._pause_s, 0.0
+            await asyncio.sleep(pause_s)
+        return answer

@@ -20,6 +20,7 @@ from ottla.broker.group_coordinator import GroupCoordinator
 from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
 from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
 from ottla.broker.tracing_config import TracingConfig
@@ -30,8 +31,9 @@ from ottla.core.errors import InvalidTopic, LeaderNotAvailable
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.core.keys import EncryptionConfig
 from ottla.groups.config import GroupConfig
-from ottla.net.config import NetConfig, parse_address
+from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
+from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -43,7 +45,8 @@ if TYPE_CHECKING:
     from ottla.broker.administration import Administration
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
-    from ottla.broker.membership import CatalogFollower, SoonCreated
+    from ottla.broker.doors import ShardDoor
+    from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
@@ -69,6 +72,7 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     encryption: EncryptionConfig = EncryptionConfig()
+    security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
     cluster: ClusterConfig = ClusterConfig()
     replication: ReplicationConfig = ReplicationConfig()
@@ -88,23 +92,28 @@ class Broker:
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
-        self.advertised = Address(*parse_address(settings.net.advertised)) if settings.net.advertised else None
         self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
         with ExitStack() as undoing:
             is_new_catalog = self._open_alone(undoing) if not settings.cluster.zookeeper else self._open_member(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
+            self.security = Security(self)
+            self.dispatcher = Dispatcher(self)
+            self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
             undoing.pop_all()
-        self.producer_ids = ProducerIds(self.catalog)
+        self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
-        self.key_rotation = KeyRotation(settings.encryption, self.data_dir, self.catalog, self.topics)
+        self.key_rotation = KeyRotation(self)
+        self.rewriting = asyncio.Lock()
+        """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
-        self.dispatcher = Dispatcher(self)
-        self.listener = Listener(settings.net, self.dispatcher)
+        self.shard_door: ShardDoor | None = None
+        """Set by who serves DMQP."""
+        self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
 
@@ -148,6 +157,13 @@ class Broker:
         self._soon = SoonCreated(self)
         self._following = CatalogFollower(self, membership.catalog)
         return False
+
+    def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
+        if self.cluster is None:
+            return ProducerIds(self.catalog)
+        from ottla.broker.membership import ProducerIdsInReserve
+
+        return ProducerIdsInReserve(self.cluster, self.catalog)
 
     @property
     def cluster_id(self) -> str:
@@ -213,12 +229,18 @@ class Broker:
         self.catalog.close()
         if self.cluster is not None:
             self.cluster.close()
+        self.security.close()
 
     # What handlers ask
 
     def advertised_to(self, connection: Client) -> Address:
-        """Where this client should connect to: where it is told to be, else where it is already."""
-        return self.advertised or Address(*connection.local)
+        """Where this client should connect to: where its listener is told to be, else where it is already."""
+        return connection.advertised or Address(*connection.local)
+
+    @property
+    def advertised(self) -> Address | None:
+        """Of the first listener."""
+        return self.listener.ports[0].advertised
 
     def check_topic_name(self, name: str) -> None:
         problem = problem_with_topic_name(name)
@@ -271,6 +293,8 @@ class Broker:
         self.groups.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
+        if self.shard_door is not None:
+            self.shard_door.topic_deleted(state.name)
 
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""

@@ -36,13 +36,22 @@ class Compactor:
 
     async def check(self) -> None:
         """Compact what is due, until nothing is."""
-        while due := max(self._due(), key=lambda found: found[2].ratio, default=None):
+        while await self._compact_most_dirty():
+            pass
+
+    async def _compact_most_dirty(self) -> bool:
+        """Whether there was any that is due."""
+        async with self._broker.rewriting:
+            due = max(self._due(), key=lambda found: found[2].ratio, default=None)
+            if due is None:
+                return False
             topic, partition, dirty = due
             try:
                 await self._compact(topic, partition, dirty)
             except ApiError as failed:
                 self._given_up.add(partition)
                 _logger.error("%s is not compacted until the next start: %s", partition.at, failed)
+            return True
 
     def _due(self) -> Iterator[tuple[TopicState, Partition, Dirty]]:
         now_ms = self._broker.clock.now_ms()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 if TYPE_CHECKING:
+    from ottla.core.ids import Address
     from ottla.wire.header import RequestHeader
 
 
@@ -16,6 +17,16 @@ class Client(Protocol):
     peer: tuple[str, int]
     local: tuple[str, int]
     state: dict[str, object]
+    principal: str
+    """Who it is, such as User:ann."""
+    login: object
+
+    @property
+    def advertised(self) -> Address | None:
+        """Where it is told to connect to, if not to where it is."""
+
+    def mute_for(self, seconds: float) -> None:
+        """Serve nothing more of it for so long, once what is being answered is answered."""
 
 
 class Context(msgspec.Struct, frozen=True, gc=False):
@@ -35,6 +46,10 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         """As Kafka shows it, with a slash before the address."""
         return f"/{self.connection.peer[0]}"
 
-    def __str__(self) -> str:
+    @property
+    def peer(self) -> str:
         host, port = self.connection.peer
-        return f"client {self.client_id!r} at {host}:{port}"
+        return f"{host}:{port}"
+
+    def __str__(self) -> str:
+        return f"client {self.client_id!r} at {self.peer}"

@@ -59,20 +59,29 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.LIST_GROUPS.key: _in("groups", "list_groups"),
     apis.DELETE_GROUPS.key: _in("groups", "delete_groups"),
     apis.OFFSET_DELETE.key: _in("group_offsets", "offset_delete"),
+    apis.SASL_HANDSHAKE.key: _in("sasl", "sasl_handshake"),
     apis.API_VERSIONS.key: _in("api_versions", "api_versions"),
     apis.CREATE_TOPICS.key: _in("create_topics", "create_topics"),
     apis.DELETE_TOPICS.key: _in("delete_topics", "delete_topics"),
     apis.DELETE_RECORDS.key: _in("delete_records", "delete_records"),
     apis.INIT_PRODUCER_ID.key: _in("produce", "init_producer_id"),
     apis.OFFSET_FOR_LEADER_EPOCH.key: _in("offsets", "offset_for_leader_epoch"),
+    apis.DESCRIBE_ACLS.key: _in("acls", "describe_acls"),
+    apis.CREATE_ACLS.key: _in("acls", "create_acls"),
+    apis.DELETE_ACLS.key: _in("acls", "delete_acls"),
     apis.DESCRIBE_CONFIGS.key: _in("configs", "describe_configs"),
     apis.ALTER_CONFIGS.key: _in("configs", "alter_configs"),
     apis.DESCRIBE_LOG_DIRS.key: _in("log_dirs", "describe_log_dirs"),
+    apis.SASL_AUTHENTICATE.key: _in("sasl", "sasl_authenticate"),
     apis.CREATE_PARTITIONS.key: _in("create_topics", "create_partitions"),
     apis.ELECT_LEADERS.key: _in("reassignments", "elect_leaders"),
     apis.INCREMENTAL_ALTER_CONFIGS.key: _in("configs", "incremental_alter_configs"),
     apis.ALTER_PARTITION_REASSIGNMENTS.key: _in("reassignments", "alter_partition_reassignments"),
     apis.LIST_PARTITION_REASSIGNMENTS.key: _in("reassignments", "list_partition_reassignments"),
+    apis.DESCRIBE_CLIENT_QUOTAS.key: _in("quotas", "describe_client_quotas"),
+    apis.ALTER_CLIENT_QUOTAS.key: _in("quotas", "alter_client_quotas"),
+    apis.DESCRIBE_USER_SCRAM_CREDENTIALS.key: _in("users", "describe_user_scram_credentials"),
+    apis.ALTER_USER_SCRAM_CREDENTIALS.key: _in("users", "alter_user_scram_credentials"),
     apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
@@ -103,6 +112,7 @@ class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._served: dict[int, _Served] = {}
+        self._handlers: dict[int, Handler] = {}
 
     @property
     def stats(self) -> list[ApiStats]:
@@ -164,9 +174,18 @@ class Dispatcher:
 
     def handler(self, api: Api) -> Handler:
         """What answers this API, whichever door asks."""
-        handler = _load_handler(api)
-        tracing = self._broker.tracing
-        return handler if tracing is None else tracing.traced(api, handler)
+        found = self._handlers.get(api.key)
+        if found is None:
+            found = self._broker.security.around(api, _load_handler(api))
+            tracing = self._broker.tracing
+            self._handlers[api.key] = found = found if tracing is None else tracing.traced(api, found)
+        return found
+
+    def reload_handlers(self) -> None:
+        """What goes around them has changed."""
+        self._handlers.clear()
+        for key, served in self._served.items():
+            served.handler = self.handler(APIS[key])
 
 
 def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:

@@ -19,11 +19,9 @@ from ottla.storage.rewriting import rewrites_due
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ottla.broker.topics import Topics
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
     from ottla.core.keys import EncryptionConfig, KeyRing
-    from ottla.storage.catalog.catalog import Catalog
-    from ottla.storage.data_dir import DataDir
-    from ottla.storage.partition_log import PartitionLog
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -37,11 +35,10 @@ def open_sealer(config: EncryptionConfig, data_dir: Path) -> Sealer | None:
 
 
 class KeyRotation:
-    def __init__(self, config: EncryptionConfig, data_dir: DataDir, catalog: Catalog, topics: Topics) -> None:
-        self._config = config
-        self._data_dir = data_dir
-        self._catalog = catalog
-        self._topics = topics
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._config = broker.settings.encryption
+        self._data_dir = broker.data_dir
         self._seen = self._state_of_file()
 
     @property
@@ -79,33 +76,40 @@ class KeyRotation:
         except (ConfigError, DataDirError) as refused:
             _logger.error("the keys stay as they were: %s", refused)
             return
-        self._catalog.reseal()
+        self._broker.catalog.reseal()
         _logger.warning("what is written from now on is encrypted with key %d", sealer.ring.newest)
 
     async def _rewrite(self, ring: KeyRing) -> None:
         failures = 0
-        for partition in list(self._topics.partitions_here()):
-            try:
-                failures += await self._rewrite_log(partition.log, ring.rewrite_below)
-            except OttlaError as failed:
-                failures += 1
-                _logger.error("%s cannot be encrypted anew: %s", partition.at, failed)
+        topics = self._broker.topics
+        for partition in list(topics.partitions_here()):
+            async with self._broker.rewriting:
+                try:
+                    # Its topic may have been deleted meanwhile: opening the log would bring it back.
+                    if topics.has(partition):
+                        failures += await self._rewrite_partition(partition, ring.rewrite_below)
+                except OttlaError as failed:
+                    failures += 1
+                    _logger.error("%s cannot be encrypted anew: %s", partition.at, failed)
         if failures:
             _logger.error("%d segments or partitions are still to be encrypted anew", failures)
         elif self._data_dir.sealer is not None and self._data_dir.sealer.ring is ring:
             self._data_dir.settle_keys(ring.rewrite_below)
             _logger.warning("everything is encrypted with key %d or a newer one", ring.rewrite_below)
 
-    async def _rewrite_log(self, log: PartitionLog, below: int) -> int:
+    async def _rewrite_partition(self, partition: Partition, below: int) -> int:
         """How many segments of it could not be."""
-        loop = asyncio.get_running_loop()
+        loop, log = asyncio.get_running_loop(), partition.log
         failures = 0
         with storage_errors(log.folder.name):
             due = rewrites_due(log, below)
         for rewrite in due:
             await loop.run_in_executor(None, rewrite.run)
             is_gone = rewrite.segments[0] not in log.segments
-            if not log.put_in_place(rewrite) and not is_gone:
+            is_in_place = log.put_in_place(rewrite)
+            if not self._broker.topics.has(partition):
+                break
+            if not is_in_place and not is_gone:
                 failures += 1
                 _logger.error(
                     "%s cannot be encrypted anew: %s", rewrite.segments[0].path, rewrite.error or "it changed"

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import shutil
 import socket
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.topics import INTERNAL_TOPICS
@@ -13,7 +14,13 @@ from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
 from ottla.cluster.state import CLIENT_LISTENER, PartitionKey
-from ottla.core.errors import ApiError, DataDirError, InvalidReplicaAssignment, TopicAlreadyExists
+from ottla.core.errors import (
+    ApiError,
+    CoordinatorLoadInProgress,
+    DataDirError,
+    InvalidReplicaAssignment,
+    TopicAlreadyExists,
+)
 from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
 
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker, Settings
     from ottla.broker.topics import TopicState
     from ottla.cluster.catalog import ZooKeeperCatalog
-    from ottla.storage.catalog.catalog import Edit
+    from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
     from ottla.storage.catalog.view import Change
     from ottla.storage.data_dir import DataDir
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _CREATE_MS: Final = 30_000
+_RESERVE: Final = 100
 _ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
@@ -67,6 +75,8 @@ async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
     listeners = {CLIENT_LISTENER: _told_to_all(broker)}
     await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
+    if isinstance(broker.producer_ids, ProducerIdsInReserve):
+        broker.producer_ids.fetch_soon()
 
 
 def _told_to_all(broker: Broker) -> Address:
@@ -131,6 +141,37 @@ class SoonCreated:
             return
         except ApiError as refused:
             _logger.warning("topic %s could not be created: %s", wanted.name, refused)
+
+
+class ProducerIdsInReserve:
+    """Producer ids, fetched before the last one is gone: nobody waits for ZooKeeper."""
+
+    def __init__(self, cluster: ZooKeeperCluster, catalog: Catalog) -> None:
+        self._cluster = cluster
+        self._catalog = catalog
+        self._left: deque[int] = deque()
+        self._fetching: asyncio.Task[None] | None = None
+
+    def next(self) -> int:
+        """CoordinatorLoadInProgress: there will be one soon."""
+        if len(self._left) <= _RESERVE:
+            self.fetch_soon()
+        if not self._left:
+            raise CoordinatorLoadInProgress("producer ids are being fetched")
+        return self._left.popleft()
+
+    def fetch_soon(self) -> None:
+        if self._fetching is None:
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
+
+    async def _fetch(self) -> None:
+        try:
+            block = await self._cluster.work(self._catalog.next_producer_ids)
+            self._left.extend(block.ids)
+        except ApiError as refused:
+            _logger.warning("no producer ids: %s", refused)
+        finally:
+            self._fetching = None
 
 
 class ClusterAdministration:

@@ -19,6 +19,7 @@ _BITS: Final = 64
 _SHOWN_BITS: Final = range(10, 37, 2)
 """From a microsecond to a minute, each bound four times the one before."""
 _NANOSECONDS: Final = 1_000_000_000
+_CODES: Final = ("error_code", "partition_error_code")
 
 
 class Histogram:
@@ -80,12 +81,12 @@ def error_codes(response: Response) -> Iterator[int]:
 @cache
 def _error_codes_of(kind: type[Message]) -> Callable[[Any], Iterator[int]]:
     """What finds the error codes in messages of this kind, however deep they are."""
-    has_code = "error_code" in kind.__struct_fields__
+    code = next((name for name in _CODES if name in kind.__struct_fields__), None)
     parts = [(name, _error_codes_of(part)) for name, part in _message_lists(kind)]
 
     def find(message: Any) -> Iterator[int]:  # noqa: ANN401 - of this kind
-        if has_code:
-            yield message.error_code
+        if code is not None:
+            yield getattr(message, code)
         for name, find_in in parts:
             for one in getattr(message, name) or ():
                 yield from find_in(one)

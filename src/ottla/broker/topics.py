@@ -108,6 +108,11 @@ class Topics:
             raise UnknownTopicOrPartition(f"there is no partition {state.name}-{index}")
         return state.partitions[index]
 
+    def has(self, partition: Partition) -> bool:
+        """Whether it is still there: its topic was neither deleted nor made anew."""
+        state = self.by_name.get(partition.at.topic)
+        return state is not None and partition in state.partitions
+
     def open_partitions(self) -> Iterator[Partition]:
         """Those whose log has been needed so far."""
         for state in self.by_name.values():

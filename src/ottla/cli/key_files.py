@@ -17,13 +17,13 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 
 def with_key_file(command: Decorated) -> Decorated:
-    """Give a command `--key-file`; it gets the keys that are in it, or None."""
+    """Give a command `--keys`; it gets the keys that are in it, or None."""
 
     @functools.wraps(command)
-    def with_keys(*args: object, key_file: Path | None, **options: object) -> object:
-        return command(*args, keys=None if key_file is None else read_key_file(key_file), **options)
+    def with_keys(*args: object, keys_file: Path | None, **options: object) -> object:
+        return command(*args, keys=None if keys_file is None else read_key_file(keys_file), **options)
 
     option = click.option(
-        "--key-file", metavar="FILE", type=click.Path(path_type=Path), help="The keys of what is encrypted."
+        "--keys", "keys_file", metavar="FILE", type=click.Path(path_type=Path), help="The keys of what is encrypted."
     )
     return option(with_keys)  # type: ignore[return-value]

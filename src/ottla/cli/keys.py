@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from ottla.storage.key_use import KeyUse
 
 KEY_FILE = click.option(
-    "--key-file", metavar="FILE", type=click.Path(path_type=Path), help="The keys, instead of those that are set."
+    "--keys",
+    "key_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The keys, instead of those that are set.",
 )
 
 
@@ -65,7 +69,7 @@ def generate(file: Path | None, key_id: int) -> None:
 Examples:
   ottla keys rotate
   ottla keys rotate --rewrite
-  ottla keys rotate --key-file /etc/ottla/keys
+  ottla keys rotate --keys /etc/ottla/keys
 """,
 )
 @with_settings_options
@@ -88,7 +92,7 @@ def rotate(config_file: Path | None, assignments: Sequence[str], key_file: Path 
     epilog="""\b
 Examples:
   ottla keys status
-  ottla keys status --data-dir /var/lib/ottla --key-file /etc/ottla/keys -o json
+  ottla keys status --data-dir /var/lib/ottla --keys /etc/ottla/keys -o json
 """,
 )
 @with_settings_options
@@ -126,8 +130,7 @@ def _row(key_id: int, use: KeyUse | None, *, is_known: bool) -> dict[str, object
 
 
 def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: list[Path]) -> None:
-    texts = [{name: str(value) for name, value in row.items()} for row in rows]
-    heading, *lines = layout(("key", "is", "segments", "bytes"), texts, terminal_width(sys.stdout))
+    heading, *lines = layout(("key", "is", "segments", "bytes"), rows, terminal_width(sys.stdout))
     click.echo(painted(heading, sys.stdout, bold=True))
     for line in lines:
         click.echo(line)

@@ -33,7 +33,7 @@ def log() -> None:
 Examples:
   ottla log dump data/orders-0
   ottla log dump data/orders-0 --from 1000 --max 10 --records
-  ottla log dump data/orders-0 --key-file /etc/ottla/keys
+  ottla log dump data/orders-0 --keys /etc/ottla/keys
 """,
 )
 @FOLDER
@@ -92,7 +92,7 @@ class Decrypting:
         if not inspect.is_encrypted(file):
             return None
         if self._sealer is None:
-            raise OttlaError(f"{file} is encrypted: name its keys with --key-file FILE")
+            raise OttlaError(f"{file} is encrypted: name its keys with --keys FILE")
         return inspect.cipher_for(file, self._sealer).open
 
 

@@ -24,20 +24,24 @@ class Command:
 
 
 COMMANDS: Final = {
+    "acl": Command("ottla.cli.acl", "Look at ACLs, and change who may do what."),
     "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
     "cluster": Command("ottla.cli.cluster", "Look at brokers, change their settings, and move what they hold."),
     "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
+    "dmqp": Command("ottla.cli.dmqp", "Topics as queues: push and pop over DMQP."),
     "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
     "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
     "keys": Command("ottla.cli.keys", "Make, change and look at the keys that data is encrypted with."),
     "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
+    "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
+    "user": Command("ottla.cli.user", "Look at users who log in with a password, and change them."),
 }
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.key_files import with_key_file
+from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.queue_serve import serve
 from ottla.cli.queue_topics import export_queue, import_topic
 from ottla.core.errors import OttlaError
@@ -47,38 +48,60 @@ queue.add_command(export_queue)
     epilog="""\b
 Examples:
   ottla queue list queues
+  ottla queue list queues -o json
 """,
 )
 @FOLDER
 @with_key_file
-def list_all(folder: Path, keys: KeyRing | None) -> None:
+@with_output_option
+def list_all(folder: Path, keys: KeyRing | None, output: str) -> None:
     """List the queues in FOLDER."""
+    rows = []
     for name in list_queues(folder):
         with Queue(folder, name, "read", keys=keys) as opened:
-            click.echo(f"{name}  {len(opened)} messages in {len(opened.folder.parts())} parts")
+            rows.append({"queue": name, "messages": len(opened), "parts": len(opened.folder.parts())})
+    show_rows(rows, ("queue", "messages", "parts"), output)
 
 
 @queue.command(
     epilog="""\b
 Examples:
   ottla queue info queues jobs
+  ottla queue info queues jobs -o json
 """,
 )
 @FOLDER
 @NAME
 @with_key_file
-def info(folder: Path, name: str, keys: KeyRing | None) -> None:
+@with_output_option
+def info(folder: Path, name: str, keys: KeyRing | None, output: str) -> None:
     """Show the parts and consumers of a queue."""
     with Queue(folder, name, "read", keys=keys) as opened:
-        newest = opened.part
-        for part in opened.folder.parts():
-            size = opened.folder.data(part).stat().st_size if opened.folder.data(part).exists() else 0
-            mark = "  written to" if part == newest else ""
-            click.echo(f"part {part}  {count_of(opened.folder, part)} messages  {size} bytes{mark}")
-        for consumer in opened.consumers():
-            with opened.consumer(consumer, mode="read") as reading:
-                at = reading.position
-                click.echo(f"consumer {consumer}  at byte {at.offset} of part {at.part}  {reading.lag} messages behind")
+        parts = [_part_row(opened, part) for part in opened.folder.parts()]
+        consumers = [_consumer_row(opened, consumer) for consumer in opened.consumers()]
+    if output == "json":
+        show_json({"queue": name, "parts": parts, "consumers": consumers})
+        return
+    show_table(parts, ("part", "messages", "bytes", "is_newest"))
+    if consumers:
+        click.echo()
+        show_table(consumers, ("consumer", "part", "byte", "lag"))
+
+
+def _part_row(opened: Queue, part: int) -> dict[str, object]:
+    data = opened.folder.data(part)
+    return {
+        "part": part,
+        "messages": count_of(opened.folder, part),
+        "bytes": data.stat().st_size if data.exists() else 0,
+        "is_newest": part == opened.part,
+    }
+
+
+def _consumer_row(opened: Queue, name: str) -> dict[str, object]:
+    with opened.consumer(name, mode="read") as reading:
+        at = reading.position
+        return {"consumer": name, "part": at.part, "byte": at.offset, "lag": reading.lag}
 
 
 @queue.command(

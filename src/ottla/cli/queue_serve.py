@@ -29,7 +29,7 @@ Examples:
     "-d", "--data-dir", "data_directory", type=click.Path(path_type=Path), help="The folder [default: queues]."
 )
 @click.option("-l", "--log-level", type=click.Choice(["debug", "info", "warn", "warning", "error"]))
-@click.option("--key-file", type=click.Path(path_type=Path), help="The keys that messages are encrypted with.")
+@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The keys that messages are encrypted with.")
 @click.option("--no-auth", is_flag=True, help="Ask nobody for a password, whatever the file says.")
 def serve(  # noqa: PLR0913
     config_file: Path | None,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.key_files import with_key_file
 from ottla.core.ids import TopicPartition
 from ottla.queue import Queue
@@ -22,21 +23,10 @@ TYPE_HEADER: Final = "msg_type"
 """The header of a record that says whether the message was text."""
 _TOGETHER: Final = 1000
 _POLL_MS: Final = 1000
-_DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 
 _FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 _NAME = click.argument("name")
 _TOPIC = click.argument("topic")
-_BROKER = click.option(
-    "-b",
-    "--broker",
-    "servers",
-    metavar="HOST:PORT[,…]",
-    envvar="OTTLA_BROKER",
-    default=_DEFAULT_SERVERS,
-    show_default=True,
-    help="Any broker of the cluster, Ottla's or Kafka's.",
-)
 
 
 @click.command(
@@ -44,21 +34,23 @@ _BROKER = click.option(
     epilog="""\b
 Examples:
   ottla queue export queues jobs orders
+  ottla queue export queues jobs orders --broker kafka.example:9093 --tls --sasl SCRAM-SHA-512 --user ann
 """,
 )
 @_FOLDER
 @_NAME
 @_TOPIC
-@_BROKER
 @with_key_file
-def export_queue(folder: Path, name: str, topic: str, servers: str, keys: KeyRing | None) -> None:
+@with_broker_options
+def export_queue(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Write the messages of a queue to TOPIC, and commit for the consumer `export-TOPIC`."""
     from ottla import Producer
 
+    reach = reach_from(options)
     with (
         Queue(folder, name, "read", keys=keys) as queue,
         queue.consumer(f"export-{topic}", "earliest") as consumer,
-        Producer(servers) as producer,
+        Producer(reach.servers, security=reach.security()) as producer,
     ):
         count = _export(consumer, producer, topic)
     click.echo(f"{count} message{'' if count == 1 else 's'} written to {topic}", err=True)
@@ -87,22 +79,30 @@ def _type_of(message: Message) -> bytes:
     epilog="""\b
 Examples:
   ottla queue import queues jobs orders
+  ottla queue import queues jobs orders --broker prod
 """,
 )
 @_FOLDER
 @_NAME
 @_TOPIC
-@_BROKER
 @with_key_file
-def import_topic(folder: Path, name: str, topic: str, servers: str, keys: KeyRing | None) -> None:
+@with_broker_options
+def import_topic(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Push the messages that TOPIC holds now to a queue, and commit for the group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
 
-    with Admin(servers) as admin:
+    reach = reach_from(options)
+    with Admin(reach.servers, security=reach.security()) as admin:
         partitions = [TopicPartition(topic, number) for number in admin.describe_topic(topic).partitions]
     with (
-        TopicConsumer(servers, group=f"queue-{name}", auto_offset_reset="earliest", auto_commit=False) as consumer,
+        TopicConsumer(
+            reach.servers,
+            group=f"queue-{name}",
+            auto_offset_reset="earliest",
+            auto_commit=False,
+            security=reach.security(),
+        ) as consumer,
         Queue(folder, name, fsync="batch", keys=keys) as queue,
     ):
         consumer.assign(partitions)

@@ -21,12 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker, Settings
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.dmqp.door import DmqpDoor
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.http.server import HttpServer
+    from ottla.net.port import Port
 
-_LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXIT_IN_A_HURRY: Final = 143
+_LOOPBACK: Final = ("127.", "::1", "localhost")
+_EXPOSURES_FILE: Final = "dmqp.json"
 _COLLECT_AFTER: Final = (10_000, 20, 50)
 
 
@@ -36,6 +40,7 @@ Examples:
   ottla serve
   ottla serve --data-dir /var/lib/ottla --port 9092
   ottla serve --config /etc/ottla.toml --log-level info --log-format json
+  ottla serve --listener PLAINTEXT://127.0.0.1:9092 --listener SASL_SSL://0.0.0.0:9093 --config ottla.toml
   ottla serve --host 0.0.0.0 --advertised kafka.example:9092
   ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
 """,
@@ -44,6 +49,13 @@ Examples:
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that holds everything [default: data].")
 @click.option("--host", help="The address to listen on [default: 127.0.0.1].")
 @click.option("--port", type=int, help="The Kafka port; 0 picks a free one [default: 9092].")
+@click.option(
+    "--listener",
+    "listeners",
+    metavar="PROTOCOL://HOST:PORT",
+    multiple=True,
+    help="In place of --host and --port: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; may be repeated.",
+)
 @click.option("--http-port", type=int, help="The HTTP port; 0 picks a free one, -1 serves none [default: 8080].")
 @click.option("--advertised", metavar="HOST:PORT", help="Where clients and other nodes are told to connect to.")
 @click.option("--zookeeper", metavar="HOST:PORT,…", help="Belong to the cluster that is kept in this ZooKeeper.")
@@ -63,6 +75,7 @@ def serve(  # noqa: PLR0913
     data_dir: Path | None,
     host: str | None,
     port: int | None,
+    listeners: tuple[str, ...],
     http_port: int | None,
     advertised: str | None,
     zookeeper: str | None,
@@ -78,6 +91,7 @@ def serve(  # noqa: PLR0913
         "broker.data_dir": ("--data-dir", data_dir),
         "net.host": ("--host", host),
         "net.port": ("--port", port),
+        "net.listeners": ("--listener", ",".join(listeners) or None),
         "http.port": ("--http-port", http_port),
         "net.advertised": ("--advertised", advertised),
         "cluster.zookeeper": ("--zookeeper", zookeeper),
@@ -85,22 +99,24 @@ def serve(  # noqa: PLR0913
         "cluster.rack": ("--rack", rack),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
-    _run(_serve(*_settings(config_file, assignments, given), ready_file))
+    _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
 
 
-def _settings(
+def broker_settings(
     config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
-) -> tuple[Settings, HttpConfig, QueuesConfig]:
+) -> tuple[Settings, HttpConfig, QueuesConfig, DmqpConfig]:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
+    from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
 
     loaded = load_settings(config_file, assignments, flags)
@@ -110,11 +126,12 @@ def _settings(
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         encryption=loaded.section(EncryptionConfig),
+        security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
         cluster=loaded.section(ClusterConfig),
         replication=loaded.section(ReplicationConfig),
     )
-    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig)
+    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig), loaded.section(DmqpConfig)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:
@@ -127,7 +144,11 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
 
 
 async def _serve(
-    settings: Settings, http_config: HttpConfig, queues_config: QueuesConfig, ready_file: Path | None
+    settings: Settings,
+    http_config: HttpConfig,
+    queues_config: QueuesConfig,
+    dmqp_config: DmqpConfig,
+    ready_file: Path | None,
 ) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
@@ -142,13 +163,18 @@ async def _serve(
         await broker.start()
     except OSError as refused:
         broker.close()
-        raise OttlaError(f"cannot listen on {settings.net.host}:{settings.net.port}: {_reason(refused)}") from None
+        [where, *_] = getattr(refused, "__notes__", (f"{settings.net.host}:{settings.net.port}",))
+        raise OttlaError(f"cannot listen on {where}: {_reason(refused)}") from None
     except BaseException:
         broker.close()
         raise
-    _warn_if_open_to_all(settings)
+    for warning in broker.security.warnings:
+        click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, http_config, queues_config)
+    dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     _say_ready(broker, http, ready_file)
+    # If nothing is exposed, nobody waits for this.
+    dmqp = dmqp or await _open_dmqp(broker, dmqp_config)
     if http is not None:
         http.start()
     await broker.dispatcher.load_all()
@@ -156,7 +182,29 @@ async def _serve(
     await stopping.wait()
     if http is not None:
         await http.stop()
+    await dmqp.stop()
     await broker.stop()
+
+
+def _import_dmqp() -> type[DmqpDoor]:
+    from ottla.dmqp.door import DmqpDoor
+
+    return DmqpDoor
+
+
+async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
+    # In a thread: Kafka clients are served already, or about to be.
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp)
+    try:
+        door = door_type(broker, config)
+        await door.start()
+    except OttlaError:
+        await broker.stop()
+        raise
+    if not config.host.startswith(_LOOPBACK) and not config.client_ca_file:
+        click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
+    broker.shard_door = door
+    return door
 
 
 def _on_signal(stopping: asyncio.Event) -> None:
@@ -196,24 +244,24 @@ def _reason(refused: OSError) -> str:
     return refused.strerror or str(refused)
 
 
-def _warn_if_open_to_all(settings: Settings) -> None:
-    if not settings.net.host.startswith(_LOOPBACK):
-        click.echo(
-            f"ottla: listening on {settings.net.host} without authentication: whoever reaches it can read and write",
-            err=True,
-        )
+def _shown(port: Port) -> str:
+    plain = port.config.protocol == "PLAINTEXT"
+    return str(port.address) if plain else f"{port.config.protocol}://{port.address}"
 
 
 def _say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
     data_dir = broker.data_dir.path.resolve()
-    web = f", HTTP on {http.address}" if http else ""
-    click.echo(f"ottla is ready: Kafka on {broker.address}{web}, data in {data_dir}")
+    is_https = http is not None and http.url.startswith("https")
+    web = f", {'HTTPS' if is_https else 'HTTP'} on {http.address}" if http else ""
+    kafka = ", ".join(_shown(port) for port in broker.listener.ports)
+    click.echo(f"ottla is ready: Kafka on {kafka}{web}, data in {data_dir}")
     sys.stdout.flush()
     if ready_file is not None:
         import msgspec
 
         ready = {
             "kafka": str(broker.address),
+            "listeners": [f"{port.config.protocol}://{port.address}" for port in broker.listener.ports],
             "http": str(http.address) if http else None,
             "data_dir": str(data_dir),
             "pid": os.getpid(),

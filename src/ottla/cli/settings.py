@@ -27,20 +27,24 @@ def sections() -> dict[str, type[Any]]:
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
+    from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
+    from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
 
     return {
         "broker": BrokerConfig,
         "net": NetConfig,
+        "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
+        "dmqp": DmqpConfig,
         "tracing": TracingConfig,
         "cluster": ClusterConfig,
         "replication": ReplicationConfig,

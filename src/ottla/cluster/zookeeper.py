@@ -173,7 +173,7 @@ class ZooKeeper:
             if isinstance(result, SessionExpiredError):
                 raise Disconnected("the session has ended")
             if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
-                raise ConfigError(f"ZooKeeper refused {operations[index]}: {type(result).__name__}")
+                raise Disconnected(f"ZooKeeper refused {operations[index].path}: {type(result).__name__}")
 
 
 def _client(config: ClusterConfig) -> KazooClient:

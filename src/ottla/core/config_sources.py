@@ -16,7 +16,8 @@ PREFIX: Final = "OTTLA_"
 CONFIG_FILE_VARIABLE: Final = "OTTLA_CONFIG"
 BROKER_VARIABLE: Final = "OTTLA_BROKER"
 PASSWORD_VARIABLE: Final = "OTTLA_PASSWORD"  # noqa: S105 - where it is, not what it is
-NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE})
+HTTP_VARIABLE: Final = "OTTLA_HTTP"
+NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE, HTTP_VARIABLE})
 """Variables with our prefix that are read elsewhere."""
 BROKERS_TABLE: Final = "brokers"
 """The table of the file that holds no settings of this broker: the brokers that commands may talk to, by name."""

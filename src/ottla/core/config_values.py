@@ -14,7 +14,9 @@ Kind: TypeAlias = Any
 
 MASK: Final = "********"
 
-_SECRET_WORDS: Final = ("password", "passphrase", "secret", "token", "credential", "users")
+_SECRET_WORDS: Final = ("password", "passphrase", "secret", "token", "credential")
+_SECRET_NAMES: Final = ("users",)
+"""Maps of names and passwords."""
 _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 _WITH_UNIT: Final = re.compile(r"([0-9]+(?:_[0-9]+)*)\s*([A-Za-z]+)")
@@ -43,7 +45,8 @@ _SPOKEN_UNITS: Final = {
 
 def is_secret(name: str) -> bool:
     """Whether the value must not be shown. A token's lifetime is no secret, hence the units."""
-    return any(word in name for word in _SECRET_WORDS) and _unit_suffix(name) is None
+    is_named = name.rpartition(".")[2] in _SECRET_NAMES or any(word in name for word in _SECRET_WORDS)
+    return is_named and _unit_suffix(name) is None
 
 
 def convert(name: str, kind: Kind, raw: object, *, is_text: bool) -> object:

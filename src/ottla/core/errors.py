@@ -334,8 +334,10 @@ class LeaderNotAvailable(ApiError):
     code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
-class CoordinatorNotAvailable(ApiError):
-    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+class CoordinatorLoadInProgress(ApiError):
+    """Not ready yet; the same may be asked again in a moment."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class RequestTimedOut(ApiError):

@@ -12,24 +12,32 @@ from starlette.requests import Request
 from starlette.routing import Route, Router
 
 from ottla.http import (
+    acls,
     cluster,
     consumers,
+    dmqp,
     groups,
     health,
     messages,
     metrics,
     openapi,
+    pipelines,
     produce,
     resets,
+    session,
     tail,
     topics,
     totals,
+    users,
 )
 from ottla.http.endpoints import call, others
 from ottla.http.guard import ROUTE, Guard
+from ottla.http.login import Login
 from ottla.http.pages import Console
 from ottla.http.problems import Problem, problem_response
-from ottla.http.queues import mounted
+from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
+from ottla.http.queue_guard import guarded
+from ottla.http.queues import PREFIX, mounted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,21 +58,32 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *topics.ENDPOINTS,
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
+    *pipelines.ENDPOINTS,
+    *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
+    *session.ENDPOINTS,
+    *users.ENDPOINTS,
+    *acls.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 
+DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)
+"""All that the description tells of: those of queues have an application of their own."""
+
 _GZIP_LEVEL: Final = 4
 _GZIP_FROM_BYTES: Final = 1024
-_METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _HINT: Final = "GET /v1/openapi.json describes everything there is."
 
 
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
-    door.endpoints = ENDPOINTS
+    door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
-    app: ASGIApp = _Compressing(mounted(queues, rest))
+    app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
+    logins = door.broker.security.logins
+    if logins is not None:
+        app = door.login = Login(app, logins, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
         from ottla.http.traced import Traced
 

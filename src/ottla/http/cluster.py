@@ -85,6 +85,7 @@ class LogDirList(Struct, frozen=True, kw_only=True):
 
 async def list_log_dirs(call: Call) -> LogDirList:
     answer = await call.ask(DescribeLogDirsRequest(topics=None))
+    raise_refusal(answer.error_code)
     found = []
     for result in answer.results:
         raise_refusal(result.error_code)
@@ -118,6 +119,7 @@ class ClientList(Struct, frozen=True, kw_only=True):
 
 
 async def list_clients(call: Call) -> ClientList:
+    call.check_cluster()
     found = []
     for connection in call.broker.listener.connections:
         software = connection.state.get("software")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final
 
 _AT_LEAST_ONE: Final = ("max_body_bytes", "max_connections", "keep_alive_ms", "max_stalled_ms")
@@ -12,6 +13,14 @@ _AT_LEAST_ONE: Final = ("max_body_bytes", "max_connections", "keep_alive_ms", "m
 class HttpConfig:
     port: int = 8080
     """The port for REST, metrics and health checks; 0 picks a free one, -1 serves none."""
+    host: str = ""
+    """The address to listen on; empty for net.host."""
+    tls: bool = False
+    """Whether to speak HTTPS, with cert_file or that of all listeners (security.cert_file)."""
+    cert_file: Path | None = None
+    """The certificate of this port, in PEM, if it is another; read again when it changes."""
+    key_file: Path | None = None
+    """The key of cert_file, if it is not in the same file."""
     cors_origins: tuple[str, ...] = ()
     """The web sites, such as "https://app.example", whose pages may use the REST API; "*" lets all of them."""
     max_body_bytes: int = 2 * 1024 * 1024
@@ -24,6 +33,8 @@ class HttpConfig:
     """Give up on a client that sends nothing of the request it began, or does not read its answer, for this long."""
 
     def __post_init__(self) -> None:
+        if self.cert_file is not None and not self.tls:
+            raise ValueError("cert_file has no effect without tls = true")
         if not -1 <= self.port <= 65535:
             raise ValueError(f"port must be between -1 and 65535, got {self.port}")
         for name in _AT_LEAST_ONE:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.fetched import fetch, records_in
 from ottla.core.errors import UnknownTopicOrPartition
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Given, Message, Struct, message_of
 from ottla.http.offsets import GivenOffset, ReadOffset, checked, commit, committed_offsets, listed
 from ottla.http.payloads import Wanted
 from ottla.http.problems import BadRequest
-from ottla.http.reading import fetch, records_in
+from ottla.http.reading import MOST_BYTES
 
 if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
@@ -51,6 +53,7 @@ class Consumed(Struct, frozen=True, kw_only=True):
 async def consume(call: Call) -> Consumed:
     name = call.path("consumer")
     query = call.query(ConsumeQuery)
+    call.check(AclOperation.READ, ResourceType.TOPIC, query.topic)
     state = call.broker.topics.by_name.get(query.topic)
     if state is None:
         raise UnknownTopicOrPartition(f"there is no topic {query.topic!r}")
@@ -76,7 +79,7 @@ async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> l
     messages: list[Message] = []
     wait_ms = query.wait_ms
     while len(messages) < query.max:
-        answer = await fetch(call, query.topic, positions, max_wait_ms=wait_ms)
+        answer = await fetch(call, query.topic, positions, max_bytes=MOST_BYTES, max_wait_ms=wait_ms)
         wait_ms = 0
         found = len(messages)
         for data in answer:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 
 from ottla.broker.asking import LocalClient
 from ottla.core.errors import ApiError
+from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
+    from ottla.http.login import Login
     from ottla.http.stats import HttpStats
     from ottla.wire.declare import Request as KafkaRequest
 
@@ -40,12 +42,14 @@ _logger: Final = logging.getLogger(__name__)
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 _CLIENT_ID: Final = "rest"
+PRINCIPAL: Final = "ottla.principal"
+"""Where in a scope it stands who asks."""
 
 
 class Endpoint(NamedTuple):
     method: str
     path: str
-    handle: Callable[[Call], Awaitable[msgspec.Struct | Response]]
+    handle: Callable[..., Awaitable[msgspec.Struct | Response]]
     summary: str
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct] | None = None
@@ -55,6 +59,8 @@ class Endpoint(NamedTuple):
     """The media type of an answer that is streamed, instead of JSON or on request."""
     takes: str = ""
     """The media type of a body that is streamed, where JSON is not the only one."""
+    refusal: type[msgspec.Struct] | None = None
+    """What a refusal looks like, in JSON, if it is no problem+json."""
 
 
 class Door:
@@ -65,6 +71,10 @@ class Door:
         self.config = config
         self.stats = stats
         self.endpoints: tuple[Endpoint, ...] = ()
+        self.login: Login | None = None
+        """Who finds out who asks, where somebody does."""
+        self.queues_ask = False
+        """Whether queues have users of their own."""
         self.tails: set[asyncio.Task[Any]] = set()
         """Tails that run: they end by being cancelled."""
 
@@ -78,11 +88,20 @@ class Call:
         self.broker = door.broker
         self._endpoint = endpoint
         client = request.client
-        self._client = LocalClient(door.broker, _CLIENT_ID, (client.host, client.port) if client else ("?", 0))
+        self.peer = f"{client.host}:{client.port}" if client else "?:0"
+        self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
+        peer = (client.host, client.port) if client else ("?", 0)
+        self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
+        self.may = self._client.may
+        self.check = self._client.check
 
     async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         """What the broker's own handler answers."""
         return await self._client.ask(request, version)
+
+    def check_cluster(self) -> None:
+        """Refused, unless the client may see what the cluster is doing."""
+        self.check(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def path(self, name: str) -> str:
         # Routes match the path as it was sent, so that a slash may be part of a name.

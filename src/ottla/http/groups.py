@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import ErrorCode
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.assignments import partitions_in
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Struct
@@ -80,7 +81,9 @@ async def list_groups(call: Call) -> GroupList:
     answer = await call.ask(ListGroupsRequest())
     raise_refusal(answer.error_code)
     found = []
-    for one in sorted(answer.groups, key=lambda group: group.group_id):
+    # Who may describe the cluster is told of all groups, and may yet not look into them.
+    shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
+    for one in sorted(shown, key=lambda group: group.group_id):
         described = await _described(call, one.group_id)
         lags = lag_of(call.broker, await committed_offsets(call, one.group_id))
         found.append(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import StreamingResponse
 
 from ottla import __version__
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
@@ -28,6 +29,7 @@ OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8
 
 
 async def metrics(call: Call) -> Response:
+    call.check_cluster()
     return StreamingResponse(_text(call), media_type=OPENMETRICS)
 
 
@@ -131,6 +133,8 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     states: dict[str, int] = {}
     for group in (await call.ask(ListGroupsRequest())).groups:
         states[group.group_state] = states.get(group.group_state, 0) + 1
+        if not call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
+            continue
         for one in lag_of(call.broker, await committed_offsets(call, group.group_id)):
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
         await others()

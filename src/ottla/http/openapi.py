@@ -36,7 +36,8 @@ async def describe(call: Call) -> Response:
 
 @cache
 def document(endpoints: tuple[Endpoint, ...]) -> bytes:
-    structs = {kind for one in endpoints for kind in (one.body, one.answer) if kind is not None} | {ProblemDetails}
+    declared = (kind for one in endpoints for kind in (one.body, one.answer, one.refusal))
+    structs = {kind for kind in declared if kind is not None} | {ProblemDetails}
     ordered = sorted(structs, key=lambda kind: kind.__name__)
     _, schemas = msgspec.json.schema_components(ordered, ref_template=_REF)
     for kind in _all_structs():
@@ -80,7 +81,7 @@ def _operation(endpoint: Endpoint) -> Json:
             str(endpoint.status): {"description": endpoint.summary, "content": _answers(endpoint)},
             "default": {
                 "description": "Why it was refused, and what to do about it",
-                "content": {PROBLEM_TYPE: {"schema": _ref(ProblemDetails)}},
+                "content": _refusals(endpoint),
             },
         },
     }
@@ -99,6 +100,12 @@ def _answers(endpoint: Endpoint) -> Json:
     if endpoint.streams:
         answers[endpoint.streams] = {"schema": {} if endpoint.streams == JSON else {"type": "string"}}
     return answers
+
+
+def _refusals(endpoint: Endpoint) -> Json:
+    if endpoint.refusal is not None:
+        return {JSON: {"schema": _ref(endpoint.refusal)}}
+    return {PROBLEM_TYPE: {"schema": _ref(ProblemDetails)}}
 
 
 def _path_parameters(path: str) -> Iterable[Json]:

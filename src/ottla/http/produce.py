@@ -9,6 +9,7 @@ import msgspec
 from ottla.broker.administration import NewTopic
 from ottla.broker.asking import Refused
 from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition
+from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.endpoints import NDJSON, Endpoint, decode_json, others, too_large
 from ottla.http.models import Given, PartitionIndex, Struct, TimestampMs
 from ottla.http.partitioning import next_partition, partition_of
@@ -155,11 +156,14 @@ async def _lines(call: Call) -> AsyncIterator[bytes]:
 
 
 async def _topic(call: Call, name: str) -> TopicState:
+    call.check(AclOperation.WRITE, ResourceType.TOPIC, name)
     state = call.broker.topics.by_name.get(name)
     if state is not None:
         return state
     if not call.broker.config.auto_create_topics:
         raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+    if not call.may(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
+        call.check(AclOperation.CREATE, ResourceType.TOPIC, name)
     return await call.broker.administration.create_topic(NewTopic(name), _TIMEOUT_MS)
 
 

@@ -19,7 +19,7 @@ class Malformed(Exception):
     """What was sent is no message."""
 
 
-class Shown(msgspec.Struct, omit_defaults=True):
+class QueueMessage(msgspec.Struct, omit_defaults=True):
     part: int
     offset: int
     msg_type: Literal["string", "object"]
@@ -27,27 +27,27 @@ class Shown(msgspec.Struct, omit_defaults=True):
     raw_bytes: str = ""
 
 
-class Given(msgspec.Struct, forbid_unknown_fields=True):
-    value: msgspec.Raw = msgspec.Raw()
+class PushedMessage(msgspec.Struct, forbid_unknown_fields=True):
+    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     msg_type: Literal["string", "object", ""] = ""
     """Unless it is said, a JSON string is text and anything else an object."""
     raw_bytes: str | None = None
 
 
-class GivenMessages(msgspec.Struct, forbid_unknown_fields=True):
-    messages: list[Given]
+class PushedMessages(msgspec.Struct, forbid_unknown_fields=True):
+    messages: list[PushedMessage]
 
 
-def shown(message: Message) -> Shown:
+def shown(message: Message) -> QueueMessage:
     if message.is_text:
         try:
-            return Shown(message.part, message.offset, "string", message.body.decode())
+            return QueueMessage(message.part, message.offset, "string", message.body.decode())
         except UnicodeDecodeError:
             pass
     elif _is_json(message.body):
         # As it is, so that no number loses a digit.
-        return Shown(message.part, message.offset, "object", msgspec.Raw(message.body))
-    return Shown(message.part, message.offset, "object", _BINARY, base64.b64encode(message.body).decode())
+        return QueueMessage(message.part, message.offset, "object", msgspec.Raw(message.body))
+    return QueueMessage(message.part, message.offset, "object", _BINARY, base64.b64encode(message.body).decode())
 
 
 def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
@@ -55,7 +55,7 @@ def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _JSON:
         try:
-            given = msgspec.json.decode(body, type=GivenMessages)
+            given = msgspec.json.decode(body, type=PushedMessages)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as wrong:
             raise Malformed(f'the body has to be {{"messages": [{{"value": …}}, …]}}: {wrong}') from None
         return [_message_of(one) for one in given.messages]
@@ -67,13 +67,13 @@ def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
     return [body]
 
 
-def _message_of(given: Given) -> bytes | str:
+def _message_of(given: PushedMessage) -> bytes | str:
     if given.raw_bytes is not None:
         try:
             return base64.b64decode(given.raw_bytes, validate=True)
         except ValueError:
             raise Malformed("raw_bytes has to be base64") from None
-    value = bytes(given.value)
+    value = b"" if isinstance(given.value, msgspec.UnsetType) else bytes(given.value)
     if not value:
         raise Malformed("a message needs value or raw_bytes")
     is_string = value.startswith(b'"')

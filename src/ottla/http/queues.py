@@ -44,7 +44,7 @@ _logger: Final = logging.getLogger(__name__)
 
 PREFIX: Final = "/api/v1/queues"
 _DEFAULT_TIMEOUT_MS: Final = 1000
-_MAX_TIMEOUT_MS: Final = 60_000
+MAX_TIMEOUT_MS: Final = 60_000
 _POLL_S: Final = 0.05
 _MAX_ANSWER_BYTES: Final = 16 << 20
 _MAX_BODY_BYTES: Final = 16 << 20
@@ -55,6 +55,10 @@ class Refused(Exception):
         super().__init__(error)
         self.status = status
         self.headers = headers
+
+
+class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
+    name: str
 
 
 class Queues:
@@ -74,12 +78,12 @@ class Queues:
         queue = PREFIX + "/{queue}"
         consumer = queue + "/consumers/{consumer}"
         table: dict[str, dict[str, Callable[[Request], Awaitable[Response]]]] = {
-            PREFIX: {"GET": self._list, "POST": self._create},
-            queue: {"GET": self._show, "DELETE": self._delete},
-            queue + "/messages": {"POST": self._push},
-            queue + "/consumers": {"GET": self._consumers},
-            consumer + "/messages": {"GET": self._messages},
-            consumer + "/commit": {"POST": self._commit},
+            PREFIX: {"GET": self.list_queues, "POST": self.create_queue},
+            queue: {"GET": self.show_queue, "DELETE": self.delete_queue},
+            queue + "/messages": {"POST": self.push_messages},
+            queue + "/consumers": {"GET": self.list_consumers},
+            consumer + "/messages": {"GET": self.next_messages},
+            consumer + "/commit": {"POST": self.commit},
         }
         for path, by_method in table.items():
             yield Route(path, _Resource(path, self._checked, by_method))
@@ -114,13 +118,10 @@ class Queues:
 
     # Queues
 
-    async def _list(self, _: Request) -> Response:
+    async def list_queues(self, _: Request) -> Response:
         return _json({"queues": await asyncio.to_thread(self._store.names)})
 
-    async def _create(self, request: Request) -> Response:
-        class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
-            name: str
-
+    async def create_queue(self, request: Request) -> Response:
         try:
             wanted = msgspec.json.decode(await self._body(request), type=NewQueue)
         except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
@@ -128,7 +129,7 @@ class Queues:
         await asyncio.to_thread(self._store.create, wanted.name)
         return await self._state(wanted.name, 201)
 
-    async def _show(self, request: Request) -> Response:
+    async def show_queue(self, request: Request) -> Response:
         return await self._state(_name(request, "queue"), 200)
 
     async def _state(self, name: str, status: int) -> Response:
@@ -141,11 +142,11 @@ class Queues:
         }
         return _json(state, status)
 
-    async def _delete(self, request: Request) -> Response:
+    async def delete_queue(self, request: Request) -> Response:
         await asyncio.to_thread(self._store.delete, _name(request, "queue"))
         return Response(status_code=200)
 
-    async def _push(self, request: Request) -> Response:
+    async def push_messages(self, request: Request) -> Response:
         name = _name(request, "queue")
         messages = messages_in(await self._body(request), request.headers.get("content-type", ""))
         largest = max((len(one) if isinstance(one, bytes) else len(one.encode()) for one in messages), default=0)
@@ -169,12 +170,12 @@ class Queues:
 
     # Consumers
 
-    async def _consumers(self, request: Request) -> Response:
+    async def list_consumers(self, request: Request) -> Response:
         return _json({"consumers": await asyncio.to_thread(self._store.consumers, _name(request, "queue"))})
 
-    async def _messages(self, request: Request) -> Response:
+    async def next_messages(self, request: Request) -> Response:
         name, consumer = _name(request, "queue"), _name(request, "consumer")
-        timeout_ms = _number(request, "timeout_ms", _DEFAULT_TIMEOUT_MS, range(_MAX_TIMEOUT_MS + 1))
+        timeout_ms = _number(request, "timeout_ms", _DEFAULT_TIMEOUT_MS, range(MAX_TIMEOUT_MS + 1))
         count = _number(request, "max_messages", self._config.default_batch_size, range(1, MAX_MESSAGES + 1))
         start = _start(request)
         deadline_s = asyncio.get_running_loop().time() + timeout_ms / 1000
@@ -198,7 +199,7 @@ class Queues:
             await asyncio.wait_for(waiting.wait(), min(left_s, _POLL_S))
         return True
 
-    async def _commit(self, request: Request) -> Response:
+    async def commit(self, request: Request) -> Response:
         name, consumer = _name(request, "queue"), _name(request, "consumer")
         async with self._turn(name, consumer):
             await asyncio.to_thread(self._store.commit, name, consumer)

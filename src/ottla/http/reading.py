@@ -2,105 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import raise_refusal
-from ottla.core.errors import ApiError
+from ottla.broker.fetched import Piece, fetch, records_in
 from ottla.http.endpoints import others
-from ottla.records.batch import read_header
-from ottla.records.control import read_end_marker
-from ottla.records.reader import RecordReader
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator
 
     from ottla.http.endpoints import Call
-    from ottla.records.reader import Record
-    from ottla.wire.messages.fetch import AbortedTransaction
 
-_FETCH_BY_NAME: Final = 12
-_READ_COMMITTED: Final = 1
 _FIRST_BYTES: Final = 16 * 1024
-_MOST_BYTES: Final = 128 * 1024
+MOST_BYTES: Final = 128 * 1024
 """Of one read: little at first, since many want but a few messages, then more."""
-_TURN_RECORDS: Final = 200
-_MAX_DECOMPRESSED_BYTES: Final = 32 << 20
-"""More than a batch of the usual size limit ever holds, less than what would hold everybody up."""
-
-
-class Piece(NamedTuple):
-    records: list[Record]
-    next_offset: int
-    """From where to read on; records that were aborted, or are no data, may lie in between."""
-
-
-async def fetch(
-    call: Call, topic: str, positions: Mapping[int, int], *, max_wait_ms: int = 0, max_bytes: int = _MOST_BYTES
-) -> list[PartitionData]:
-    """What there is in these partitions from these offsets on, waiting until there is something."""
-    wanted = tuple(
-        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
-        for partition, offset in positions.items()
-    )
-    request = FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=1,
-        max_bytes=max_bytes,
-        isolation_level=_READ_COMMITTED,
-        session_epoch=-1,
-        topics=(FetchTopic(topic=topic, partitions=wanted),),
-    )
-    answer = await call.ask(request, _FETCH_BY_NAME)
-    raise_refusal(answer.error_code)
-    return [data for one in answer.responses for data in one.partitions]
-
-
-def records_in(data: PartitionData, from_offset: int) -> Iterator[Piece]:
-    """The records of a fetch, some at a time, without those of transactions that were aborted."""
-    content = memoryview(data.records or b"")
-    aborted = _Aborted(data.aborted_transactions or ())
-    at = 0
-    found: list[Record] = []
-    next_offset = from_offset
-    try:
-        while at < len(content):
-            header = read_header(content, at)
-            batch = content[at : at + header.size]
-            at += header.size
-            if header.is_control:
-                aborted.marked(header.producer_id, batch)
-            elif not (header.is_transactional and aborted.includes(header.producer_id, header.base_offset)):
-                for record in RecordReader(batch, from_offset, _MAX_DECOMPRESSED_BYTES):
-                    found.append(record)
-                    if len(found) == _TURN_RECORDS:
-                        yield Piece(found, record.offset + 1)
-                        found = []
-            next_offset = header.next_offset
-    except ApiError:
-        # What comes before the damage is still good; who reads on from here is told what it is.
-        if not found:
-            raise
-    if found or next_offset > from_offset:
-        yield Piece(found, max(next_offset, found[-1].offset + 1) if found else next_offset)
-
-
-class _Aborted:
-    """Whose transactions are being read that come to nothing: from their first offset to their marker."""
-
-    def __init__(self, transactions: Sequence[AbortedTransaction]) -> None:
-        self._to_come = sorted(transactions, key=lambda one: one.first_offset, reverse=True)
-        self._producers: set[int] = set()
-
-    def includes(self, producer_id: int, base_offset: int) -> bool:
-        while self._to_come and self._to_come[-1].first_offset <= base_offset:
-            self._producers.add(self._to_come.pop().producer_id)
-        return producer_id in self._producers
-
-    def marked(self, producer_id: int, batch: memoryview) -> None:
-        marker = read_end_marker(batch)
-        if marker is not None and not marker.is_commit:
-            self._producers.discard(producer_id)
 
 
 async def read_on(call: Call, topic: str, partition: int, offset: int, until: int) -> AsyncIterator[Piece]:
@@ -108,7 +23,7 @@ async def read_on(call: Call, topic: str, partition: int, offset: int, until: in
     max_bytes = _FIRST_BYTES
     while offset < until:
         [data] = await fetch(call, topic, {partition: offset}, max_bytes=max_bytes)
-        max_bytes = min(2 * max_bytes, _MOST_BYTES)
+        max_bytes = min(2 * max_bytes, MOST_BYTES)
         await others()
         raise_refusal(data.error_code)
         before = offset

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 import msgspec
 
 from ottla.core.errors import UnknownTopicOrPartition
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint
 from ottla.http.messages import offset_at
 from ottla.http.models import Given, Struct, TimestampMs
@@ -80,6 +81,7 @@ def _places(call: Call, wanted: Reset, before: Mapping[Place, int]) -> list[Plac
         return list(before)
     places = []
     for name in wanted.topics:
+        call.check(AclOperation.READ, ResourceType.TOPIC, name)
         state = call.broker.topics.by_name.get(name)
         if state is None:
             raise UnknownTopicOrPartition(f"there is no topic {name!r}")

@@ -25,12 +25,19 @@ _BACKLOG: Final = 1024
 
 class HttpServer:
     def __init__(self, broker: Broker, config: HttpConfig, host: str, queues: QueuesConfig | None = None) -> None:
-        self.address = Address(host, config.port)
+        self.address = Address(config.host or host, config.port)
+        self._tls = None
+        if config.tls:
+            self._tls = broker.security.http_tls(*self.address, config.cert_file, config.key_file)
         self._broker = broker
         self._config = config
         self._queues = queues or QueuesConfig()
         self._sockets: list[socket.socket] = []
         self._starting: asyncio.Task[Serving] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"{'http' if self._tls is None else 'https'}://{self.address}"
 
     async def bind(self) -> None:
         """Take the port; OSError if it cannot be had. From now on clients can connect."""
@@ -62,7 +69,7 @@ class HttpServer:
         try:
             serving_type = await asyncio.get_running_loop().run_in_executor(None, _import)
             serving = serving_type(self._broker, self._config, self._queues)
-            await serving.start(self._sockets)
+            await serving.start(self._sockets, self._tls)
         except BaseException:
             self._close()
             raise

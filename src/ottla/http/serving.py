@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from email.utils import formatdate
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -21,6 +21,7 @@ from ottla.http.stats import HttpStats
 
 if TYPE_CHECKING:
     import socket
+    import ssl
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
@@ -36,6 +37,14 @@ _TICK_S: Final = 0.1
 _TICKS_PER_DATE: Final = 10
 
 
+class ServerTls(Protocol):
+    """The certificates of this port, which may change."""
+
+    context: ssl.SSLContext
+
+    def reload_if_changed(self) -> None: ...
+
+
 class Serving:
     """The app, and the connections it is served on."""
 
@@ -43,6 +52,7 @@ class Serving:
         self.max_stalled_s = config.max_stalled_ms / 1000
         self._stats = HttpStats()
         self._door = Door(broker, config, self._stats)
+        self._door.queues_ask = queues.needs_password
         self._queues = open_store(queues, broker.keys)
         self.config = Config(
             build_app(self._door, Queues(self._queues, queues)),
@@ -59,14 +69,27 @@ class Serving:
         self.config.load()
         self.state = ServerState()
         self._servers: list[asyncio.AbstractServer] = []
+        self._tls: ServerTls | None = None
         self._ticking: asyncio.Task[None] | None = None
         self._reported: set[str] = set()
 
-    async def start(self, sockets: list[socket.socket]) -> None:
+    async def start(self, sockets: list[socket.socket], tls: ServerTls | None = None) -> None:
         loop = asyncio.get_running_loop()
+        self._tls = tls
         self._ticking = loop.create_task(self._tick())
         for listening in sockets:
-            self._servers.append(await loop.create_server(lambda: _Connection(self), sock=listening))
+            self._servers.append(await self._listen(listening))
+
+    async def _listen(self, listening: socket.socket) -> asyncio.AbstractServer:
+        loop = asyncio.get_running_loop()
+        if self._tls is None:
+            return await loop.create_server(lambda: _Connection(self), sock=listening)
+        return await loop.create_server(
+            lambda: _Connection(self),
+            sock=listening,
+            ssl=self._tls.context,
+            ssl_handshake_timeout=self.max_stalled_s,
+        )
 
     async def stop(self) -> None:
         for server in self._servers:
@@ -93,6 +116,8 @@ class Serving:
         ticks = 0
         while True:
             if ticks % _TICKS_PER_DATE == 0:
+                if self._tls is not None:
+                    self._tls.reload_if_changed()
                 self.state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
             ticks += 1
             due_s = loop.time() + _TICK_S

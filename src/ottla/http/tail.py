@@ -13,13 +13,14 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from ottla.broker.asking import Refused
+from ottla.broker.fetched import fetch, records_in
 from ottla.core.errors import ApiError, ErrorCode, UnknownTopicOrPartition
 from ottla.http.cursors import read_cursor, write_cursor
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.messages import Selection
 from ottla.http.models import PartitionIndex, Struct, message_of
 from ottla.http.problems import BadRequest, problem_of
-from ottla.http.reading import fetch, records_in
+from ottla.http.reading import MOST_BYTES
 from ottla.http.topics import topic_of
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class _Tail:
 
     async def _look(self) -> AsyncIterator[bytes]:
         """What has been appended since the last time; waits until something is."""
-        for data in await fetch(self._call, self._topic, self._positions, max_wait_ms=_HEARTBEAT_MS):
+        answer = await fetch(self._call, self._topic, self._positions, max_bytes=MOST_BYTES, max_wait_ms=_HEARTBEAT_MS)
+        for data in answer:
             skipped = self._skip(data)
             if skipped is not None:
                 yield self._id() + _event("skipped", skipped)

@@ -8,6 +8,7 @@ import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import UnknownTopicOrPartition
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, changed, described
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Given, OffsetNumber, PartitionIndex, Struct
@@ -55,7 +56,8 @@ async def list_topics(call: Call) -> TopicList:
     query = call.query(TopicsQuery)
     found = []
     for number, (name, state) in enumerate(sorted(call.broker.topics.by_name.items()), 1):
-        if name.startswith(query.prefix) and (query.internal or not state.entry.is_internal):
+        is_wanted = name.startswith(query.prefix) and (query.internal or not state.entry.is_internal)
+        if is_wanted and call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             found.append(await _summary(state))
         if number % _TURN_TOPICS == 0:
             await others()
@@ -110,6 +112,7 @@ class Topic(Struct, frozen=True, kw_only=True):
 def topic_of(call: Call) -> TopicState:
     name = call.path("name")
     call.broker.check_topic_name(name)
+    call.check(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
     state = call.broker.topics.by_name.get(name)
     if state is None:
         raise UnknownTopicOrPartition(f"there is no topic {name!r}")
@@ -122,6 +125,7 @@ async def show_topic(call: Call) -> Topic:
 
 async def _shown(call: Call, state: TopicState) -> Topic:
     summary = await _summary(state)
+    sees_configs = call.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, state.name)
     partitions = [_partition(call, state, partition) for partition in state.partitions]
     return Topic(
         name=summary.name,
@@ -130,7 +134,7 @@ async def _shown(call: Call, state: TopicState) -> Topic:
         messages=summary.messages,
         size_bytes=summary.size_bytes,
         partitions=partitions,
-        configs=dict(state.entry.configs),
+        configs=dict(state.entry.configs) if sees_configs else {},
     )
 
 

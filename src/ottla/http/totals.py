@@ -40,6 +40,7 @@ class Totals(Struct, frozen=True, kw_only=True):
 
 
 async def show_totals(call: Call) -> Totals:
+    call.check_cluster()
     broker = call.broker
     messages, size_bytes, offline = await _logs(broker)
     apis = broker.dispatcher.stats

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ottla.core.errors import ProtocolError
+from ottla.core.security import ANONYMOUS
 from ottla.wire.frame import BrokenFrame, FrameParser
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from ottla.core.ids import Address
     from ottla.wire.declare import AnyBytes
 
 _AHEAD_FRAMES: Final = 64
@@ -29,6 +31,8 @@ class Service(Protocol):
     """What a connection needs of the one who serves it."""
 
     max_frame_bytes: int
+    advertised: Address | None
+    """Where its clients are told to connect to, if not to where they are."""
     scratch: bytearray
     """Where bytes are received; empty between two reads, so all connections of a loop share it."""
 
@@ -70,13 +74,16 @@ class Connection(asyncio.BufferedProtocol):
         "_is_writing_paused",
         "_moved",
         "_moved_before",
+        "_mute_s",
         "_pending",
         "_quiet_since_s",
         "_service",
         "_transport",
         "_was_stalled",
         "local",
+        "login",
         "peer",
+        "principal",
         "state",
     )
 
@@ -98,8 +105,12 @@ class Connection(asyncio.BufferedProtocol):
         self._moved_before = 0
         self._was_stalled = False
         self._quiet_since_s = 0.0
+        self._mute_s = 0.0
         self.peer = ("", 0)
         self.local = ("", 0)
+        self.principal = ANONYMOUS
+        self.login: object = None
+        """How far it is with saying who it is, where it has to; the gate of its port knows what this is."""
         self.state: dict[str, object] = {}
         """What the broker wants to remember of this client."""
 
@@ -113,8 +124,9 @@ class Connection(asyncio.BufferedProtocol):
         if not self._service.opened(self):
             self.abort()
 
-    def get_buffer(self, sizehint: int) -> bytearray | memoryview:
-        return self._frames.get_buffer(sizehint)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        # A view: asyncio's TLS puts a slice of what it gets behind the first piece, and a bytearray's is a copy.
+        return memoryview(self._frames.get_buffer(sizehint))
 
     def buffer_updated(self, nbytes: int) -> None:
         self._moved += nbytes
@@ -234,7 +246,18 @@ class Connection(asyncio.BufferedProtocol):
             answer = task.result()
             if answer is not None:
                 self._send(answer)
+            if self._mute_s:
+                self.mute_for(self._mute_s)
             self._serve_backlog()
+
+    def mute_for(self, seconds: float) -> None:
+        """Serve nothing more of this client for so long, once what is being answered is answered."""
+        if self._pending is not None:
+            self._mute_s = seconds
+            return
+        self._mute_s = 0.0
+        self._pending = asyncio.ensure_future(asyncio.sleep(seconds, None))
+        self._pending.add_done_callback(self._answered)
 
     def _control_reading(self) -> None:
         is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= _AHEAD_BYTES
@@ -256,7 +279,17 @@ class Connection(asyncio.BufferedProtocol):
         # Not at once: the answers to earlier requests may still be about to be written.
         asyncio.get_running_loop().call_soon(self.close)
 
-    # What the listener asks
+    # What the listener and the broker ask
+
+    @property
+    def advertised(self) -> Address | None:
+        return self._service.advertised
+
+    @property
+    def certificate(self) -> dict[str, Any] | None:
+        """What the client's certificate says, if it showed one that is trusted here."""
+        found: dict[str, Any] | None = self._transport.get_extra_info("peercert")
+        return found or None
 
     @property
     def is_busy(self) -> bool:

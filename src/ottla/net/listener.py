@@ -1,4 +1,4 @@
-"""Accepts connections, up to a limit, and closes those that do nothing."""
+"""Accepts connections on every port, up to a limit, and closes those that do nothing."""
 
 from __future__ import annotations
 
@@ -8,16 +8,20 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.ids import Address
-from ottla.net.addresses import on_one_port
-from ottla.net.connection import Connection
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes
+from ottla.net.port import Port
+from ottla.net.rates import Rates
+from ottla.net.security_config import SecurityConfig
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from ottla.net.config import NetConfig
+    from ottla.net.connection import Connection
+    from ottla.net.listener_config import ListenerConfig
+    from ottla.net.port import Answer
     from ottla.wire.declare import AnyBytes
 
 _logger: Final = logging.getLogger(__name__)
@@ -26,7 +30,6 @@ _SWEEPS: Final = 5
 """How often a connection is looked at before it has been quiet for too long."""
 _LONGEST_SWEEP_S: Final = 1.0
 _SWEPT_IN_A_ROW: Final = 200
-_BACKLOG: Final = 1024
 _MOST_REPORTS: Final = 10_000
 
 
@@ -39,9 +42,16 @@ class Answering(Protocol):
 
 
 class Listener:
-    """One port on which clients are served; a `Service` for its connections."""
+    """All ports on which clients are served, and what their connections have in common."""
 
-    def __init__(self, config: NetConfig, answering: Answering) -> None:
+    def __init__(
+        self,
+        config: NetConfig,
+        answering: Answering,
+        security: SecurityConfig | None = None,
+        gate: Callable[[ListenerConfig], Answer] | None = None,
+    ) -> None:
+        """`gate` answers on ports where clients have to log in first."""
         self.config = config
         self.max_frame_bytes = config.max_frame_bytes
         self.scratch = bytearray(SCRATCH_BYTES)
@@ -49,35 +59,49 @@ class Listener:
         self.counts: Counter[str] = Counter()
         """How many connections were accepted, refused, broken, stalled, idle or failed so far."""
         self.held: HeldBytes[Connection] = HeldBytes(config.max_held_bytes, self.connections, self._let_go_of)
-        self.answer = answering.answer
         self.half_received = self.held.half_received
         self.slowed = self.held.slowed
         self.caught_up = self.held.caught_up
-        self.address = Address(config.host, config.port)
         self._answering = answering
         self._most_connections = config.max_connections
         self._per_address: Counter[str] = Counter()
         self._reported: set[tuple[str, str]] = set()
-        self._server: asyncio.Server | None = None
+        self.rates = Rates(config.max_connection_rate_per_address)
+        security = security or SecurityConfig()
+        self.ports = [
+            Port(self, one, gate(one) if gate is not None and one.uses_sasl else answering.answer, security)
+            for one in config.all_listeners(security)
+        ]
         self._sweeper: asyncio.Task[None] | None = None
+        self._is_started = False
         self._is_stopping = False
         self._all_gone = asyncio.Event()
 
     async def start(self) -> None:
         self._most_connections = connections_that_fit(self.config.max_connections)
-        self._server, self.address = await on_one_port(self._listen, self.config.port)
+        try:
+            for port in self.ports:
+                await port.start(self.config.max_stalled_ms / 1000)
+        except OSError as refused:
+            for port in self.ports:
+                port.close()
+            refused.add_note(str(Address(port.config.host, port.config.port)))
+            raise
+        self._is_started = True
         self._sweeper = asyncio.create_task(self._sweep())
 
-    async def _listen(self, port: int) -> asyncio.Server:
-        loop = asyncio.get_running_loop()
-        return await loop.create_server(lambda: Connection(self), self.config.host, port, backlog=_BACKLOG)
+    @property
+    def address(self) -> Address:
+        """Of the first port."""
+        return self.ports[0].address
 
     def drain(self) -> None:
         """Accept no more, and close each connection once the requests that came on it are answered."""
-        if self._server is None or self._is_stopping:
+        if not self._is_started or self._is_stopping:
             return
         self._is_stopping = True
-        self._server.close()
+        for port in self.ports:
+            port.close()
         for connection in list(self.connections):
             connection.finish()
 
@@ -90,7 +114,6 @@ class Listener:
             await self._are_all_gone(patience_s)
         if self._sweeper is not None:
             self._sweeper.cancel()
-        self._server = None
 
     async def _are_all_gone(self, patience_s: float) -> bool:
         if self.connections:
@@ -110,11 +133,14 @@ class Listener:
         if self._is_stopping:
             return False
         if len(self.connections) > self._most_connections:
-            self._report("too many connections", connection, f"{self._most_connections} are allowed")
+            self.report("too many connections", connection, f"{self._most_connections} are allowed")
             return False
         if self._per_address[host] > self.config.max_connections_per_address:
             limit = self.config.max_connections_per_address
-            self._report("too many connections from one address", connection, f"{limit} are allowed")
+            self.report("too many connections from one address", connection, f"{limit} are allowed")
+            return False
+        if self.rates.is_on and not self.rates.admits(host, asyncio.get_running_loop().time()):
+            self.report("too many new connections", connection, "one address may open only so many in a second")
             return False
         self.counts["accepted"] += 1
         return True
@@ -131,14 +157,15 @@ class Listener:
             self._all_gone.set()
 
     def refused(self, connection: Connection, reason: Exception) -> None:
-        self._report("bad request", connection, str(reason))
+        self.report("bad request", connection, str(reason))
 
     def failed(self, connection: Connection, error: BaseException) -> None:
         self.counts["failed"] += 1
         if self._is_news(f"failed {type(error).__name__}", connection):
             _logger.error("a bug while answering %s:%s", *connection.peer, exc_info=error)
 
-    def _report(self, what: str, connection: Connection, detail: str) -> None:
+    def report(self, what: str, connection: Connection, detail: str) -> None:
+        """Count it, and log the first of its kind from each address."""
         self.counts[what] += 1
         if self._is_news(what, connection):
             _logger.warning("%s from %s:%s, connection closed: %s", what, *connection.peer, detail)
@@ -155,7 +182,7 @@ class Listener:
 
     def _let_go_of(self, connection: Connection) -> None:
         limit = self.config.max_held_bytes
-        self._report("too much held", connection, f"{limit} bytes are allowed for all slow clients together")
+        self.report("too much held", connection, f"{limit} bytes are allowed for all slow clients together")
         connection.abort()
 
     # Connections that do nothing
@@ -166,6 +193,9 @@ class Listener:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(pause_s)
+            for port in self.ports:
+                if port.tls is not None:
+                    port.tls.reload_if_changed()
             for number, connection in enumerate(list(self.connections), 1):
                 self._close_if_quiet(connection, loop.time())
                 if number % _SWEPT_IN_A_ROW == 0:
@@ -174,7 +204,7 @@ class Listener:
     def _close_if_quiet(self, connection: Connection, now_s: float) -> None:
         quiet_ms = connection.quiet_s(now_s) * 1000
         if quiet_ms > self.config.max_stalled_ms and connection.is_stalled:
-            self._report("stalled", connection, f"nothing came or went for {quiet_ms / 1000:.0f} s")
+            self.report("stalled", connection, f"nothing came or went for {quiet_ms / 1000:.0f} s")
             connection.abort()
         elif quiet_ms > self.config.max_idle_ms and not connection.is_busy:
             self.counts["idle"] += 1

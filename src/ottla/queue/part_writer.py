@@ -51,6 +51,21 @@ class PartWriter:
         number = self.count_pushed + 1
         self._write(self._record(self.right_edge, number, kind, body), number)
 
+    def append_and_publish(self, kind: int, body: bytes) -> None:
+        """Both in one, with fewer calls: every push that does not wait for the disk passes here."""
+        edge, number = self.right_edge, self.count_pushed + 1
+        record = self._record(edge, number, kind, body)
+        next_edge = edge + len(record)
+        line = push_line(self._name, next_edge, number)
+        try:
+            write_at(self._data_fd, record, edge)
+            write_at(self._info_fd, line, 0)
+        except OSError as refused:
+            self._roll_back(edge, number - 1)
+            raise FailWrite(f"{self._path} cannot be written: {refused.strerror or refused}") from refused
+        self.right_edge, self.count_pushed = next_edge, number
+        self._published = next_edge, number
+
     def append_many(self, messages: Iterable[tuple[int, bytes]]) -> None:
         """Write all of them, or none."""
         records = []

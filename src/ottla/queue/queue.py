@@ -61,6 +61,10 @@ class Queue:
         self.mode = mode
         self._clock = clock or SystemClock()
         self._is_durable = self.config.fsync != "never"
+        self._shows_synced_only = self.config.fsync == "push"
+        syncs_after = {"push": 1, "batch": self.config.batch_messages, "never": math.inf}
+        self._unsynced_messages = syncs_after[self.config.fsync]
+        """So many, and a push waits for the disk."""
         self._appending = threading.Lock()
         self._commits = GroupCommit()
         self._failure = ""
@@ -100,12 +104,14 @@ class Queue:
             with self._appending:
                 writer = self._usable()
                 if self._has_room(writer, size):
-                    writer.append(kind, body)
+                    if self._shows_synced_only:
+                        writer.append(kind, body)
+                    else:
+                        writer.append_and_publish(kind, body)
                     edge, number = writer.right_edge, writer.count_pushed
-                    is_due = self._has_to_sync(writer)
                     break
             self._roll(writer)
-        if is_due:
+        if number - writer.count_synced >= self._unsynced_messages:
             self._sync(writer, number)
         return edge
 
@@ -123,7 +129,8 @@ class Queue:
                     if self._has_room(writer, size, len(chunk)):
                         writer.append_many(chunk)
                         number = writer.count_pushed
-                        self._has_to_sync(writer)
+                        if not self._shows_synced_only:
+                            writer.publish()
                         break
                 self._roll(writer)
             count += len(chunk)
@@ -137,13 +144,6 @@ class Queue:
             writer = self._usable()
             number = writer.count_pushed
         self._sync(writer, number)
-
-    def _has_to_sync(self, writer: PartWriter) -> bool:
-        """Tell readers what was appended, unless they have to wait until it is on the disk."""
-        if self.config.fsync == "push":
-            return True
-        writer.publish()
-        return self.config.fsync == "batch" and writer.count_pushed - writer.count_synced >= self.config.batch_messages
 
     def _sync(self, writer: PartWriter, number: int) -> None:
         """Until this message of this part is on the disk."""
@@ -160,7 +160,7 @@ class Queue:
             right_edge, count = writer.right_edge, writer.count_pushed
         with self._failing():
             writer.sync()
-            if self.config.fsync == "push":
+            if self._shows_synced_only:
                 # Only now: nobody is to read what a power cut would take back.
                 writer.publish_to(right_edge, count)
         writer.count_synced = count
@@ -177,20 +177,18 @@ class Queue:
     # Parts
 
     def _usable(self) -> PartWriter:
-        if self._failure:
-            raise NotReady(self._failure)
-        if self._is_closed:
-            raise NotReady(f"queue {self.name} is closed")
-        if self._writer is None:
-            raise NotReady(f"queue {self.name} is open for reading only")
-        return self._writer
+        writer = self._writer
+        if writer is None or self._failure:
+            is_or_has = "is closed" if self._is_closed else "is open for reading only"
+            raise NotReady(self._failure or f"queue {self.name} {is_or_has}")
+        return writer
 
     def _has_room(self, writer: PartWriter, size: int, count: int = 1) -> bool:
         if not writer.count_pushed:
             return True
         if writer.right_edge + size > self.config.part_bytes or writer.count_pushed + count > MAX_NUMBER:
             return False
-        return self._clock.monotonic_s() < writer.ends_s
+        return writer.ends_s == math.inf or self._clock.monotonic_s() < writer.ends_s
 
     def _roll(self, full: PartWriter) -> None:
         """End this part and begin the next, unless another thread has done so."""

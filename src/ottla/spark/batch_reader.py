@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
-from ottla.spark.cluster import Cluster
+from ottla.spark.cluster import cluster_of
 from ottla.spark.errors import aged_out, cut_short
 from ottla.spark.filters import Wanted, wanted_by
-from ottla.spark.kafka_settings import is_committed_only
-from ottla.spark.link import link_to
+from ottla.spark.losing import lose
 from ottla.spark.ranges import OffsetRange, split
-from ottla.spark.reading import lose, read_range
+from ottla.spark.reading import read_range
 from ottla.spark.scanning import FilePiece, plan_scan, scan_piece
 
 if TYPE_CHECKING:
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import Filter
     from pyspark.sql.types import StructType
 
+    from ottla.spark.cluster import Cluster
     from ottla.spark.options import SourceOptions
 
 
@@ -60,14 +60,14 @@ class BatchReader(DataSourceReader):
 
     def _ranges(self) -> list[OffsetRange]:
         options, wanted = self._options, self._wanted
-        cluster = Cluster(link_to(options.kafka), is_committed_only=is_committed_only(options.kafka))
+        cluster = cluster_of(options)
         partitions = cluster.partitions(options.selection)
         start = cluster.resolve(options.starting, partitions)
         end = cluster.resolve(options.ending, partitions)
-        ranges = self._clipped(
-            [OffsetRange(at, start[at], end[at], topic_id) for at, topic_id in partitions.items() if wanted.takes(at)],
-            cluster,
-        )
+        whole = [
+            OffsetRange(at, start[at], end[at], topic_id) for at, topic_id in partitions.items() if wanted.takes(at)
+        ]
+        ranges = self._clipped(cluster.divided([each for each in whole if each.size > 0]), cluster)
         if wanted.from_time_ms is not None:
             first = cluster.at_time([each.at for each in ranges], wanted.from_time_ms)
             ranges = [replace(each, start=max(each.start, first[each.at])) for each in ranges]
@@ -75,17 +75,19 @@ class BatchReader(DataSourceReader):
         return split(narrowed, options.min_partitions, options.max_records_per_partition)
 
     def _clipped(self, ranges: list[OffsetRange], cluster: Cluster) -> list[OffsetRange]:
-        """What is there of the ranges now."""
-        filled = [each for each in ranges if each.size > 0]
-        earliest, latest = (find([each.at for each in filled]) for find in (cluster.earliest, cluster.latest))
-        for each in filled:
+        """What is there of the ranges now; of those in an archive, all."""
+        live = [each for each in ranges if not each.files]
+        earliest, latest = (find([each.at for each in live]) for find in (cluster.live_earliest, cluster.latest))
+        for each in live:
             if each.start < earliest[each.at]:
                 lose(aged_out(each.at, each.start, each.end, earliest[each.at]), self._options)
             if each.end > latest[each.at]:
                 lose(cut_short(each.at, each.end - 1, latest[each.at]), self._options)
         return [
-            replace(each, start=max(each.start, earliest[each.at]), end=min(each.end, latest[each.at]))
-            for each in filled
+            each
+            if each.files
+            else replace(each, start=max(each.start, earliest[each.at]), end=min(each.end, latest[each.at]))
+            for each in ranges
         ]
 
 

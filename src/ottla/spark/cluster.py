@@ -8,6 +8,8 @@ from ottla.client.consumer.positions import offsets_at
 from ottla.client.errors import broker_error
 from ottla.core.errors import ConfigError, ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.spark.kafka_settings import is_committed_only
+from ottla.spark.link import link_to
 from ottla.spark.offsets import EARLIEST, LATEST
 
 if TYPE_CHECKING:
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from ottla.client.blocking.background import Background
     from ottla.client.view import TopicView
     from ottla.spark.offsets import Bound, Offsets
-    from ottla.spark.options import Selection
+    from ottla.spark.options import Selection, SourceOptions
+    from ottla.spark.ranges import OffsetRange
 
 Partitions = dict[TopicPartition, bytes]
 """Each with the id of its topic."""
@@ -77,6 +80,14 @@ class Cluster:
     def earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         return self._offsets_at(dict.fromkeys(partitions, EARLIEST))
 
+    def divided(self, ranges: list[OffsetRange]) -> list[OffsetRange]:
+        """The same offsets, by where they are read from: here, all from the broker."""
+        return ranges
+
+    def live_earliest(self, partitions: Iterable[TopicPartition]) -> Offsets:
+        """What the broker itself still has."""
+        return self.earliest(partitions)
+
     def latest(self, partitions: Iterable[TopicPartition]) -> Offsets:
         """Where the partitions end, for who reads only what is committed if that was asked for."""
         return self._offsets_at(dict.fromkeys(partitions, LATEST))
@@ -108,3 +119,14 @@ class Cluster:
         if not wanted:
             return {}
         return self._link.call(offsets_at(self._link.client.router, wanted, self._isolation))
+
+
+def cluster_of(options: SourceOptions) -> Cluster:
+    """The cluster that these options mean, with its archive if they name one."""
+    link, committed = link_to(options.kafka), is_committed_only(options.kafka)
+    if options.archive is None:
+        return Cluster(link, is_committed_only=committed)
+    # Not for everybody: it takes a tenth of a second to import what reads Parquet.
+    from ottla.spark.archive.history import HistoryCluster
+
+    return HistoryCluster(link, options.archive, is_committed_only=committed)

@@ -31,6 +31,10 @@ def cut_short(at: TopicPartition, wanted: int, latest: int) -> DataLoss:
     return _lost(f"{at}: offset {wanted} is past the end, which is {latest}; the partition was longer before")
 
 
+def not_archived(at: TopicPartition, start: int, end: int) -> DataLoss:
+    return _lost(f"{at}: offsets {start} to {end - 1} are neither in the topic nor in its archive")
+
+
 def made_again(topic: str, at_offsets: str) -> DataLoss:
     return _lost(f"{topic} was deleted and made again; the offsets {at_offsets} belong to the topic that is gone")
 

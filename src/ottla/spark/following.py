@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.spark.errors import late_partition, made_again, partition_gone
-from ottla.spark.reading import lose
+from ottla.spark.losing import lose
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:

@@ -46,8 +46,9 @@ class ProgressListener(StreamingQueryListener):
         progress = event.progress
         query_id = str(progress.id)
         try:
-            for index, options in enumerate(_source_options(self._queries.get(query_id))):
-                end = progress.sources[index].endOffset
+            sources = zip(_source_options(self._queries.get(query_id)), progress.sources, strict=False)
+            for index, (options, source) in enumerate(sources):
+                end = source.endOffset
                 if options is not None and end not in (None, "null"):
                     group = options.get("kafka.group.id") or progress.name or f"spark-{query_id}"
                     self._tell((query_id, index), group, options, json.loads(end))
@@ -79,6 +80,9 @@ def _source_options(query: Any) -> list[dict[str, str] | None]:  # noqa: ANN401 
     found: list[dict[str, str] | None] = []
     for index in range(leaves.size()):
         leaf = leaves.apply(index)
-        is_ours = leaf.getClass().getSimpleName() == _STREAM and leaf.relation().name() == "ottla"
+        kind = leaf.getClass().getSimpleName()
+        if not kind.startswith("Streaming"):
+            continue  # a table that is joined to it, which Spark reports no progress of
+        is_ours = kind == _STREAM and leaf.relation().name() == "ottla"
         found.append(dict(leaf.relation().options()) if is_ours else None)
     return found

@@ -45,6 +45,7 @@ class SourceOptions:
     kafka: dict[str, str]
     """`kafka.*`, without the prefix."""
     path: str | None = None
+    archive: str | None = None
     fail_on_data_loss: bool = True
     include_headers: bool = False
     push_filters: bool = False
@@ -79,6 +80,8 @@ def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
     path = options.get("path")
     if path is not None and is_stream:
         raise ConfigError("option path is for batch reads; a stream needs kafka.bootstrap.servers and a broker")
+    if path is not None and "archive" in options:
+        raise ConfigError("option archive goes with a broker, and path is for files without one; set one of them")
     if is_stream:
         _refuse_endings(options)
     return SourceOptions(
@@ -87,6 +90,7 @@ def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
         ending=_ending(options),
         kafka={} if path is not None else kafka_settings(options),
         path=path,
+        archive=options.get("archive"),
         fail_on_data_loss=truth("failOnDataLoss", options.get("failondataloss", "true")),
         include_headers=truth("includeHeaders", options.get("includeheaders", "false")),
         push_filters=truth("pushFilters", options.get("pushfilters", "false")),

@@ -26,6 +26,8 @@ class OffsetRange:
     end: int
     topic_id: bytes = b""
     """Whose offsets these are: a topic made again under the same name has another."""
+    files: tuple[str, ...] = ()
+    """The files of an archive that hold it; none if it is to be read from the broker."""
 
     @property
     def size(self) -> int:

@@ -1,8 +1,7 @@
-"""One task's range of offsets, read from the broker: the next fetches are under way while Spark takes the rows."""
+"""One task's range of offsets. From the broker, the next fetches are under way while Spark takes the rows."""
 
 from __future__ import annotations
 
-import logging
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
@@ -13,6 +12,8 @@ from ottla.spark.cluster import Cluster
 from ottla.spark.errors import aged_out, cut_short, made_again
 from ottla.spark.kafka_settings import consumer_options
 from ottla.spark.link import link_to
+from ottla.spark.losing import lose
+from ottla.spark.ranges import OffsetRange
 from ottla.spark.rows import RowMaker
 
 if TYPE_CHECKING:
@@ -24,11 +25,7 @@ if TYPE_CHECKING:
     from ottla.client.blocking.background import Background
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.options import ConsumerOptions
-    from ottla.spark.errors import DataLoss
     from ottla.spark.options import SourceOptions
-    from ottla.spark.ranges import OffsetRange
-
-_log: Final = logging.getLogger(__name__)
 
 _FETCH_BYTES: Final = 4 << 20
 _BUFFERS: Final = 2
@@ -40,6 +37,11 @@ _PATIENCE_S: Final = 2.0
 
 def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
     """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
+    if wanted.files:
+        from ottla.spark.archive.reading import archived_rows
+
+        yield from archived_rows(wanted, options, RowMaker(wanted.at, schema))
+        return
     link = link_to(options.kafka)
     if not _is_same_topic(link, wanted):
         lose(made_again(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
@@ -51,13 +53,6 @@ def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) 
         yield from _RangeReader(link, consumer, wanted, options).rows(maker)
     finally:
         link.call(consumer.close())
-
-
-def lose(error: DataLoss, options: SourceOptions) -> None:
-    """Stop, or go on and say so in the log."""
-    if options.fail_on_data_loss:
-        raise error
-    _log.warning("data is lost: %s", error)
 
 
 def _consumer_options(options: SourceOptions) -> ConsumerOptions:
@@ -94,6 +89,7 @@ class _RangeReader:
             try:
                 table = self._link.call(self._consumer.fetch_arrow(timeout_ms=_WAIT_MS))
             except OffsetOutOfRange:
+                yield from self._archived_meanwhile(maker)
                 self._find_what_is_left()
                 continue
             for records in table.to_batches():
@@ -134,6 +130,18 @@ class _RangeReader:
         if latest < self._end:
             lose(cut_short(self._at, self._end - 1, latest), self._options)
             self._end = latest
+
+    def _archived_meanwhile(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
+        """What was dropped from the topic after the range was planned, if an archive has it."""
+        if self._options.archive is None:
+            return
+        from ottla.spark.archive.reading import archived_rows
+
+        earliest = Cluster(self._link).earliest([self._at])[self._at]
+        gone = OffsetRange(self._at, self._position, min(earliest, self._end))
+        if gone.size > 0:
+            yield from archived_rows(gone, self._options, maker)
+            self._seek(gone.end)
 
     def _find_what_is_left(self) -> None:
         cluster = Cluster(self._link)

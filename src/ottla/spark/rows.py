@@ -67,6 +67,11 @@ class RowMaker:
         self._topic = pa.repeat(pa.scalar(at.topic, pa.string()), ROWS_PER_BATCH)
         self._partition = pa.repeat(pa.scalar(at.partition, pa.int32()), ROWS_PER_BATCH)
 
+    @property
+    def names(self) -> list[str]:
+        names: list[str] = self._schema.names
+        return names
+
     def rows(self, records: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         for first in range(0, records.num_rows, ROWS_PER_BATCH):
             part = records.slice(first, ROWS_PER_BATCH)

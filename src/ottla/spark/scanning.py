@@ -14,9 +14,9 @@ from ottla.records.arrow import to_arrow
 from ottla.records.batches import find_batches
 from ottla.spark.errors import aged_out, cut_short
 from ottla.spark.log_files import headers, partitions_in, read_block
+from ottla.spark.losing import lose
 from ottla.spark.offsets import EARLIEST, LATEST
 from ottla.spark.ranges import OffsetRange
-from ottla.spark.reading import lose
 from ottla.spark.rows import RowMaker
 
 if TYPE_CHECKING:

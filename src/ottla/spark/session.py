@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
 from ottla.spark.java import find_java
+from ottla.spark.shipping import archives
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,27 +32,26 @@ def session(
 ) -> SparkSession:
     """The session, begun if there is none. `master` is `local[*]`, `spark://…`, or `sc://…` for Spark Connect.
 
-    `config` holds settings of Spark's own, and wins over ours.
+    `config` holds settings of Spark's own, and wins over ours. This package is carried to the workers of a cluster.
     """
     try:
         from pyspark.sql import SparkSession
     except ImportError:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
     if master.startswith("sc://"):
-        spark = SparkSession.builder.remote(master).getOrCreate()
-        # The server may not have us among its packages.
-        from ottla.spark.source import OttlaDataSource
-
-        spark.dataSource.register(OttlaDataSource)
-        return spark
-    settings = {**_settings(), **(_local_settings() if master.startswith("local") else {}), **(config or {})}
+        return _connected(SparkSession.builder.remote(master).getOrCreate())
+    settings = {
+        **_settings(),
+        **(_local_settings() if master.startswith("local") else _cluster_settings()),
+        **(config or {}),
+    }
     if SparkSession.getActiveSession() is None:
         settings |= _java_settings(settings)
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    _listen(spark)
+    listen(spark)
     return spark
 
 
@@ -79,6 +79,19 @@ def _local_settings() -> dict[str, str]:
     return settings
 
 
+def _cluster_settings() -> dict[str, str]:
+    return {"spark.archives": ",".join(archives())}
+
+
+def _connected(spark: SparkSession) -> SparkSession:
+    """The server may not have us among its packages."""
+    from ottla.spark.source import OttlaDataSource
+
+    spark.addArtifacts(*archives(), archive=True)
+    spark.dataSource.register(OttlaDataSource)
+    return spark
+
+
 def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
     """Set JAVA_HOME, and say how the JVM is to start."""
     import pyspark
@@ -102,7 +115,7 @@ def _has_class(name: str) -> bool:
     return False
 
 
-def _listen(spark: SparkSession) -> None:
+def listen(spark: SparkSession) -> None:
     """Once for each session: a listener that is added twice hears everything twice."""
     from ottla.spark.listener import ProgressListener
 

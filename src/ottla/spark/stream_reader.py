@@ -13,15 +13,15 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from ottla.spark.batch_reader import RangePartition
-from ottla.spark.cluster import Cluster
+from ottla.spark.cluster import cluster_of
 from ottla.spark.errors import cut_short, ends_before_it_begins, partition_gone
 from ottla.spark.following import Following
-from ottla.spark.kafka_settings import is_committed_only
 from ottla.spark.link import link_to
+from ottla.spark.losing import lose
 from ottla.spark.offsets import from_tree, to_tree
 from ottla.spark.progress import GroupProgress
 from ottla.spark.ranges import OffsetRange, is_enough, limited, split
-from ottla.spark.reading import lose, read_range
+from ottla.spark.reading import read_range
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +75,7 @@ class _Planner:
     def __init__(self, options: SourceOptions) -> None:
         link = link_to(options.kafka)
         self._options = options
-        self._cluster = Cluster(link, is_committed_only=is_committed_only(options.kafka))
+        self._cluster = cluster_of(options)
         self._progress = None if options.group is None else GroupProgress(link, options.group)
         self._following = Following(self._cluster, options)
         self._last_trigger_s = monotonic()
@@ -133,4 +133,5 @@ class _Planner:
             if stop < starts[at]:
                 lose(ends_before_it_begins(at, starts[at], stop), self._options)
             ranges.append(OffsetRange(at, starts[at], stop, partitions[at]))
-        return split(ranges, self._options.min_partitions, self._options.max_records_per_partition)
+        divided = self._cluster.divided([each for each in ranges if each.size > 0])
+        return split(divided, self._options.min_partitions, self._options.max_records_per_partition)

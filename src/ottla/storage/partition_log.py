@@ -77,6 +77,7 @@ class PartitionLog:
         self._unsynced = Unsynced(folder, files, parts)
         self._as_left_at = parts.next_offset if parts.is_as_left else None
         self._offline: str | None = None
+        self._is_abandoned = False
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
         self._first_timestamp = self._segments.active.first_timestamp
@@ -432,7 +433,7 @@ class PartitionLog:
     def put_in_place(self, rewrite: Rewrite) -> bool:
         """Have what was written anew take the old segments' place; whether that is still as it was."""
         base_offset = rewrite.base_offset
-        if rewrite.error or self._offline or not rewrite.is_of(self._segments.all[:-1]):
+        if rewrite.error or self._offline or self._is_abandoned or not rewrite.is_of(self._segments.all[:-1]):
             with storage_errors(self.folder.name):
                 discard_cleaned(self.folder, base_offset)
             return False
@@ -532,5 +533,6 @@ class PartitionLog:
 
     def abandon(self) -> None:
         """Let go of the files as they are, as a crash would."""
+        self._is_abandoned = True
         for segment in self._segments.all:
             segment.close()

@@ -47,11 +47,11 @@ class Placed:
     """Who leads and who is in sync, as clients are told."""
 
     def __init__(self, trial: Trial) -> None:
-        self._topic = trial.topic
+        self.topic = trial.topic
         self._admin = AdminClient({**_QUIET, "bootstrap.servers": trial.servers})
 
     def partitions(self) -> dict[int, Any]:
-        found: dict[int, Any] = self._admin.list_topics(self._topic, timeout=10).topics[self._topic].partitions
+        found: dict[int, Any] = self._admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
         return found
 
     def leader(self, partition: int = 0) -> int:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from ottla.client.admin.acls import AclAdmin
 from ottla.client.admin.cluster import ClusterAdmin
 from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.offsets import OffsetAdmin
 from ottla.client.admin.partitions import PartitionAdmin
 from ottla.client.admin.topics import TopicAdmin
+from ottla.client.admin.users import UserAdmin
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, PartitionAdmin, ClusterAdmin):
+class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, PartitionAdmin, ClusterAdmin, UserAdmin, AclAdmin):
     """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""

@@ -85,3 +85,12 @@ class Admin:
     elect_leaders = _blocking(AsyncAdmin.elect_leaders)
 
     describe_cluster = _blocking(AsyncAdmin.describe_cluster)
+
+    list_users = _blocking(AsyncAdmin.list_users)
+    set_password = _blocking(AsyncAdmin.set_password)
+    delete_user = _blocking(AsyncAdmin.delete_user)
+    list_acls = _blocking(AsyncAdmin.list_acls)
+    create_acls = _blocking(AsyncAdmin.create_acls)
+    delete_acls = _blocking(AsyncAdmin.delete_acls)
+    list_quotas = _blocking(AsyncAdmin.list_quotas)
+    alter_quota = _blocking(AsyncAdmin.alter_quota)

@@ -1,8 +1,10 @@
 // The frame around the pages: where they are, which one is shown, and whether the broker answers.
 
+import { api } from "./parts/api.js";
 import { h, replace } from "./parts/dom.js";
 import { startHistory } from "./parts/history.js";
 import { icon } from "./parts/icons.js";
+import { logout } from "./parts/login.js";
 import { problemCard } from "./parts/notice.js";
 import { follow } from "./parts/router.js";
 
@@ -10,6 +12,7 @@ const NAV = [
   ["", "Overview", "overview"],
   ["topics", "Topics", "topics"],
   ["groups", "Groups", "groups"],
+  ["pipelines", "Pipelines", "pipelines"],
   ["cluster", "Cluster", "cluster"],
   ["connect", "Connect", "connect"],
 ];
@@ -21,17 +24,30 @@ const ROUTES = [
   ["topics/:name/:tab", () => import("./pages/topic.js")],
   ["groups", () => import("./pages/groups.js")],
   ["groups/:id", () => import("./pages/group.js")],
+  ["pipelines", () => import("./pages/pipelines.js")],
+  ["pipelines/:name", () => import("./pages/pipeline.js")],
   ["cluster", () => import("./pages/cluster.js")],
   ["connect", () => import("./pages/connect.js")],
+  ["access", () => import("./pages/access.js")],
 ];
 
 const main = document.querySelector("main");
 const nav = document.querySelector("nav");
 const status = document.querySelector(".broker");
 
-nav.append(
-  ...NAV.map(([path, label, name]) => h("a", { href: `#/${path}`, "data-page": path }, icon(name), h("span", label))),
-);
+nav.append(...NAV.map(link));
+
+function link([path, label, name]) {
+  return h("a", { href: `#/${path}`, "data-page": path }, icon(name), h("span", label));
+}
+
+// Where the broker asks who one is, there is a page for it, and a way out.
+api.get("/v1/session").then((who) => {
+  if (!who.has_users) return;
+  nav.append(link(["access", "Access", "groups"]));
+  const out = h("button.quiet", { type: "button", onclick: logout, title: `Log out ${who.principal}` }, "Log out");
+  if (!who.needs_login) status.after(out);
+});
 
 startHistory((broker, problem) => {
   const isUp = problem === undefined;

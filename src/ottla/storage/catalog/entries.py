@@ -10,10 +10,32 @@ from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType, ScramMechanism
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.core.ids import TopicId
+
+
+__all__ = [
+    "Acl",
+    "AclOperation",
+    "AclPermission",
+    "ConfigResource",
+    "ConfigScope",
+    "Entry",
+    "PatternType",
+    "ProducerIdBlock",
+    "Quota",
+    "QuotaEntity",
+    "QuotaEntityType",
+    "ResourceConfigs",
+    "ResourceType",
+    "ScramCredential",
+    "ScramMechanism",
+    "Topic",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +52,6 @@ class Topic:
         object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
 
 
-class ScramMechanism(IntEnum):
-    SCRAM_SHA_256 = 1
-    SCRAM_SHA_512 = 2
-
-
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
     """What proves that a user knows the password (RFC 5802), and from which the password cannot be had."""
@@ -45,51 +62,6 @@ class ScramCredential:
     iterations: int
     stored_key: bytes = field(repr=False)
     server_key: bytes = field(repr=False)
-
-
-class ResourceType(IntEnum):
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(IntEnum):
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(IntEnum):
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-    TWO_PHASE_COMMIT = 15
-
-
-class AclPermission(IntEnum):
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 @dataclass(frozen=True, slots=True)

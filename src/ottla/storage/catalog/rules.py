@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import InvalidPartitions, InvalidRequest, InvalidTopic, TopicAlreadyExists
 from ottla.core.ids import problem_with_topic_name
+from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import (
     Acl,
     AclOperation,
@@ -21,8 +22,6 @@ from ottla.storage.catalog.view import CatalogView, metric_name
 
 if TYPE_CHECKING:
     from ottla.storage.catalog.acl_filter import AclFilter
-
-CLUSTER_RESOURCE_NAME: Final = "kafka-cluster"
 
 _QUOTA_ENTITIES: Final = (
     {QuotaEntityType.USER},
@@ -64,8 +63,8 @@ def check_new_acl(acl: Acl) -> None:
         raise InvalidRequest(f"an ACL cannot have the permission {acl.permission.name}")
     if not acl.resource_name:
         raise InvalidRequest("an ACL must name a resource")
-    if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_RESOURCE_NAME:
-        raise InvalidRequest(f"the only cluster an ACL can name is {CLUSTER_RESOURCE_NAME!r}")
+    if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
+        raise InvalidRequest(f"the only cluster an ACL can name is {CLUSTER_NAME!r}")
 
 
 def check_acl_filter(wanted: AclFilter) -> None:

@@ -42,6 +42,11 @@ async function call(method, path, { body, signal } = {}) {
     if (failed.name === "AbortError") throw failed;
     throw new Refusal({ title: "The broker does not answer", detail: "", hint: "Is it still running?" });
   }
+  if (response.status === 401) {
+    const { login } = await import("./login.js");
+    await login();
+    return call(method, path, { body, signal });
+  }
   const text = await response.text();
   if (response.ok) return parse(text);
   throw new Refusal(problemOf(response, text));
@@ -59,6 +64,7 @@ function problemOf(response, text) {
 export const api = {
   get: (path, signal) => call("GET", path, { signal }),
   post: (path, body, signal) => call("POST", path, { body, signal }),
+  put: (path, body) => call("PUT", path, { body }),
   patch: (path, body) => call("PATCH", path, { body }),
   delete: (path) => call("DELETE", path),
 };

@@ -1,0 +1,1 @@
+"""A shop, three pipelines, and a picture of what came of it: `make demo`."""

@@ -1,0 +1,1 @@
+"""What clients may do: one rule for each API, around its handler and not in it."""

@@ -1,0 +1,116 @@
+"""Whether ACLs allow something, as Kafka's StandardAuthorizer decides it. Pure: a question in, a yes or no out.
+
+A denial counts before any permission. Who may read, write, delete or alter something may also describe it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.storage.catalog.acl_filter import WILDCARD
+from ottla.storage.catalog.entries import AclOperation, AclPermission, PatternType, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ottla.storage.catalog.entries import Acl
+
+EVERYBODY: Final = "User:*"
+
+_IMPLYING: Final = {
+    AclOperation.DESCRIBE: frozenset(
+        {
+            AclOperation.DESCRIBE,
+            AclOperation.READ,
+            AclOperation.WRITE,
+            AclOperation.DELETE,
+            AclOperation.ALTER,
+        }
+    ),
+    AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.DESCRIBE_CONFIGS, AclOperation.ALTER_CONFIGS}),
+}
+"""What being allowed lets one do these as well."""
+
+
+class Asker(NamedTuple):
+    principal: str
+    host: str
+
+
+class AclIndex:
+    """ACLs, sorted so that those which bear on a name are found without looking at the others."""
+
+    def __init__(self, acls: Iterable[Acl], *, is_open_without: bool = False) -> None:
+        """`is_open_without`: what no ACL bears on is everybody's."""
+        self._is_open_without = is_open_without
+        self._literal: dict[tuple[ResourceType, str], list[Acl]] = {}
+        self._prefixed: dict[ResourceType, dict[str, list[Acl]]] = {}
+        for acl in acls:
+            if acl.pattern_type is PatternType.PREFIXED:
+                self._prefixed.setdefault(acl.resource_type, {}).setdefault(acl.resource_name, []).append(acl)
+            else:
+                self._literal.setdefault((acl.resource_type, acl.resource_name), []).append(acl)
+        self._lengths = {
+            kind: sorted({len(prefix) for prefix in by_prefix}) for kind, by_prefix in self._prefixed.items()
+        }
+
+    def allows(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        has_any = is_allowed = False
+        for acl in self._bearing_on(kind, name):
+            has_any = True
+            if _is_about(acl, asker) and _covers(acl, operation):
+                if acl.permission is AclPermission.DENY:
+                    return False
+                is_allowed = True
+        return is_allowed or (not has_any and self._is_open_without)
+
+    def allows_some(self, asker: Asker, operation: AclOperation, kind: ResourceType) -> bool:
+        """Whether there is anything of this kind that it may be done to (KIP-679)."""
+        patterns = [acl for acl in self._all_of(kind) if _is_about(acl, asker) and _covers(acl, operation)]
+        denied = [acl for acl in patterns if acl.permission is AclPermission.DENY]
+        if any(_contains(WILDCARD, PatternType.LITERAL, acl) for acl in denied):
+            return False
+        allowed = [acl for acl in patterns if acl.permission is AclPermission.ALLOW]
+        if any(not any(_dominates(no, yes) for no in denied) for yes in allowed):
+            return True
+        return self._is_open_without
+
+    def _bearing_on(self, kind: ResourceType, name: str) -> Iterator[Acl]:
+        yield from self._literal.get((kind, name), ())
+        if name != WILDCARD:
+            yield from self._literal.get((kind, WILDCARD), ())
+        by_prefix = self._prefixed.get(kind)
+        if by_prefix:
+            for length in self._lengths[kind]:
+                if length > len(name):
+                    break
+                yield from by_prefix.get(name[:length], ())
+
+    def _all_of(self, kind: ResourceType) -> Iterator[Acl]:
+        for (of, _), acls in self._literal.items():
+            if of is kind:
+                yield from acls
+        for acls in self._prefixed.get(kind, {}).values():
+            yield from acls
+
+
+def _is_about(acl: Acl, asker: Asker) -> bool:
+    return acl.principal in (asker.principal, EVERYBODY) and acl.host in (asker.host, WILDCARD)
+
+
+def _covers(acl: Acl, operation: AclOperation) -> bool:
+    if acl.operation in (AclOperation.ALL, operation):
+        return True
+    # Only a permission says more than it names: to deny reading is not to deny describing.
+    return acl.permission is AclPermission.ALLOW and acl.operation in _IMPLYING.get(operation, ())
+
+
+def _contains(name: str, pattern: PatternType, acl: Acl) -> bool:
+    return acl.resource_name == name and acl.pattern_type is pattern
+
+
+def _dominates(no: Acl, yes: Acl) -> bool:
+    """Whether everything that `yes` allows is denied by `no`."""
+    if no.pattern_type is PatternType.PREFIXED:
+        return yes.resource_name.startswith(no.resource_name)
+    return yes.pattern_type is PatternType.LITERAL and yes.resource_name == no.resource_name

@@ -1,0 +1,79 @@
+"""What each client may do, remembered until an ACL changes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.authorization.acl_index import AclIndex, Asker
+from ottla.core.security import CLUSTER_NAME
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ottla.broker.context import Context
+    from ottla.broker.security.audit import Audit
+    from ottla.net.security_config import SecurityConfig
+    from ottla.storage.catalog.entries import Acl
+
+_MOST_REMEMBERED: Final = 100_000
+
+
+class Authorizer:
+    def __init__(self, config: SecurityConfig, acls: Callable[[], frozenset[Acl]], audit: Audit | None = None) -> None:
+        self._super_users = frozenset(config.super_users)
+        self._is_open_without = config.allow_everyone_if_no_acl
+        self._acls = acls
+        self._audit = audit
+        self._indexed: frozenset[Acl] | None = None
+        self._index = AclIndex(())
+        self._known: dict[tuple[str, str, AclOperation, ResourceType, str], bool] = {}
+
+    def is_allowed(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        """Whether this client may; not noted in the audit log."""
+        client = context.connection
+        acls = self._acls()
+        if acls is not self._indexed:
+            self._reindex(acls)
+        key = client.principal, client.peer[0], operation, kind, name
+        answer = self._known.get(key)
+        if answer is None:
+            answer = self._decide(Asker(client.principal, client.peer[0]), operation, kind, name)
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            self._known[key] = answer
+        return answer
+
+    def check(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        """Whether this client may. If not, it is noted."""
+        if self.is_allowed(context, operation, kind, name):
+            return True
+        if self._audit is not None:
+            self._audit.denied(context, operation.name, kind.name, name)
+        return False
+
+    def check_cluster(self, context: Context, operation: AclOperation) -> bool:
+        return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def may_write_somewhere(self, context: Context) -> bool:
+        """Whether there is any topic that this client may write to."""
+        client = context.connection
+        if client.principal in self._super_users:
+            return True
+        acls = self._acls()
+        if acls is not self._indexed:
+            self._reindex(acls)
+        asker = Asker(client.principal, client.peer[0])
+        return self._index.allows_some(asker, AclOperation.WRITE, ResourceType.TOPIC)
+
+    def bits(self, context: Context, kind: ResourceType, name: str, among: Iterable[AclOperation]) -> int:
+        """What this client may do, as a field of bits."""
+        return sum(1 << one for one in among if self.is_allowed(context, one, kind, name))
+
+    def _decide(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
+        return asker.principal in self._super_users or self._index.allows(asker, operation, kind, name)
+
+    def _reindex(self, acls: frozenset[Acl]) -> None:
+        self._index = AclIndex(acls, is_open_without=self._is_open_without)
+        self._known.clear()
+        self._indexed = acls

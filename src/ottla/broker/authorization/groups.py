@@ -1,0 +1,195 @@
+"""Groups: what of them may be seen depends on the group and on the topics it reads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from ottla.broker.authorization.refusals import refusal
+from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered, then
+from ottla.broker.authorization.topics import topic_name
+from ottla.core.errors import ErrorCode
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+from ottla.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.dispatch import Handler
+    from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+    from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+
+ON_GROUP: Final = (
+    AclOperation.READ,
+    AclOperation.DELETE,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
+_GROUP: Final = ResourceType.GROUP
+_TOPIC: Final = ResourceType.TOPIC
+_MANY_SINCE: Final = 4
+_GROUPS_SINCE: Final = 8
+_COORDINATED: Final = {0: _GROUP, 1: ResourceType.TRANSACTIONAL_ID}
+
+
+def find_coordinator(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: FindCoordinatorRequest, context: Context
+) -> Answer:
+    kind = _COORDINATED.get(request.key_type)
+    if kind is None:
+        # Of the state of share groups, which only brokers have to do with.
+        each = Each(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, _KEYS, _FOUND, resource=lambda _, __: CLUSTER)
+    else:
+        each = Each(AclOperation.DESCRIBE, kind, _KEYS, _FOUND, name=lambda _, key: str(key))
+    if context.version >= _MANY_SINCE:
+        return filtered(each, authorizer, handler, broker, request, context)
+    resource = each.of(broker, request.key) or CLUSTER
+    if authorizer.check(context, each.operation, *resource):
+        return handler(broker, request, context)
+    return refusal(FindCoordinatorResponse, None, _code_of(resource))
+
+
+_KEYS: Final = "coordinator_keys"
+_FOUND: Final = "coordinators"
+
+
+def _code_of(resource: Resource) -> ErrorCode:
+    from ottla.broker.authorization.refusals import CODES
+
+    return CODES[resource.kind]
+
+
+def list_groups(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: ListGroupsRequest, context: Context
+) -> Answer:
+    """All, to who may describe the cluster; else those that one may describe."""
+    answer = handler(broker, request, context)
+    if authorizer.is_allowed(context, AclOperation.DESCRIBE, *CLUSTER):
+        return answer
+
+    def visible(response: ListGroupsResponse) -> ListGroupsResponse:
+        groups = (
+            one
+            for one in response.groups
+            if authorizer.is_allowed(context, AclOperation.DESCRIBE, _GROUP, one.group_id)
+        )
+        return structs.replace(response, groups=tuple(groups))
+
+    return then(answer, visible)
+
+
+DESCRIBE_GROUPS: Final = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups", name=lambda _, group: str(group))
+
+
+def describe_groups(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeGroupsRequest, context: Context
+) -> Answer:
+    answer = filtered(DESCRIBE_GROUPS, authorizer, handler, broker, request, context)
+    if not request.include_authorized_operations:
+        return answer
+
+    def with_operations(response: DescribeGroupsResponse) -> DescribeGroupsResponse:
+        groups = (
+            one
+            if one.error_code
+            else structs.replace(one, authorized_operations=authorizer.bits(context, _GROUP, one.group_id, ON_GROUP))
+            for one in response.groups
+        )
+        return structs.replace(response, groups=tuple(groups))
+
+    return then(answer, with_operations)
+
+
+def subscribe(
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest,
+    context: Context,
+) -> Answer:
+    """A member may only name topics that it may describe."""
+    names = request.subscribed_topic_names or ()
+    if all(authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name) for name in names):
+        return handler(broker, request, context)
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if isinstance(request, ConsumerGroupHeartbeatRequest):
+        return refusal(ConsumerGroupHeartbeatResponse, request, code)
+    return refusal(ShareGroupHeartbeatResponse, request, code)
+
+
+# OffsetFetch
+
+
+def offset_fetch(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: OffsetFetchRequest, context: Context
+) -> Answer:
+    if context.version >= _GROUPS_SINCE:
+        each = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups", name=lambda _, group: str(group.group_id))
+        asked = {one.group_id for one in request.groups if one.topics is not None}
+        answer = filtered(each, authorizer, handler, broker, request, context)
+        return then(answer, lambda response: _hiding_in_groups(authorizer, broker, response, asked, context))
+    if not authorizer.check(context, AclOperation.DESCRIBE, _GROUP, request.group_id):
+        return refusal(OffsetFetchResponse, None, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+
+    def hiding(response: OffsetFetchResponse) -> OffsetFetchResponse:
+        topics = [
+            one if _may_see(authorizer, one.name, context) else _hidden(one)
+            for one in response.topics
+            if request.topics is not None or _may_see(authorizer, one.name, context)
+        ]
+        return structs.replace(response, topics=tuple(topics))
+
+    return then(handler(broker, request, context), hiding)
+
+
+def _hiding_in_groups(
+    authorizer: Authorizer, broker: Broker, response: OffsetFetchResponse, asked: Iterable[str], context: Context
+) -> OffsetFetchResponse:
+    def visible(group: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
+        topics = []
+        for one in group.topics:
+            name = topic_name(broker, one)
+            if name is None or _may_see(authorizer, name, context):
+                topics.append(one)
+            elif group.group_id in asked:
+                # Who asked for all does not learn of what is hidden; who asked for this one is told.
+                topics.append(_hidden_in_group(one))
+        return structs.replace(group, topics=tuple(topics))
+
+    return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
+
+
+def _may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
+    return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name)
+
+
+def _hidden(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    partitions = tuple(refusal(OffsetFetchResponsePartition, one.partition_index, code) for one in topic.partitions)
+    return structs.replace(topic, partitions=partitions)
+
+
+def _hidden_in_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopics:
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    partitions = tuple(refusal(OffsetFetchResponsePartitions, one.partition_index, code) for one in topic.partitions)
+    return structs.replace(topic, partitions=partitions)

@@ -1,0 +1,183 @@
+"""What a rule is: what must be allowed for a request, and for each of the things that it asks about.
+
+A rule goes around a handler. What is not allowed is taken out of the request before the handler sees it, and
+refused in the answer beside what the handler says of the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from dataclasses import dataclass
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from msgspec import structs
+
+from ottla.broker.authorization.refusals import CODES, hint_of, part_of, refusal
+from ottla.core.errors import ErrorCode
+from ottla.core.security import CLUSTER_NAME
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+from ottla.wire.apis import response_type
+from ottla.wire.declare import Response
+
+if TYPE_CHECKING:
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.dispatch import Handler
+    from ottla.wire.declare import Message, Request
+
+Answer: TypeAlias = Any
+"""What a handler returns: the response now, in turns, or later."""
+Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], Answer]
+"""What stands around a handler."""
+
+
+class Resource(NamedTuple):
+    kind: ResourceType
+    name: str
+
+
+CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An operation that must be allowed on one resource; `name` is the field of the request that names it."""
+
+    operation: AclOperation
+    kind: ResourceType
+    name: str = ""
+
+    def resource(self, request: Request) -> Resource | None:
+        """None if the request names none, so that there is nothing to ask."""
+        if self.kind is ResourceType.CLUSTER:
+            return CLUSTER
+        name: str | None = getattr(request, self.name)
+        return None if name is None else Resource(self.kind, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """An operation that must be allowed on each of the things that a request lists."""
+
+    operation: AclOperation
+    kind: ResourceType
+    asked: str
+    """The field of the request that lists them."""
+    answered: str
+    """The field of the response in which they are answered."""
+    name: Callable[[Broker, Any], str | None] = lambda _, item: cast("str | None", item.name)
+    """What one of them is named; None if that is not known, which is for the handler to say."""
+    resource: Callable[[Broker, Any], Resource | None] | None = None
+    """Which resource one of them is, where they are not all of one kind."""
+    or_on_cluster: bool = False
+    """Whether it is enough if the operation is allowed on the cluster."""
+
+    def of(self, broker: Broker, item: object) -> Resource | None:
+        if self.resource is not None:
+            return self.resource(broker, item)
+        name = self.name(broker, item)
+        return None if name is None else Resource(self.kind, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    needs: tuple[Need, ...] = ()
+    each: Each | None = None
+    custom: Guarded | None = None
+    """In place of `each`, where it takes more than that."""
+    also: tuple[tuple[AclOperation, ResourceType], ...] = ()
+    """What `custom` asks about, for those who read the table."""
+
+    @property
+    def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:
+        """All that may be asked about."""
+        each = () if self.each is None else ((self.each.operation, self.each.kind),)
+        return frozenset((*((need.operation, need.kind) for need in self.needs), *each, *self.also))
+
+    def around(self, authorizer: Authorizer, handler: Handler) -> Handler:
+        if not self.needs and self.each is None and self.custom is None:
+            return handler
+
+        def guarded(broker: Broker, request: Request, context: Context) -> Answer:
+            for need in self.needs:
+                resource = need.resource(request)
+                if resource is not None and not authorizer.check(context, need.operation, *resource):
+                    return refusal(response_type(request.API), request, CODES[need.kind])
+            if self.custom is not None:
+                return self.custom(authorizer, handler, broker, request, context)
+            if self.each is not None:
+                return filtered(self.each, authorizer, handler, broker, request, context)
+            return handler(broker, request, context)
+
+        return guarded
+
+
+def filtered(  # noqa: PLR0913
+    each: Each,
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: Any,  # noqa: ANN401 - of whatever API
+    context: Context,
+) -> Answer:
+    asked: tuple[Any, ...] | None = getattr(request, each.asked)
+    denied = {} if asked is None else _denied(each, authorizer, broker, asked, context)
+    if not denied or asked is None:
+        return handler(broker, request, context)
+    kind = _kind_of(response_type(request.API), each.answered)
+    refused = tuple(refusal(kind, asked[at], CODES[where]) for at, where in denied.items())
+    left = tuple(item for at, item in enumerate(asked) if at not in denied)
+    if not left:
+        # Not asked at all: to some handlers an empty list means everything.
+        blank = refusal(response_type(request.API), None, ErrorCode.NONE)
+        return structs.replace(blank, **{each.answered: refused})
+    answer = handler(broker, structs.replace(request, **{each.asked: left}), context)
+    return then(answer, lambda response: with_more(response, each.answered, refused))
+
+
+def _denied(
+    each: Each, authorizer: Authorizer, broker: Broker, asked: tuple[Any, ...], context: Context
+) -> dict[int, ResourceType]:
+    """Where in the list those are that are not allowed, and what they are."""
+    if each.or_on_cluster and authorizer.is_allowed(context, each.operation, *CLUSTER):
+        return {}
+    denied: dict[int, ResourceType] = {}
+    for at, item in enumerate(asked):
+        resource = each.of(broker, item)
+        if resource is not None and not authorizer.check(context, each.operation, *resource):
+            denied[at] = resource.kind
+    return denied
+
+
+def with_more(response: Response, field: str, more: tuple[Message, ...]) -> Response:
+    return structs.replace(response, **{field: (*getattr(response, field), *more)})
+
+
+def then(answer: Answer, change: Callable[[Any], Answer]) -> Answer:
+    """The answer, changed once it is there; none stays none."""
+    if answer is None:
+        return None
+    if isinstance(answer, Response):
+        return change(answer)
+    if isinstance(answer, GeneratorType):
+        return _in_turns(answer, change)
+    return _later(answer, change)
+
+
+def _in_turns(turns: Generator[None, None, Any], change: Callable[[Any], Answer]) -> Generator[None, None, Any]:
+    answer = yield from turns
+    return None if answer is None else change(answer)
+
+
+async def _later(answer: Coroutine[Any, Any, Any], change: Callable[[Any], Answer]) -> Answer:
+    response = await answer
+    return None if response is None else change(response)
+
+
+def _kind_of(response: type[Response], field: str) -> type[Message]:
+    kind = part_of(hint_of(response, field))
+    if kind is None:
+        raise TypeError(f"{response.__name__}.{field} is no list of messages")
+    return kind

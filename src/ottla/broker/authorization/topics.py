@@ -1,0 +1,262 @@
+"""Fetch, Metadata, DescribeTopicPartitions, CreateTopics and Produce: where more is to be said than yes or no."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from ottla.broker.authorization.refusals import refusal
+from ottla.broker.authorization.rules import CLUSTER, Each, filtered, then, with_more
+from ottla.core.errors import ErrorCode, ProtocolError
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+from ottla.wire.declare import NO_UUID
+from ottla.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.dispatch import Handler
+    from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+
+ON_TOPIC: Final = (
+    AclOperation.READ,
+    AclOperation.WRITE,
+    AclOperation.CREATE,
+    AclOperation.DELETE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+)
+ON_CLUSTER: Final = (
+    AclOperation.CREATE,
+    AclOperation.ALTER,
+    AclOperation.DESCRIBE,
+    AclOperation.CLUSTER_ACTION,
+    AclOperation.DESCRIBE_CONFIGS,
+    AclOperation.ALTER_CONFIGS,
+    AclOperation.IDEMPOTENT_WRITE,
+)
+_TOPIC: Final = ResourceType.TOPIC
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+_NO_SESSION: Final = 0
+_WITHOUT_SESSION: Final = -1
+
+
+def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a part of a request, with a name or an id
+    """The name of what is asked about by name or by id; None for an id that nobody has."""
+    if getattr(item, "topic_id", NO_UUID) == NO_UUID:
+        name: str | None = getattr(item, "name", None) or getattr(item, "topic", None)
+        return name
+    state = broker.topics.by_id.get(item.topic_id)
+    return None if state is None else state.name
+
+
+# Produce
+
+WRITE_TOPICS: Final = Each(AclOperation.WRITE, _TOPIC, "topic_data", "responses", topic_name)
+
+
+def produce(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: ProduceRequest, context: Context
+) -> Answer:
+    answer = filtered(WRITE_TOPICS, authorizer, handler, broker, request, context)
+    if request.acks == 0 and isinstance(answer, ProduceResponse) and _is_refused(answer):
+        # Who wants no answers learns of it by being hung up on, as from Kafka.
+        raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
+    return None if request.acks == 0 and isinstance(answer, ProduceResponse) else answer
+
+
+def _is_refused(answer: ProduceResponse) -> bool:
+    return any(part.error_code for topic in answer.responses for part in topic.partition_responses)
+
+
+# Fetch
+
+READ_TOPICS: Final = Each(AclOperation.READ, _TOPIC, "topics", "responses", topic_name)
+
+
+def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: FetchRequest, context: Context) -> Answer:
+    replica = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
+    if replica >= 0:
+        return _fetch_of_broker(authorizer, handler, broker, request, context)
+    denied = [topic for topic in request.topics if not _may_read(authorizer, broker, topic, context)]
+    is_in_session = request.session_epoch > 0
+    if denied and is_in_session:
+        # Its next fetch is a whole one, and gets an answer that says what is denied.
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+    if denied:
+        left = tuple(topic for topic in request.topics if topic not in denied)
+        refused = tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in denied)
+        if not left:
+            return FetchResponse(responses=refused)
+        # Without a session: what is denied would be in it for the client, and not for us.
+        request = structs.replace(request, topics=left, session_id=_NO_SESSION, session_epoch=_WITHOUT_SESSION)
+        answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
+        return then(answer, lambda response: with_more(response, "responses", refused))
+    answer = handler(broker, request, context)
+    if not is_in_session:
+        return answer
+    # A session remembers partitions, and what may be read may have changed since.
+    return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+
+
+def _fetch_of_broker(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: FetchRequest, context: Context
+) -> Answer:
+    if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
+        return handler(broker, request, context)
+    return FetchResponse(responses=tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in request.topics))
+
+
+def _may_read(authorizer: Authorizer, broker: Broker, topic: object, context: Context) -> bool:
+    name = topic_name(broker, topic)
+    return name is None or authorizer.check(context, AclOperation.READ, _TOPIC, name)
+
+
+def _if_still_allowed(
+    authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
+) -> FetchResponse:
+    if all(_may_read(authorizer, broker, topic, context) for topic in response.responses):
+        return response
+    return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+
+
+# Metadata
+
+
+def metadata(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
+) -> Answer:
+    wants_all = request.topics is None or (context.version == 0 and not request.topics)
+    refused: list[MetadataResponseTopic] = []
+    if not wants_all and request.topics:
+        left = []
+        for wanted in request.topics:
+            denial = _metadata_denial(authorizer, broker, request, wanted, context)
+            if denial is None:
+                left.append(wanted)
+            else:
+                refused.append(denial)
+        # From version 1 on no topics are none; before, they are all.
+        request = structs.replace(request, topics=tuple(left) if left or context.version > 0 else None)
+    hides_all = request.topics is None and not wants_all
+
+    def finish(response: MetadataResponse) -> MetadataResponse:
+        topics = () if hides_all else response.topics
+        if wants_all:
+            topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
+        response = structs.replace(response, topics=(*topics, *refused))
+        return _with_operations(authorizer, request, response, context)
+
+    return then(handler(broker, request, context), finish)
+
+
+def _metadata_denial(
+    authorizer: Authorizer, broker: Broker, request: MetadataRequest, wanted: MetadataRequestTopic, context: Context
+) -> MetadataResponseTopic | None:
+    name = topic_name(broker, wanted)
+    if name is None:
+        return None
+    if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name):
+        if wanted.topic_id != NO_UUID:
+            # That an id stands for something is not to be learnt either.
+            return refusal(MetadataResponseTopic, wanted, ErrorCode.UNKNOWN_TOPIC_ID)
+        return refusal(MetadataResponseTopic, wanted, _DENIED)
+    would_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
+    if would_create and name not in broker.topics.by_name and not may_create(authorizer, context, name):
+        return refusal(MetadataResponseTopic, wanted, _DENIED)
+    return None
+
+
+def may_create(authorizer: Authorizer, context: Context, name: str) -> bool:
+    if authorizer.is_allowed(context, AclOperation.CREATE, *CLUSTER):
+        return True
+    return authorizer.check(context, AclOperation.CREATE, _TOPIC, name)
+
+
+def _may_see(authorizer: Authorizer, context: Context, name: str | None) -> bool:
+    return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name or "")
+
+
+def _with_operations(
+    authorizer: Authorizer, request: MetadataRequest, response: MetadataResponse, context: Context
+) -> MetadataResponse:
+    if request.include_cluster_authorized_operations:
+        bits = authorizer.bits(context, *CLUSTER, ON_CLUSTER)
+        response = structs.replace(response, cluster_authorized_operations=bits)
+    if request.include_topic_authorized_operations:
+        topics = tuple(_topic_with_operations(authorizer, one, context) for one in response.topics)
+        response = structs.replace(response, topics=topics)
+    return response
+
+
+def _topic_with_operations(authorizer: Authorizer, topic: Any, context: Context) -> Any:  # noqa: ANN401 - of either API
+    if topic.error_code in (_DENIED, ErrorCode.UNKNOWN_TOPIC_ID):
+        return topic
+    bits = authorizer.bits(context, _TOPIC, topic.name or "", ON_TOPIC)
+    return structs.replace(topic, topic_authorized_operations=bits)
+
+
+def describe_topic_partitions(
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: DescribeTopicPartitionsRequest,
+    context: Context,
+) -> Answer:
+    wants_all = not request.topics
+    denied = [one for one in request.topics if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, one.name)]
+    refused = tuple(refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED) for one in denied)
+    left = tuple(one for one in request.topics if one not in denied)
+    if denied and not left:
+        return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
+
+    def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
+        topics = response.topics
+        if wants_all:
+            topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
+        shown = tuple(_topic_with_operations(authorizer, one, context) for one in topics)
+        return structs.replace(response, topics=(*shown, *refused))
+
+    return then(handler(broker, structs.replace(request, topics=left), context), finish)
+
+
+# CreateTopics
+
+CREATE_TOPICS: Final = Each(AclOperation.CREATE, _TOPIC, "topics", "topics", or_on_cluster=True)
+
+
+def create_topics(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: CreateTopicsRequest, context: Context
+) -> Answer:
+    answer = filtered(CREATE_TOPICS, authorizer, handler, broker, request, context)
+    return then(answer, lambda response: _without_hidden_configs(authorizer, response, context))
+
+
+def _without_hidden_configs(
+    authorizer: Authorizer, response: CreateTopicsResponse, context: Context
+) -> CreateTopicsResponse:
+    """Who may create a topic may not yet see what it is configured with (KIP-525)."""
+    topics = [
+        one
+        if one.error_code or authorizer.is_allowed(context, AclOperation.DESCRIBE_CONFIGS, _TOPIC, one.name)
+        else structs.replace(one, topic_config_error_code=_DENIED, num_partitions=-1, replication_factor=-1, configs=())
+        for one in response.topics
+    ]
+    return structs.replace(response, topics=tuple(topics))

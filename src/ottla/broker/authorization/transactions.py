@@ -1,0 +1,81 @@
+"""Producer ids and transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from ottla.broker.authorization.refusals import refusal
+from ottla.broker.authorization.rules import then
+from ottla.core.errors import ErrorCode
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.dispatch import Handler
+    from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+
+_TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
+_FOR_BROKERS_SINCE: Final = 4
+
+
+def init_producer_id(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: InitProducerIdRequest, context: Context
+) -> Answer:
+    if request.transactional_id is not None:
+        is_allowed = authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.transactional_id)
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    else:
+        # Who may write anywhere may do it idempotently (KIP-679).
+        is_allowed = authorizer.may_write_somewhere(context) or authorizer.check_cluster(
+            context, AclOperation.IDEMPOTENT_WRITE
+        )
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return handler(broker, request, context) if is_allowed else refusal(InitProducerIdResponse, None, code)
+
+
+def add_partitions_to_txn(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: AddPartitionsToTxnRequest, context: Context
+) -> Answer:
+    if context.version >= _FOR_BROKERS_SINCE:
+        if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
+            return handler(broker, request, context)
+        return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    topics = request.v3_and_below_topics
+    if not authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, code) for topic in topics)
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+    allowed = {
+        topic.name: authorizer.check(context, AclOperation.WRITE, ResourceType.TOPIC, topic.name) for topic in topics
+    }
+    if all(allowed.values()):
+        return handler(broker, request, context)
+    # All of them or none: what could have been added is said not to have been tried.
+    codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, codes[allowed[topic.name]]) for topic in topics)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+
+
+def list_transactions(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: ListTransactionsRequest, context: Context
+) -> Answer:
+    def visible(response: ListTransactionsResponse) -> ListTransactionsResponse:
+        states = (
+            one
+            for one in response.transaction_states
+            if authorizer.is_allowed(context, AclOperation.DESCRIBE, _TRANSACTION, one.transactional_id)
+        )
+        return structs.replace(response, transaction_states=tuple(states))
+
+    return then(handler(broker, request, context), visible)

@@ -1,0 +1,80 @@
+"""Which requests the audit log takes note of, and what of them: names, never values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import structs
+
+from ottla.broker.authorization.rules import then
+from ottla.broker.metrics import error_codes
+from ottla.core.errors import ErrorCode
+from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
+from ottla.wire import apis
+from ottla.wire.messages.create_acls import AclCreation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.dispatch import Handler
+    from ottla.broker.security.audit import Audit
+    from ottla.wire.declare import Request, Response
+
+AUDITED: Final = frozenset(
+    api.key
+    for api in (
+        apis.CREATE_TOPICS,
+        apis.DELETE_TOPICS,
+        apis.CREATE_PARTITIONS,
+        apis.DELETE_RECORDS,
+        apis.ALTER_CONFIGS,
+        apis.INCREMENTAL_ALTER_CONFIGS,
+        apis.DELETE_GROUPS,
+        apis.OFFSET_DELETE,
+        apis.CREATE_ACLS,
+        apis.DELETE_ACLS,
+        apis.ALTER_USER_SCRAM_CREDENTIALS,
+        apis.ALTER_CLIENT_QUOTAS,
+        apis.ELECT_LEADERS,
+        apis.ALTER_PARTITION_REASSIGNMENTS,
+        apis.ALTER_SHARE_GROUP_OFFSETS,
+        apis.DELETE_SHARE_GROUP_OFFSETS,
+    )
+)
+_NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_filter")
+
+
+def audited(audit: Audit, handler: Handler) -> Handler:
+    def noted(broker: Broker, request: Request, context: Context) -> Answer:
+        def note(response: Response) -> Response:
+            errors = sorted({ErrorCode(code).name for code in error_codes(response)})
+            audit.changed(context, list(names_in(request)), errors)
+            return response
+
+        answer = handler(broker, request, context)
+        return answer if getattr(request, "validate_only", False) else then(answer, note)
+
+    return noted
+
+
+def names_in(request: Request) -> Iterator[str]:
+    group: str | None = getattr(request, "group_id", None)
+    if group is not None:
+        yield group
+    for value in structs.asdict(request).values():
+        if isinstance(value, tuple):
+            yield from map(_name, value)
+
+
+def _name(item: Any) -> str:  # noqa: ANN401 - a part of any request
+    if isinstance(item, AclCreation):
+        permission, operation = AclPermission(item.permission_type), AclOperation(item.operation)
+        resource = ResourceType(item.resource_type)
+        return f"{permission.name} {item.principal} {operation.name} {resource.name}:{item.resource_name}"
+    if hasattr(item, "entity"):
+        return ",".join(f"{one.entity_type}={one.entity_name}" for one in item.entity)
+    found = next((getattr(item, name) for name in _NAMES if getattr(item, name, None) is not None), None)
+    return str(item if isinstance(item, str) else found or "*")

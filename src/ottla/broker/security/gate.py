@@ -1,0 +1,123 @@
+"""The gate of a port on which clients have to log in: until they have, next to nothing is answered (KIP-368)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ProtocolError
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import Challenge
+from ottla.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from ottla.wire.header import read_request_header
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from ottla.broker.dispatch import Dispatcher
+    from ottla.broker.security.logins import Logins
+    from ottla.net.connection import Connection
+    from ottla.net.sasl.exchange import Exchange, Step
+    from ottla.wire.declare import AnyBytes
+
+_WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
+_MOST_BYTES: Final = 512 * 1024
+"""sasl.server.max.receive.size of Kafka: who is not known yet must not make us hold much."""
+
+
+class Login:
+    """How far one connection is with saying who it is."""
+
+    __slots__ = ("_ends_s", "exchange", "is_known", "is_raw", "lifetime_ms", "mechanism", "mechanisms")
+
+    def __init__(self, mechanisms: Sequence[str]) -> None:
+        self.mechanisms = tuple(mechanisms)
+        self.mechanism = ""
+        self.exchange: Exchange | None = None
+        self.is_raw = False
+        """SaslHandshake version 0: what follows are bare messages, and not requests."""
+        self.is_known = False
+        self.lifetime_ms = 0
+        """How long the last login lasts; 0 for as long as the connection, or if it is not complete."""
+        self._ends_s: float | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.is_known and (self._ends_s is None or asyncio.get_running_loop().time() < self._ends_s)
+
+    def begin(self, mechanism: str, exchange: Exchange, *, is_raw: bool) -> None:
+        self.mechanism, self.exchange, self.is_raw = mechanism, exchange, is_raw
+        self.lifetime_ms = 0
+
+    def succeed(self, lifetime_ms: int) -> None:
+        self.exchange, self.is_raw, self.is_known = None, False, True
+        self.lifetime_ms = lifetime_ms
+        self._ends_s = asyncio.get_running_loop().time() + lifetime_ms / 1000 if lifetime_ms else None
+
+    def fail(self) -> None:
+        self.exchange, self.is_raw, self.is_known = None, False, False
+
+
+class Gate:
+    def __init__(self, dispatcher: Dispatcher, logins: Logins, mechanisms: Sequence[str]) -> None:
+        self._dispatcher = dispatcher
+        self._logins = logins
+        self._mechanisms = mechanisms
+
+    def answer(
+        self, connection: Connection, frame: memoryview
+    ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
+        login = connection.login
+        if not isinstance(login, Login):
+            login = connection.login = Login(self._mechanisms)
+        if not login.is_open:
+            if len(frame) > _MOST_BYTES:
+                raise ProtocolError(f"{len(frame)} bytes before logging in")
+            if login.is_raw:
+                return self._answer_raw(connection, login, bytes(frame))
+            api = read_request_header(frame).api
+            if api.key not in _WITHOUT_LOGIN:
+                why = "after its login has expired" if login.is_known else "before logging in"
+                raise ProtocolError(f"{api} {why}")
+        return self._dispatcher.answer(connection, frame)
+
+    async def _answer_raw(self, connection: Connection, login: Login, message: bytes) -> list[AnyBytes] | None:
+        try:
+            step = await step_of(self._logins, connection, login, message)
+        except LoginFailed:
+            connection.finish()
+            return None
+        return [len(step.message).to_bytes(4), step.message]
+
+
+async def step_of(logins: Logins, connection: Connection, login: Login, message: bytes) -> Step:
+    """Take a message of the exchange under way; LoginFailed, after a while, if it fails."""
+    exchange = login.exchange
+    if exchange is None:
+        raise LoginFailed("no exchange was begun")
+    try:
+        step = await logins.take(exchange, message)
+        if isinstance(step, Challenge):
+            return step
+        principal = f"User:{step.user}"
+        if login.is_known and principal != connection.principal:
+            raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do
+    except LoginFailed as refused:
+        login.fail()
+        host, port = connection.peer
+        await logins.failed(login.mechanism, f"{host}:{port}", refused)
+        raise
+    logins.succeeded(login.mechanism)
+    connection.principal = principal
+    login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
+    return step
+
+
+def _lifetime_ms(session_max_ms: int, expires_s: float | None) -> int:
+    """How long a login lasts; 0 for as long as the connection."""
+    if expires_s is None:
+        return session_max_ms
+    import time
+
+    left_ms = max(1, round((expires_s - time.time()) * 1000))
+    return min(left_ms, session_max_ms) if session_max_ms else left_ms

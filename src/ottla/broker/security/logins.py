@@ -1,0 +1,127 @@
+"""Everything that logins need and share: verifiers, tokens, and what is counted of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import LoggedIn
+from ottla.net.sasl.plain import Passwords, Plain
+from ottla.net.sasl.scram import Decoys, Scram
+from ottla.storage.catalog.entries import ScramMechanism
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ottla.broker.security.audit import Audit
+    from ottla.net.sasl.exchange import Exchange, Step, Verifier
+    from ottla.net.sasl.tokens import Tokens
+    from ottla.net.security_config import SecurityConfig
+    from ottla.storage.catalog.view import CatalogView
+
+T = TypeVar("T")
+
+_logger: Final = logging.getLogger(__name__)
+
+_MOST_REPORTED: Final = 10_000
+MECHANISMS: Final = {
+    "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
+    "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
+}
+
+
+class Logins:
+    def __init__(self, config: SecurityConfig, view: Callable[[], CatalogView], audit: Audit | None) -> None:
+        self.config = config
+        self.counts: Counter[str] = Counter()
+        """How many logins succeeded and failed, by mechanism and outcome."""
+        self._view = view
+        self._audit = audit
+        self._decoys = Decoys()
+        self.passwords = Passwords(self._find, self._decoys)
+        self._tokens = _tokens(config)
+        self._reported: set[str] = set()
+
+    def exchange(self, mechanism: str) -> Exchange:
+        if mechanism == "PLAIN":
+            return Plain(self.passwords)
+        if mechanism in MECHANISMS:
+            return Scram(mechanism, self._find, self._decoys)
+        from ottla.net.sasl.oauthbearer import OAuthBearer
+
+        return OAuthBearer(self._known_tokens())
+
+    async def take(self, exchange: Exchange, message: bytes) -> Step:
+        if exchange.is_slow:
+            return await asyncio.to_thread(exchange.take, message)
+        return exchange.take(message)
+
+    async def by_password(self, user: str, password: str, peer: str) -> str:
+        """The principal; LoginFailed if that is not its password."""
+        if not self.passwords.is_remembered(user, password):
+            await self._counted("basic", peer, self._check_password(user, password))
+        return f"User:{user}"
+
+    async def by_token(self, token: str, peer: str) -> str:
+        """The principal whose token it is; LoginFailed if it is nobody's."""
+        checked = await self._counted("bearer", peer, asyncio.to_thread(lambda: self._known_tokens().check(token)))
+        return f"User:{checked.user}"
+
+    async def _check_password(self, user: str, password: str) -> LoggedIn:
+        if not await asyncio.to_thread(self.passwords.is_right, user, password):
+            raise LoginFailed(f"wrong password for user {user!r}")
+        return LoggedIn(user)
+
+    async def _counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
+        try:
+            found = await checked
+        except LoginFailed as refused:
+            await self.failed(how, peer, refused)
+            raise
+        self.succeeded(how)
+        return found
+
+    def succeeded(self, mechanism: str) -> None:
+        self.counts[f"{mechanism} succeeded"] += 1
+
+    async def failed(self, mechanism: str, peer: str, refused: LoginFailed) -> None:
+        """Noted, and held up: whoever guesses is to be slow."""
+        self.counts[f"{mechanism} failed"] += 1
+        if self._audit is not None:
+            self._audit.login_failed(mechanism, peer, str(refused))
+        host = peer.rpartition(":")[0]
+        if host not in self._reported:
+            if len(self._reported) >= _MOST_REPORTED:
+                self._reported.clear()
+            self._reported.add(host)
+            _logger.warning("a login with %s from %s failed: %s", mechanism, peer, refused)
+        await asyncio.sleep(self.config.failed_login_delay_ms / 1000)
+
+    def _find(self, user: str, mechanism: str) -> Verifier | None:
+        return self._view().credentials.get((user, MECHANISMS[mechanism]))
+
+    def _known_tokens(self) -> Tokens:
+        if self._tokens is None:
+            raise LoginFailed("tokens are not served: security.oauth_jwks is not set")
+        return self._tokens
+
+
+def _tokens(config: SecurityConfig) -> Tokens | None:
+    if not config.oauth_jwks:
+        return None
+    from ottla.net.key_source import KeySource
+    from ottla.net.sasl.tokens import TokenRules, Tokens
+
+    keys = KeySource(config.oauth_jwks)
+    keys.check()
+    rules = TokenRules(
+        issuer=config.oauth_issuer,
+        audience=config.oauth_audience,
+        principal_claim=config.oauth_principal_claim,
+        clock_skew_s=config.oauth_clock_skew_ms / 1000,
+    )
+    return Tokens(rules, keys, time.time)

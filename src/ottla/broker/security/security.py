@@ -1,0 +1,132 @@
+"""All of a broker's security; where nothing is turned on, nothing of it is loaded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.security import checks
+from ottla.core.errors import ConfigError
+from ottla.storage.catalog.entries import Quota
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.broker import Broker
+    from ottla.broker.dispatch import Handler
+    from ottla.broker.security.audit import Audit
+    from ottla.broker.security.logins import Logins
+    from ottla.broker.security.quotas import Quotas
+    from ottla.net.listener_config import ListenerConfig
+    from ottla.net.port import Answer
+    from ottla.net.tls import ServerTls
+    from ottla.storage.catalog.view import Change
+    from ottla.wire.apis import Api
+
+AUDIT_FILE: Final = "audit.jsonl"
+
+
+class Security:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.config = broker.settings.security
+        try:
+            self.listeners = broker.settings.net.all_listeners(self.config)
+        except ValueError as wrong:
+            raise ConfigError(f"net.{wrong}") from None
+        checks.check(self.listeners, self.config, has_users=self._has_users)
+        self.asks_who = any(one.authenticates for one in self.listeners)
+        """Whether clients have to say who they are, at least where some of them come in."""
+        self.audit = self._open_audit()
+        self.logins = self._make_logins()
+        self.authorizer = self._make_authorizer()
+        self._quotas: Quotas | None = None
+        broker.catalog.listen(self._changed)
+
+    @property
+    def warnings(self) -> list[str]:
+        return checks.warnings(self.listeners, self.config, has_users=self._has_users)
+
+    def gate(self, listener: ListenerConfig) -> Answer:
+        """What answers on a listener where clients have to log in."""
+        from ottla.broker.security.gate import Gate
+
+        if self.logins is None:
+            raise RuntimeError("nobody can log in here")
+        return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
+
+    def http_tls(self, host: str, port: int, cert_file: Path | None, key_file: Path | None) -> ServerTls:
+        """For the HTTP port: its own certificate, or that of all listeners."""
+        from ottla.net.listener_config import ListenerConfig
+        from ottla.net.tls import ServerTls
+
+        own = ListenerConfig(
+            protocol="SSL", host=host, port=port, cert_file=cert_file, key_file=key_file, client_certificates="none"
+        )
+        try:
+            return ServerTls(own.completed(self.config), self.config)
+        except ValueError as wrong:
+            raise ConfigError(f"http.tls: {wrong}") from None
+
+    def start(self) -> None:
+        """Once there is a listener to tell of quotas."""
+        self._apply_quotas()
+
+    def close(self) -> None:
+        if self.audit is not None:
+            self.audit.close()
+
+    def around(self, api: Api, handler: Handler) -> Handler:
+        """The handler of this API with all that goes around it; just the handler, if nothing does."""
+        if self._quotas is not None and self._quotas.are_for_clients:
+            handler = self._quotas.around(api, handler)
+        if self.authorizer is not None:
+            from ottla.broker.authorization.table import rule_for
+
+            handler = rule_for(api).around(self.authorizer, handler)
+        if self.audit is not None:
+            from ottla.broker.security.auditing import AUDITED, audited
+
+            handler = audited(self.audit, handler) if api.key in AUDITED else handler
+        return handler
+
+    @property
+    def _has_users(self) -> bool:
+        return bool(self._broker.catalog.view.credentials)
+
+    def _open_audit(self) -> Audit | None:
+        path: Path | None = self.config.audit_file
+        if path is None and not self.asks_who:
+            return None
+        from ottla.broker.security.audit import Audit
+
+        return Audit(path or self._broker.config.data_dir / AUDIT_FILE)
+
+    def _make_logins(self) -> Logins | None:
+        if not self.asks_who:
+            return None
+        from ottla.broker.security.logins import Logins
+
+        return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+
+    def _make_authorizer(self) -> Authorizer | None:
+        if not self.config.acls:
+            return None
+        from ottla.broker.authorization.authorizer import Authorizer
+
+        return Authorizer(self.config, lambda: self._broker.catalog.view.acls, self.audit)
+
+    def _changed(self, change: Change) -> None:
+        if isinstance(change.before or change.after, Quota):
+            self._apply_quotas()
+
+    def _apply_quotas(self) -> None:
+        if self._quotas is None and not self._broker.catalog.view.quotas:
+            return
+        if self._quotas is None:
+            from ottla.broker.security.quotas import Quotas
+
+            self._quotas = Quotas(lambda: self._broker.catalog.view.quotas)
+        rates = self._broker.listener.rates
+        rates.limit_of = self._quotas.connection_rate if self._quotas.are_for_addresses else None
+        self._broker.dispatcher.reload_handlers()

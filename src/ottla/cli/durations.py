@@ -1,0 +1,25 @@
+"""Lengths of time as options: 30s, 5m, 12h, 7d."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+_FORM: Final = re.compile(r"(\d+)(ms|s|m|h|d)")
+_UNIT_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+class Duration(click.ParamType[float]):
+    """In seconds."""
+
+    name = "duration"
+
+    def convert(self, value: str | float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = _FORM.fullmatch(str(value).strip())
+        if match is None:
+            self.fail(f"{value!r} is no time such as 30s, 5m, 12h or 7d", param, ctx)
+        return int(match[1]) * _UNIT_S[match[2]]

@@ -1,0 +1,19 @@
+"""`ottla pipeline`: from topics to tables on Spark, as one file says it."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.pipeline_archive import archive
+from ottla.cli.pipeline_jobs import backfill, compact, replay
+from ottla.cli.pipeline_looks import check, init, status
+from ottla.cli.pipeline_runs import run_verb, stop
+
+
+@click.group()
+def pipeline() -> None:
+    """From topics to tables on Spark, as one file says it."""
+
+
+for verb in (init, check, run_verb, status, stop, backfill, replay, compact, archive):
+    pipeline.add_command(verb)

@@ -1,0 +1,91 @@
+"""`ottla pipeline archive`: a topic's past as Parquet files."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.durations import Duration
+from ottla.cli.tables import counted
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.cli.connecting import Reach
+    from ottla.spark.archive.archiver import Done, Rules
+
+EXAMPLES = """\b
+Examples:
+  ottla pipeline archive orders --to archive                          (all there is now)
+  ottla pipeline archive orders --to archive --every 60s              (and what comes, until Ctrl-C)
+  ottla pipeline archive orders --to s3://bucket/archive --every 5m --trim-topic 7d
+  ottla pipeline archive orders --to archive --merge                  (into as few files as possible)
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("topic")
+@click.option("--to", "location", metavar="DIR|URL", required=True, help="A folder, or a URL such as s3://bucket/path.")
+@click.option("--every", "every_s", type=Duration(), help="Go on, looking for more after so long, such as 60s or 5m.")
+@click.option(
+    "--trim-topic",
+    "trim_s",
+    metavar="AGE",
+    type=Duration(),
+    help="Delete from the topic what is archived and older than this, such as 7d; 0s for all that is archived.",
+)
+@click.option("--merge", is_flag=True, help="Merge all small files now, instead of every eight of them.")
+@click.option("--allow-gaps", is_flag=True, help="Go on if the topic has lost records that were not archived yet.")
+@with_broker_options
+def archive(topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Keep the past of TOPIC as Parquet files.
+
+    Each record is there once, whenever this is killed and started again: it goes on where the files end. The source of
+    Spark reads the files and the topic as one, with option("archive", DIR).
+    """
+    try:
+        from ottla.spark.archive.archiver import Rules
+    except ImportError:
+        raise ConfigError("an archive needs pyarrow; run: pip install 'ottla[arrow]'") from None
+    trim_s = options["trim_s"]
+    rules = Rules(
+        allows_gaps=options["allow_gaps"],
+        merges_all=options["merge"],
+        trims_older_than_ms=None if trim_s is None else int(trim_s * 1000),
+    )
+    _archive(reach_from(options), topic, options["location"], rules, options["every_s"])
+
+
+def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: float | None) -> None:
+    from ottla.client.blocking.background import Background
+    from ottla.spark.archive.archiver import Archiver
+    from ottla.spark.archive.places import place_of
+
+    stopping = threading.Event()
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, lambda *_: stopping.set())
+    place = place_of(location, topic)
+    link = Background("archiver", reach.servers, {"client_id": "ottla-archive", "security": reach.security()})
+    try:
+        with place.held() as hold:
+            archiver = Archiver(link, topic, place, hold, rules)
+            _tell(topic, archiver.round(), is_first=True)
+            while every_s is not None and not stopping.wait(every_s):
+                _tell(topic, archiver.round(), is_first=False)
+    finally:
+        link.close()
+
+
+def _tell(topic: str, done: Done, *, is_first: bool) -> None:
+    if not (is_first or done.records or done.merged or done.trimmed_to):
+        return
+    ends = ", ".join(f"{at.partition}: {end}" for at, end in sorted(done.ends.items()))
+    said = f"{topic}: {counted(done.records, 'record')} archived in {counted(done.stretches, 'piece')}"
+    if done.merged:
+        said += f", {done.merged} small ones merged"
+    if done.trimmed_to:
+        said += f", the topic trimmed to {', '.join(f'{at.partition}: {to}' for at, to in done.trimmed_to.items())}"
+    click.echo(f"{said}; the archive ends at {ends or 'nothing'}")

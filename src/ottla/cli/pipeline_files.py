@@ -1,0 +1,72 @@
+"""What the verbs of `ottla pipeline` have in common: a file, a broker, a Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from ottla.cli.connecting import reach_from
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.cli.connecting import Reach
+    from ottla.spark.pipelines.definition import Pipeline
+
+Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
+
+
+def with_file(command: Decorated) -> Decorated:
+    """Give a command the argument FILE, as `file`."""
+    return click.argument("file", type=click.Path(path_type=Path))(command)
+
+
+def with_master(command: Decorated) -> Decorated:
+    """Give a command `--master`, as `master`."""
+    return click.option(
+        "--master",
+        default="local[*]",
+        show_default=True,
+        metavar="local[*]|spark://…|sc://…",
+        help="Where Spark runs: in this process, on a cluster, or behind Spark Connect.",
+    )(command)
+
+
+def load(file: Path, options: dict[str, Any]) -> Pipeline:
+    """The pipeline of a file, at the broker that was named, else at the one that the file names."""
+    from ottla.spark.pipelines.loading import load_pipeline
+
+    reach = reach_from(options)
+    if not reach.is_chosen:
+        return load_pipeline(file)
+    return load_pipeline(file, broker=reach.servers, kafka=kafka_settings(reach))
+
+
+def kafka_settings(reach: Reach) -> dict[str, str]:
+    """The way to a broker in the words of Spark's Kafka connector."""
+    security = reach.security()
+    if security is None:
+        return {}
+    if reach.profile.key_file is not None:
+        raise ConfigError("--key-file: put the key into the file of --cert-file; Spark takes both from one")
+    settings = {
+        "security.protocol": f"{'SASL_' if security.mechanism else ''}{'SSL' if security.tls else 'PLAINTEXT'}",
+    }
+    for name, file in (("truststore", security.ca_file), ("keystore", security.cert_file)):
+        if file is not None:
+            settings |= {f"ssl.{name}.location": str(Path(file).resolve()), f"ssl.{name}.type": "PEM"}
+    if security.mechanism is not None:
+        user, password = (_quoted(each or "") for each in (security.username, security.password))
+        settings |= {
+            "sasl.mechanism": security.mechanism,
+            "sasl.jaas.config": f"login required username={user} password={password};",
+        }
+    return settings
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

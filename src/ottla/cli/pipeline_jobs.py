@@ -1,0 +1,130 @@
+"""`ottla pipeline backfill`, `replay` and `compact`: work that is done once."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.connecting import with_broker_options
+from ottla.cli.pipeline_files import load, with_file, with_master
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.spark.pipelines.definition import Pipeline, Sink
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline backfill orders.toml --from 2026-11-01 --to 2026-11-08
+  ottla pipeline backfill orders.toml --from 2h --sink lake
+  ottla pipeline backfill orders.toml --from 2026-01-01 --to now --data-dir data
+""",
+)
+@with_file
+@click.option("--from", "from_", metavar="TIME", required=True, help="From this time on: 2026-11-01T09:30, or 2h ago.")
+@click.option("--to", metavar="TIME", default="now", show_default=True, help="Up to this time, and without it.")
+@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Only into this sink; may be repeated.")
+@click.option("--data-dir", metavar="DIR", help="Read this data folder's files instead of asking the broker.")
+@with_master
+@with_broker_options
+def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Put the records of a span of time through a pipeline, at once, by the records' timestamps."""
+    from ottla.spark.pipelines.backfill import Backfill, run_backfill
+    from ottla.spark.pipelines.sessions import pipeline_session
+    from ottla.spark.pipelines.times import moment_ms
+
+    now_ms = int(time.time() * 1000)
+    wanted = Backfill(
+        from_ms=moment_ms(from_, now_ms),
+        to_ms=moment_ms(to, now_ms),
+        sinks=options.pop("sinks"),
+        data_dir=options.pop("data_dir"),
+    )
+    pipeline = load(file, options)
+    spark = pipeline_session(pipeline, master)
+    try:
+        run_backfill(spark, pipeline, wanted, click.echo)
+    finally:
+        spark.stop()
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline replay orders.toml --to orders-again --timestamp written_at
+  ottla pipeline replay orders.toml --sink lake --to test --where 'id = 7' --key id
+""",
+)
+@with_file
+@click.option("--to", "topic", metavar="TOPIC", required=True, help="Where the rows go.")
+@click.option("--sink", "name", metavar="NAME", help="Whose table; needed if there are several.")
+@click.option("--timestamp", default="timestamp", show_default=True, metavar="COLUMN", help="A row's time.")
+@click.option("--key", metavar="COLUMN", help="The record's key [default: key, if there is such a column].")
+@click.option("--value", metavar="COLUMN", help="The record's value [default: value, or all columns as JSON].")
+@click.option("--where", metavar="SQL", help="Only rows for which this is true.")
+@with_master
+@with_broker_options
+def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Write the rows of a pipeline's table to TOPIC, in the order and with the timestamps they had."""
+    from ottla.spark.pipelines.preparing import kafka_of
+    from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
+    from ottla.spark.pipelines.sessions import pipeline_session
+
+    wanted = Replay(**{key: options.pop(key) for key in ("topic", "timestamp", "key", "value", "where")})
+    pipeline = load(file, options)
+    sink = _one_table(pipeline, name)
+    spark = pipeline_session(pipeline, master)
+    try:
+        replay_rows(table_frame(spark, sink), wanted, kafka_of(pipeline))
+    finally:
+        spark.stop()
+    click.echo(f"{sink.name} is written to {wanted.topic}")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline compact orders.toml
+  ottla pipeline compact orders.toml --sink lake --orphan-age 1d
+""",
+)
+@with_file
+@click.option("--sink", "name", metavar="NAME", help="Only this table.")
+@click.option(
+    "--orphan-age", default="1h", show_default=True, metavar="TIME", help="Leave stray files that are younger."
+)
+@with_broker_options
+def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Merge the small files of a pipeline's tables, and remove files that killed jobs left. Needs no Spark."""
+    from ottla.spark.pipelines.fields import duration_ms
+    from ottla.spark.pipelines.tables.opening import tidy
+
+    age_ms = duration_ms(orphan_age)
+    if age_ms is None:
+        raise ConfigError(f"--orphan-age: {orphan_age!r} is no time; write it such as 1h")
+    for sink in _tables(load(file, options), name):
+        done = tidy(sink, orphan_age_s=age_ms / 1000)
+        click.echo(
+            f"{sink.name}: {done.merged_files} small files became {done.new_files}, {done.orphans} orphans removed"
+        )
+
+
+def _tables(pipeline: Pipeline, name: str | None) -> list[Sink]:
+    from ottla.spark.pipelines.definition import TABLE_KINDS
+
+    tables = [sink for sink in pipeline.sinks.values() if sink.kind in TABLE_KINDS and name in (None, sink.name)]
+    if not tables:
+        raise ConfigError(f"{pipeline.file} has no table {name or 'at all'}: no Parquet, Delta or Iceberg sink")
+    return tables
+
+
+def _one_table(pipeline: Pipeline, name: str | None) -> Sink:
+    tables = _tables(pipeline, name)
+    if len(tables) > 1:
+        raise ConfigError(f"--sink: say which table; there are {', '.join(sink.name for sink in tables)}")
+    return tables[0]

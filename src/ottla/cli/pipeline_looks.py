@@ -1,0 +1,127 @@
+"""`ottla pipeline init`, `check` and `status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.output import show_heading, show_json, show_table, with_output_option
+from ottla.cli.pipeline_files import kafka_settings, load, with_file, with_master
+from ottla.core.errors import ConfigError
+
+_COLUMNS: Final = (
+    "pipeline",
+    "state",
+    "seen",
+    "query",
+    "batch",
+    "rows",
+    "rows_per_second",
+    "lag",
+    "watermark",
+    "late_rows",
+)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline init orders
+  ottla pipeline init orders --file shop/orders.toml --sink delta
+""",
+)
+@click.argument("topic")
+@click.option("--file", type=click.Path(path_type=Path), help="Write there [default: TOPIC.toml].")
+@click.option(
+    "--sink",
+    type=click.Choice(["parquet", "delta", "iceberg", "topic", "sqlite", "postgresql", "console"]),
+    default="parquet",
+    show_default=True,
+    help="Where the rows of the example go.",
+)
+@with_broker_options
+def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Write a pipeline for TOPIC, with the schema of the records that are in it."""
+    from ottla.spark.pipelines.example import example
+    from ottla.spark.pipelines.sampling import first_records
+
+    reach = reach_from(options)
+    file = file or Path(f"{topic}.toml")
+    if file.exists():
+        raise ConfigError(f"{file} exists; choose another name with --file")
+    kafka = {"bootstrap.servers": reach.servers, **kafka_settings(reach)}
+    records = first_records(kafka, [topic], 1000)
+    file.write_text(example(topic, reach.servers, [record.value for record in records], sink), "utf-8")
+    click.echo(f"{file} is written, from {len(records)} records of {topic}. Look at it, and then:")
+    click.echo(f"  ottla pipeline check {file}\n  ottla pipeline run {file}")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline check orders.toml
+  ottla pipeline check orders.toml --plan
+  ottla pipeline check orders.toml --no-spark
+""",
+)
+@with_file
+@click.option("--plan", is_flag=True, help="Show Spark's own plan of every query as well.")
+@click.option("--no-spark", is_flag=True, help="Look at the file alone: neither Spark nor a broker is asked.")
+@with_master
+@with_broker_options
+def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any) -> None:  # noqa: ANN401
+    """Say what is wrong with a pipeline, or what it would do. Nothing is run."""
+    from ottla.spark.pipelines.outline import outline
+
+    pipeline = load(file, options)
+    if no_spark:
+        click.echo(outline(pipeline))
+        return
+    from ottla.spark.pipelines.preparing import with_schemas
+    from ottla.spark.pipelines.queries import check_upgrade, plan_text, planned_queries
+    from ottla.spark.pipelines.sessions import pipeline_session
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+    state = StateFolder(pipeline.state)
+    pipeline = with_schemas(pipeline, state)
+    spark = pipeline_session(pipeline, master)
+    try:
+        queries = planned_queries(spark, pipeline)
+        check_upgrade(queries, state)
+        click.echo(outline(pipeline, {query.name: query.columns for query in queries}))
+        for query in queries if plan else ():
+            show_heading(f"\n{query.name}")
+            click.echo(plan_text(query.frame))
+    finally:
+        spark.stop()
+    click.echo(f"{file}: fine")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline status
+  ottla pipeline status orders -o json
+""",
+)
+@click.argument("names", metavar="[PIPELINE]...", nargs=-1)
+@with_output_option
+@with_broker_options
+def status(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Show the pipelines that have told the broker of themselves: state, rates, lag, watermark."""
+    from ottla.cli.pipeline_rows import read_statuses, rows
+
+    reach = reach_from(options)
+    found = [each for each in run(read_statuses(reach)) if not names or each.name in names]
+    if missing := set(names) - {each.name for each in found}:
+        raise ConfigError(f"no pipeline named {', '.join(sorted(missing))} has told {reach.servers} of itself")
+    if output == "json":
+        show_json([each.as_json() for each in found])
+    else:
+        show_table([row for each in found for row in rows(each)], _COLUMNS)
+        for each in found:
+            if each.status.error:
+                click.echo(f"{each.name}: {each.status.error}")

@@ -1,0 +1,109 @@
+"""Users who log in with a password, and how much they may take."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.client.admin.asking import Asking
+from ottla.client.errors import raise_for
+from ottla.core.security import ScramMechanism
+from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from ottla.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
+from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
+from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+DEFAULT_ITERATIONS: Final = 4096
+_SALT_BYTES: Final = 24
+_HASHES: Final = {ScramMechanism.SCRAM_SHA_256: "sha256", ScramMechanism.SCRAM_SHA_512: "sha512"}
+
+
+class ScramInfo(NamedTuple):
+    mechanism: ScramMechanism
+    iterations: int
+
+
+class QuotaEntry(NamedTuple):
+    entity: dict[str, str | None]
+    """By user, client-id or ip; None for the default of all."""
+    limits: dict[str, float]
+
+
+class UserAdmin(Asking):
+    async def list_users(self) -> dict[str, list[ScramInfo]]:
+        """Who can log in with a password, and how."""
+        response = await self._router.ask(DescribeUserScramCredentialsRequest(users=None))
+        raise_for(response.error_code, "cannot list users", response.error_message)
+        found: dict[str, list[ScramInfo]] = {}
+        for each in response.results:
+            raise_for(each.error_code, f"user {each.user!r}", each.error_message)
+            found[each.user] = [ScramInfo(ScramMechanism(i.mechanism), i.iterations) for i in each.credential_infos]
+        return dict(sorted(found.items()))
+
+    async def set_password(
+        self,
+        user: str,
+        password: str,
+        mechanisms: Iterable[ScramMechanism] = (ScramMechanism.SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_256),
+        iterations: int = DEFAULT_ITERATIONS,
+    ) -> None:
+        """Let a user log in with this password; the user is made if there is none. It does not leave this machine."""
+        upsertions = [
+            await asyncio.to_thread(_upsertion, user, mechanism, password, iterations) for mechanism in mechanisms
+        ]
+        await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=(), upsertions=tuple(upsertions)))
+
+    async def delete_user(self, user: str, mechanisms: Iterable[ScramMechanism] | None = None) -> None:
+        """Let a user log in with these mechanisms no more; without any given, not at all."""
+        gone = mechanisms
+        if gone is None:
+            gone = [info.mechanism for info in (await self.list_users()).get(user, ())] or list(ScramMechanism)[:1]
+        deletions = tuple(ScramCredentialDeletion(name=user, mechanism=mechanism) for mechanism in gone)
+        await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=deletions, upsertions=()))
+
+    async def _alter_user(self, user: str, request: AlterUserScramCredentialsRequest) -> None:
+        response = await self._ask_controller(request, lambda answer: (each.error_code for each in answer.results))
+        for each in response.results:
+            raise_for(each.error_code, f"cannot change user {user!r}", each.error_message)
+
+    async def list_quotas(self) -> list[QuotaEntry]:
+        response = await self._router.ask(DescribeClientQuotasRequest(components=(), strict=False))
+        raise_for(response.error_code, "cannot list quotas", response.error_message)
+        return [
+            QuotaEntry(
+                {part.entity_type: part.entity_name for part in entry.entity},
+                {value.key: value.value for value in entry.values},
+            )
+            for entry in response.entries or ()
+        ]
+
+    async def alter_quota(self, entity: Mapping[str, str | None], limits: Mapping[str, float | None]) -> None:
+        """Set limits, or remove those that are None: `alter_quota({"user": "ann"}, {"producer_byte_rate": 1e6})`."""
+        entry = EntryData(
+            entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()),
+            ops=tuple(
+                OpData(key=key, value=0.0 if value is None else value, remove=value is None)
+                for key, value in limits.items()
+            ),
+        )
+        request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
+        response = await self._ask_controller(request, lambda answer: (each.error_code for each in answer.entries))
+        [result] = response.entries
+        raise_for(result.error_code, "cannot change the quota", result.error_message)
+
+
+def _upsertion(user: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:
+    salt = secrets.token_bytes(_SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode(), salt, iterations)
+    return ScramCredentialUpsertion(
+        name=user, mechanism=mechanism, iterations=iterations, salt=salt, salted_password=salted
+    )

@@ -1,0 +1,53 @@
+"""What a running pipeline tells about itself, in records of a compacted topic, and what to make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+PIPELINES_TOPIC: Final = "__ottla_pipelines"
+"""One record for each pipeline counts, the last one with its name as the key; the broker gives it its timestamp."""
+HEARTBEAT_MS: Final = 5000
+_MISSED_BEATS: Final = 3
+
+State = Literal["starting", "running", "stopped", "finished", "failed", "lost"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryStatus:
+    """One query of a pipeline: a sink, or the dead letters of a source."""
+
+    name: str
+    sink: str
+    """What kind of sink, and where."""
+    batch: int = -1
+    rows: int = 0
+    """Read since the pipeline was started."""
+    rows_per_second: float = 0.0
+    """Of the last micro-batch that had any."""
+    batch_ms: int = 0
+    lag: int = 0
+    """Records that are still to be read."""
+    watermark: str = ""
+    late_rows: int = 0
+    """Dropped since the start because they came after the watermark."""
+    state_rows: int = 0
+    """Held by steps that remember."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStatus:
+    name: str
+    state: State
+    started_ms: int
+    file: str = ""
+    host: str = ""
+    pid: int = 0
+    error: str = ""
+    queries: tuple[QueryStatus, ...] = ()
+
+
+def seen_state(state: State, age_ms: int) -> State:
+    """A pipeline that says it runs, and has not said so for long, is lost: killed, or cut off."""
+    is_silent = age_ms > _MISSED_BEATS * HEARTBEAT_MS
+    return "lost" if state in ("starting", "running") and is_silent else state

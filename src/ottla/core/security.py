@@ -1,0 +1,65 @@
+"""Kafka's words and codes for users and ACLs."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+ANONYMOUS: Final = "User:ANONYMOUS"
+"""Kafka's name for whoever has not said who they are."""
+CLUSTER_NAME: Final = "kafka-cluster"
+"""What the cluster is called in an ACL."""
+
+
+class LoginFailed(Exception):
+    """The message is for the log. A client is not told which of its guesses was right."""
+
+
+class ScramMechanism(IntEnum):
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+
+class ResourceType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class AclOperation(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class AclPermission(IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3

@@ -1,0 +1,221 @@
+"""One client's connection to one shard: requests in, replies out, in order and with limits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, Protocol
+
+from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply
+
+if TYPE_CHECKING:
+    from ottla.dmqp.frame import Frame
+    from ottla.dmqp.shard import Replies, Shard
+
+_AHEAD_FRAMES: Final = 256
+_AHEAD_BYTES: Final = 1 << 20
+"""A client may send this much ahead; then its socket is not read until some of it is answered."""
+_TOGETHER: Final = 64
+"""So many requests of one kind in a row are served together."""
+_LEAST_PROGRESS_BYTES: Final = 1024
+"""Less than this is no progress of a request that comes in bit by bit, or of a reply that goes out so."""
+_DROPPED_BYTES: Final = 8 << 20
+"""So much is read and dropped after the last reply, so that the client gets to read that."""
+
+
+class Service(Protocol):
+    """What a connection needs of the door."""
+
+    def opened(self, connection: ShardConnection) -> bool:
+        """Whether this connection may stay."""
+
+    def closed(self, connection: ShardConnection) -> None: ...
+
+    def refused(self, connection: ShardConnection, reason: str) -> None:
+        """It is hung up on, and why."""
+
+    def failed(self, connection: ShardConnection, error: BaseException) -> None:
+        """A bug of ours; the connection is closed."""
+
+    def holds(self, connection: ShardConnection, more: int) -> bool:
+        """So many more bytes are held for this client, or fewer; False if that is too much for all together."""
+
+
+class ShardConnection(asyncio.Protocol):
+    _transport: asyncio.Transport
+
+    def __init__(self, service: Service, shard: Shard) -> None:
+        self.shard = shard
+        self.peer = "?"
+        self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._service = service
+        self._frames = FrameParser()
+        self._backlog: list[Frame] = []
+        self._backlog_bytes = 0
+        self._held_bytes = 0
+        self._waiting: Replies | None = None
+        self._last_reply = b""
+        """To be sent when all before it is; then the connection ends."""
+        self._is_finishing = False
+        self._is_over = False
+        self._dropped_bytes = 0
+        self._is_reading_paused = False
+        self._is_writing_paused = False
+        self._moved_bytes = 0
+        self._moved_before = 0
+        self._was_stalled = False
+        self._quiet_since_s = 0.0
+
+    # What the event loop calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport  # type: ignore[assignment]  # it is a socket's
+        self._quiet_since_s = asyncio.get_running_loop().time()
+        self.peer = (transport.get_extra_info("peername") or ("?",))[0]
+        if not self._service.opened(self):
+            self.abort()
+
+    def data_received(self, data: bytes) -> None:
+        self._moved_bytes += len(data)
+        if self._is_over or self._is_finishing:
+            self._drop(len(data))
+            return
+        try:
+            frames = self._frames.feed(data)
+        except TooLong as broken:
+            self._service.refused(self, str(broken))
+            self._last_reply = reply(Status.EMSGSIZE)
+            self._is_finishing = True
+            frames = broken.complete
+        self._backlog += frames
+        self._backlog_bytes += sum([len(frame.payload) for frame in frames])
+        self._serve()
+
+    def eof_received(self) -> bool:
+        """What came before it is still answered, if the other side may be listening."""
+        self._is_finishing = True
+        return self._transport.can_write_eof() and self._is_busy
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - whatever the reason, it is gone
+        self._is_over = True
+        self._backlog.clear()
+        self._backlog_bytes = 0
+        self._service.holds(self, -self._held_bytes)
+        self._service.closed(self)
+        self.gone.set_result(None)
+
+    def pause_writing(self) -> None:
+        self._is_writing_paused = True
+
+    def resume_writing(self) -> None:
+        self._is_writing_paused = False
+        self._serve()
+
+    # Serving
+
+    def _serve(self) -> None:
+        """As far as may be now: one kind of request at a time, so that their order is kept."""
+        while self._backlog and self._waiting is None and not self._is_writing_paused and not self._is_over:
+            method = self._backlog[0].method
+            run = self._backlog[:1]
+            for frame in self._backlog[1:_TOGETHER]:
+                if frame.method != method:
+                    break
+                run.append(frame)
+            self._ask(method, run)
+        if not self._backlog and self._waiting is None and self._is_finishing:
+            self._end()
+        self._control_reading()
+        self._count_held()
+
+    def _ask(self, method: int, run: list[Frame]) -> None:
+        if method == Method.PUSH:
+            self._wait_for(self.shard.push(run))
+        elif method == Method.POP:
+            self._wait_for(self.shard.pop(len(run)))
+        elif method == Method.PEEK_SEQUENCE_ID:
+            self._wait_for(self.shard.peek(len(run)))
+        else:
+            status = Status.EPROTO if method == Method.RESPONSE else Status.ENOSYS
+            self._send([reply(status)] * len(run))
+
+    def _wait_for(self, replies: Replies) -> None:
+        self._waiting = replies
+        replies.add_done_callback(self._answered)
+
+    def _answered(self, replies: Replies) -> None:
+        self._waiting = None
+        if (error := replies.exception()) is not None:
+            self._service.failed(self, error)
+            self.abort()
+        elif not self._is_over:
+            self._send(replies.result())
+            self._serve()
+
+    def _send(self, replies: list[bytes]) -> None:
+        done = self._backlog[: len(replies)]
+        del self._backlog[: len(replies)]
+        self._backlog_bytes -= sum([len(frame.payload) for frame in done])
+        self._transport.write(b"".join(replies))
+
+    def _end(self) -> None:
+        if self._last_reply:
+            self._transport.write(self._last_reply)
+            self._last_reply = b""
+            self._is_over = True
+            if self._transport.can_write_eof():
+                # Closed at once, what the client still sends would cost it the reply.
+                self._transport.write_eof()
+                return
+        self._is_over = True
+        self._transport.close()
+
+    def _drop(self, size: int) -> None:
+        self._dropped_bytes += size
+        if self._dropped_bytes > _DROPPED_BYTES:
+            self.abort()
+
+    def _control_reading(self) -> None:
+        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= _AHEAD_BYTES
+        if is_far_ahead != self._is_reading_paused and not self._transport.is_closing():
+            self._is_reading_paused = is_far_ahead
+            if is_far_ahead:
+                self._transport.pause_reading()
+            else:
+                self._transport.resume_reading()
+
+    def _count_held(self) -> None:
+        if self._transport.is_closing():
+            return
+        held = self._frames.pending_bytes + self._backlog_bytes + self._transport.get_write_buffer_size()
+        more, self._held_bytes = held - self._held_bytes, held
+        if more and not self._service.holds(self, more):
+            self.abort()
+
+    # What the door asks
+
+    @property
+    def _is_busy(self) -> bool:
+        return self._waiting is not None or bool(self._backlog)
+
+    def is_late(self, now_s: float, timeout_s: float) -> bool:
+        """Nothing has come or gone for too long, as far as the calls of this method can tell."""
+        unsent = self._transport.get_write_buffer_size()
+        is_stalled = unsent > 0 or (self._frames.pending_bytes > 0 and not self._is_reading_paused)
+        # One byte now and then would keep it for ever.
+        least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
+        self._was_stalled = is_stalled
+        moved = self._moved_bytes - unsent
+        if abs(moved - self._moved_before) >= least or (self._is_busy and not is_stalled):
+            self._moved_before = moved
+            self._quiet_since_s = now_s
+        return now_s - self._quiet_since_s > timeout_s
+
+    def finish(self) -> None:
+        """Answer what has come, then close."""
+        self._is_finishing = True
+        if not self._is_over:
+            self._serve()
+
+    def abort(self) -> None:
+        self._is_over = True
+        self._transport.abort()

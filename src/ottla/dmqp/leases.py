@@ -1,0 +1,39 @@
+"""Which consumer reads which shards of a topic. Time is an argument, and nobody keeps shards without asking again."""
+
+from __future__ import annotations
+
+from ottla.core.errors import ApiError, ErrorCode
+
+
+class TooManyConsumers(ApiError):
+    """There is no shard for this one."""
+
+    code = ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+class Leases:
+    """Of one topic."""
+
+    def __init__(self, lease_ms: int) -> None:
+        self._lease_ms = lease_ms
+        self._until_ms: dict[str, int] = {}
+
+    def register(self, consumer: str, shards: int, now_ms: int) -> tuple[int, ...]:
+        """The shards of this consumer; the same again renews its lease."""
+        self._expire(now_ms)
+        if consumer not in self._until_ms and len(self._until_ms) >= shards:
+            raise TooManyConsumers(f"there are {len(self._until_ms)} consumers for {shards} shards")
+        self._until_ms[consumer] = now_ms + self._lease_ms
+        return self.shares(shards, now_ms)[consumer]
+
+    def unregister(self, consumer: str) -> None:
+        self._until_ms.pop(consumer, None)
+
+    def shares(self, shards: int, now_ms: int) -> dict[str, tuple[int, ...]]:
+        """Every shard to one consumer; nobody has two more than another."""
+        self._expire(now_ms)
+        consumers = sorted(self._until_ms)
+        return {name: tuple(range(first, shards, len(consumers))) for first, name in enumerate(consumers)}
+
+    def _expire(self, now_ms: int) -> None:
+        self._until_ms = {name: until_ms for name, until_ms in self._until_ms.items() if until_ms > now_ms}

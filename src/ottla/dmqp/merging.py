@@ -1,0 +1,51 @@
+"""Which shard has the next message: heads are peeked at, and the lowest sequence id comes first.
+
+That a shard is empty says nothing of a moment later. So an empty shard counts as such only if it was asked after the
+lowest head was known: whatever was pushed to it since has a higher sequence id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+_HALF: Final = 1 << 31
+_WHOLE: Final = 1 << 32
+
+
+class Heads:
+    """What is known of the heads of some shards."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, int] = {}
+
+    def forget(self, shard: int) -> None:
+        """Its head has been taken."""
+        self._known.pop(shard, None)
+
+    def lowest(self, shards: Collection[int], peek: Callable[[Iterable[int]], Mapping[int, int]]) -> int | None:
+        """The shard to take from; None if all are empty. `peek` tells the heads of those that are not."""
+        had = set(self._known)
+        self._look([shard for shard in shards if shard not in self._known], peek)
+        if set(self._known) - had and len(self._known) < len(shards):
+            # A head was found beside empty shards, which may not have been empty any more when it was.
+            self._look([shard for shard in shards if shard not in self._known], peek)
+        found: int | None = None
+        for shard in sorted(self._known):
+            if found is None or is_before(self._known[shard], self._known[found]):
+                found = shard
+        return found
+
+    def sequence_of(self, shard: int) -> int:
+        return self._known[shard]
+
+    def _look(self, shards: Collection[int], peek: Callable[[Iterable[int]], Mapping[int, int]]) -> None:
+        if shards:
+            self._known.update(peek(shards))
+
+
+def is_before(one: int, other: int) -> bool:
+    """Sequence ids have 32 bits and begin again at 0 (as in RFC 1982)."""
+    return 0 < (other - one) % _WHOLE < _HALF

@@ -1,0 +1,49 @@
+"""Finding out which sequence id is next, from the logs themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.fetched import READ_UNCOMMITTED
+from ottla.dmqp.sequences import last_sequence
+
+if TYPE_CHECKING:
+    from ottla.dmqp.shard_log import ShardLog
+
+_FIRST_STEP: Final = 16
+_LONGEST_STEP: Final = 4096
+
+
+async def highest_sequence(log: ShardLog, floor: int) -> int | None:
+    """Of the messages from offset `floor` on. In one shard they grow, so the last one counts.
+
+    Looked for from the end backwards: it is the last record, unless Kafka clients write to the topic as well.
+    """
+    first = max(floor, log.start)
+    until = log.end
+    step = _FIRST_STEP
+    while until > first:
+        begin = max(first, until - step)
+        found = await _last_between(log, begin, until)
+        if found is not None:
+            return found
+        until = begin
+        step = min(2 * step, _LONGEST_STEP)
+        await asyncio.sleep(0)
+    return None
+
+
+async def _last_between(log: ShardLog, begin: int, until: int) -> int | None:
+    found = None
+    offset = begin
+    while offset < until:
+        before = offset
+        # Also what lies behind a transaction that is still open.
+        for piece in await log.read(offset, READ_UNCOMMITTED):
+            offset = piece.next_offset
+            last = last_sequence(record for record in piece.records if record.offset < until)
+            found = found if last is None else last
+        if offset == before:
+            break
+    return found

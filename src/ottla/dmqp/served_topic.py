@@ -1,0 +1,98 @@
+"""One topic that is served: its shards, their ports, its counter and its consumers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.doors import Exposed, ShardAddress
+from ottla.dmqp.leases import Leases
+from ottla.dmqp.listening import ShardListener
+from ottla.dmqp.restoring import highest_sequence
+from ottla.dmqp.sequences import Counter
+from ottla.dmqp.shard import Shard
+from ottla.dmqp.shard_log import ShardLog
+
+if TYPE_CHECKING:
+    import ssl
+
+    from ottla.broker.broker import Broker
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.dmqp.exposures import Exposure
+    from ottla.dmqp.service import DoorService
+
+_logger: Final = logging.getLogger(__name__)
+
+_ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not listened on
+
+
+class ServedTopic:
+    def __init__(self, exposure: Exposure, config: DmqpConfig) -> None:
+        self.exposure = exposure
+        self.leases = Leases(config.lease_ms)
+        self._config = config
+        self._counter = Counter()
+        self._logs: list[ShardLog] = []
+        self._listeners: list[ShardListener] = []
+        self._is_tls = False
+
+    @property
+    def shards(self) -> int:
+        return len(self._listeners)
+
+    async def open(
+        self, broker: Broker, service: DoorService, tls: ssl.SSLContext | None, *, takes_other_ports: bool
+    ) -> None:
+        """Serve every shard; ApiError or OSError, and nothing is served, if that cannot be."""
+        topic = self.exposure.topic
+        self._is_tls = tls is not None
+        self._logs = [ShardLog(broker, topic, shard) for shard in range(len(broker.topics.by_name[topic].partitions))]
+        await self._restore_counter()
+        try:
+            for log in self._logs:
+                listener = ShardListener(Shard(log, self._counter, await log.cursor()), service)
+                wanted = self.exposure.ports[log.shard] if log.shard < len(self.exposure.ports) else 0
+                try:
+                    await listener.start(self._config, wanted, tls)
+                except OSError as taken:
+                    if not takes_other_ports or not wanted:
+                        raise
+                    _logger.warning("port %d of %s-%d is not free: %s", wanted, topic, log.shard, taken.strerror)
+                    await listener.start(self._config, 0, tls)
+                self._listeners.append(listener)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _restore_counter(self) -> None:
+        self._counter.next = self.exposure.next_sequence
+        ends = self.exposure.ends
+        for log in self._logs:
+            highest = await highest_sequence(log, ends[log.shard] if log.shard < len(ends) else 0)
+            if highest is not None:
+                self._counter.pass_over(highest)
+        self.note_sequence()
+
+    def note_sequence(self) -> None:
+        """What need not be looked for again. Not while pushes are under way."""
+        self.exposure.next_sequence = self._counter.next
+        self.exposure.ends = [log.end for log in self._logs]
+
+    @property
+    def ports(self) -> list[int]:
+        return [listener.port for listener in self._listeners]
+
+    def described(self, now_ms: int) -> Exposed:
+        config = self._config
+        host = config.advertised_host or ("" if config.host in _ANY_HOST else config.host)
+        return Exposed(
+            self.exposure.topic,
+            self._is_tls,
+            tuple(ShardAddress(shard, host, port) for shard, port in enumerate(self.ports)),
+            self.leases.shares(self.shards, now_ms),
+        )
+
+    async def close(self) -> None:
+        await asyncio.gather(*(listener.stop() for listener in self._listeners))
+        self._listeners.clear()

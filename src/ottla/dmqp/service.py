@@ -1,0 +1,89 @@
+"""What all connections of the door share: how many there may be, what they may hold, and when one is given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.dmqp.connection import ShardConnection
+    from ottla.dmqp.shard import Shard
+
+_logger: Final = logging.getLogger(__name__)
+
+_SWEEPS: Final = 8
+"""So often is a connection looked at before it is given up."""
+_MOST_REPORTS: Final = 1000
+
+
+class DoorService:
+    def __init__(self, config: DmqpConfig) -> None:
+        self._config = config
+        self.connections: set[ShardConnection] = set()
+        self._held_bytes = 0
+        self._reported: set[tuple[str, str]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
+
+    def stop(self) -> None:
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+    def drain(self, shard: Shard) -> list[ShardConnection]:
+        """Let its connections answer what has come; those that are left."""
+        mine = [connection for connection in self.connections if connection.shard is shard]
+        for connection in mine:
+            connection.finish()
+        return mine
+
+    # What connections call
+
+    def opened(self, connection: ShardConnection) -> bool:
+        if len(self.connections) >= self._config.max_connections:
+            self.refused(connection, f"{self._config.max_connections} connections are allowed")
+            return False
+        self.connections.add(connection)
+        return True
+
+    def closed(self, connection: ShardConnection) -> None:
+        self.connections.discard(connection)
+
+    def refused(self, connection: ShardConnection, reason: str) -> None:
+        if self._is_news(connection, reason):
+            _logger.warning("DMQP connection from %s closed: %s", connection.peer, reason)
+
+    def failed(self, connection: ShardConnection, error: BaseException) -> None:
+        if self._is_news(connection, type(error).__name__):
+            _logger.error("a bug while answering %s over DMQP", connection.peer, exc_info=error)
+
+    def holds(self, connection: ShardConnection, more: int) -> bool:
+        self._held_bytes += more
+        if more <= 0 or self._held_bytes <= self._config.max_held_bytes:
+            return True
+        self.refused(connection, f"{self._config.max_held_bytes} bytes may be held for all clients together")
+        return False
+
+    def _is_news(self, connection: ShardConnection, reason: str) -> bool:
+        """Whether it is the first of its kind from this address: a flood must not fill the disk."""
+        kind = connection.peer, reason
+        if kind in self._reported:
+            return False
+        if len(self._reported) >= _MOST_REPORTS:
+            self._reported.clear()
+        self._reported.add(kind)
+        return True
+
+    # Connections that do nothing
+
+    async def _sweep(self) -> None:
+        timeout_s = self._config.timeout_ms / 1000
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(timeout_s / _SWEEPS)
+            for connection in list(self.connections):
+                if connection.is_late(loop.time(), timeout_s):
+                    connection.abort()

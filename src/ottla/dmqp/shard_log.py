@@ -1,0 +1,111 @@
+"""One shard as the broker keeps it: a partition, and a cursor that is an offset of the group `__dmqp.TOPIC`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.asking import LocalClient, raise_refusal
+from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.fetched import Piece
+
+GROUP_PREFIX: Final = "__dmqp."
+_CLIENT_ID: Final = "dmqp"
+_PRODUCE_BY_NAME: Final = 12
+_COMMIT_WITH_RETENTION: Final = 4
+_FETCH_OFFSETS_BY_NAME: Final = 9
+_FOR_EVER_MS: Final = 1000 * 365 * 24 * 3600 * 1000
+"""A cursor that expired like the offset of a group would begin again at the first message."""
+_ALL: Final = -1
+_TIMEOUT_MS: Final = 30_000
+_READ_BYTES: Final = 128 * 1024
+
+
+class Cursor(NamedTuple):
+    offset: int
+    """Of the first message that nobody has taken."""
+    sequence: int
+    """Of the message before it."""
+
+
+class ShardLog:
+    def __init__(self, broker: Broker, topic: str, shard: int) -> None:
+        self.topic = topic
+        self.shard = shard
+        self._broker = broker
+        self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0))
+
+    @property
+    def start(self) -> int:
+        return self._broker.topics.partition(self.topic, self.shard).log.start_offset
+
+    @property
+    def end(self) -> int:
+        return self._broker.topics.partition(self.topic, self.shard).high_watermark
+
+    @property
+    def max_batch_bytes(self) -> int:
+        return self._broker.topics.by_name[self.topic].config.log.max_message_bytes
+
+    def now_ms(self) -> int:
+        return self._broker.clock.now_ms()
+
+    async def append(self, batch: bytearray) -> None:
+        """It is as durable as the topic's flush policy has it when this returns."""
+        data = TopicProduceData(
+            name=self.topic, partition_data=(PartitionProduceData(index=self.shard, records=memoryview(batch)),)
+        )
+        request = ProduceRequest(acks=_ALL, timeout_ms=_TIMEOUT_MS, topic_data=(data,))
+        answer = await self._client.ask(request, _PRODUCE_BY_NAME)
+        [result] = answer.responses[0].partition_responses
+        raise_refusal(result.error_code, result.error_message)
+
+    async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
+        """Some of what is there from `offset` on, decoded as it is gone through; nothing at the end."""
+        [data] = await fetch(
+            self._client, self.topic, {self.shard: offset}, max_bytes=_READ_BYTES, isolation_level=isolation_level
+        )
+        raise_refusal(data.error_code)
+        return records_in(data, offset)
+
+    async def cursor(self) -> Cursor:
+        topics = (OffsetFetchRequestTopics(name=self.topic, partition_indexes=(self.shard,)),)
+        group = OffsetFetchRequestGroup(group_id=GROUP_PREFIX + self.topic, topics=topics)
+        answer = await self._client.ask(OffsetFetchRequest(groups=(group,)), _FETCH_OFFSETS_BY_NAME)
+        [found] = answer.groups
+        raise_refusal(found.error_code)
+        [part] = found.topics[0].partitions
+        raise_refusal(part.error_code)
+        if part.committed_offset < 0:
+            return Cursor(self.start, 0)
+        metadata = part.metadata or ""
+        # Somebody may have set the offset with a tool for groups, which says nothing of sequences.
+        sequence = int(metadata) if metadata.isascii() and metadata.isdigit() else 0
+        # A power cut may have taken messages and left the cursor behind them.
+        return Cursor(min(part.committed_offset, self.end), sequence)
+
+    async def commit(self, cursor: Cursor) -> None:
+        part = OffsetCommitRequestPartition(
+            partition_index=self.shard, committed_offset=cursor.offset, committed_metadata=str(cursor.sequence)
+        )
+        request = OffsetCommitRequest(
+            group_id=GROUP_PREFIX + self.topic,
+            member_id="",
+            retention_time_ms=_FOR_EVER_MS,
+            topics=(OffsetCommitRequestTopic(name=self.topic, partitions=(part,)),),
+        )
+        answer = await self._client.ask(request, _COMMIT_WITH_RETENTION)
+        [result] = answer.topics[0].partitions
+        raise_refusal(ErrorCode(result.error_code))

@@ -1,0 +1,150 @@
+// Who can log in, and who may do what.
+
+import { api, url, withQuery } from "../parts/api.js";
+import { confirmByName, form } from "../parts/dialog.js";
+import { h } from "../parts/dom.js";
+import { badge, card, choice, field, heading } from "../parts/field.js";
+import { attempt, notify } from "../parts/notice.js";
+import { table } from "../parts/table.js";
+
+const OPERATIONS = ["READ", "WRITE", "DESCRIBE", "CREATE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL"];
+const RESOURCES = [
+  ["TOPIC", "Topic"],
+  ["GROUP", "Group"],
+  ["CLUSTER", "Cluster"],
+  ["TRANSACTIONAL_ID", "Transactional id"],
+];
+const PATTERNS = [
+  ["LITERAL", "Exactly this name"],
+  ["PREFIXED", "Names that begin so"],
+];
+const PERMISSIONS = [
+  ["ALLOW", "Allow"],
+  ["DENY", "Deny"],
+];
+const CLUSTER = "kafka-cluster";
+
+export async function show({ signal }) {
+  const refusal = h("div.refusal");
+  const who = await api.get("/v1/session", signal);
+  const draw = () =>
+    attempt(refusal, async () => {
+      users.update((await api.get("/v1/users", signal)).users);
+      if (who.has_acls) acls.update((await api.get("/v1/acls", signal)).acls);
+    });
+  const users = table(userColumns(draw), { caption: "Users", empty: "No user logs in with a password." });
+  const acls = table(aclColumns(draw), { caption: "ACLs", empty: "No ACL: only super users may do anything." });
+  await draw();
+  const addUser = h("button.primary", { type: "button", onclick: () => setPassword("", draw) }, "Add user");
+  const addAcl = who.has_acls && h("button.primary", { type: "button", onclick: () => newAcl(draw) }, "Add ACL");
+  return h(
+    "div.page",
+    heading("Access", addUser, addAcl),
+    refusal,
+    card("Users", users),
+    who.has_acls ? card("ACLs", acls) : h("p.empty", "ACLs are off: whoever logs in may do everything."),
+  );
+}
+
+function userColumns(draw) {
+  return [
+    { label: "User", cell: ({ name }) => name, sort: ({ name }) => name },
+    { label: "Logs in with", cell: ({ mechanisms }) => mechanisms.map((one) => badge(one)) },
+    {
+      label: "",
+      cell: ({ name }) => [
+        h("button.quiet", { type: "button", onclick: () => setPassword(name, draw) }, "New password"),
+        h("button.quiet", { type: "button", onclick: () => deleteUser(name, draw) }, "Delete"),
+      ],
+    },
+  ];
+}
+
+function aclColumns(draw) {
+  const name = (acl) => (acl.pattern_type === "PREFIXED" ? `${acl.resource_name}…` : acl.resource_name);
+  return [
+    { label: "Principal", cell: ({ principal }) => principal, sort: ({ principal }) => principal },
+    {
+      label: "May",
+      cell: ({ permission, operation }) => badge(operation, permission === "DENY" ? "bad" : "good"),
+      sort: ({ permission, operation }) => permission + operation,
+    },
+    { label: "What", cell: ({ resource_type: kind }) => kind, sort: ({ resource_type: kind }) => kind },
+    { label: "Name", cell: (acl) => h("code", name(acl)), sort: name },
+    { label: "From", cell: ({ host }) => host, sort: ({ host }) => host },
+    {
+      label: "",
+      cell: (acl) => h("button.quiet", { type: "button", onclick: () => deleteAcl(acl, draw) }, "Delete"),
+    },
+  ];
+}
+
+function setPassword(name, done) {
+  const user = h("input", {
+    name: "user",
+    required: true,
+    value: name,
+    readonly: name !== "",
+    autofocus: name === "",
+    autocapitalize: "off",
+    spellcheck: "false",
+  });
+  const password = h("input", {
+    name: "password",
+    type: "password",
+    required: true,
+    autofocus: name !== "",
+    autocomplete: "new-password",
+  });
+  return form(name ? `Password of ${name}` : "Add user", [field("User", user), field("Password", password)], {
+    submit: name ? "Change" : "Add",
+    send: async (given) => {
+      await api.put(url`/v1/users/${given.get("user")}`, { password: given.get("password") });
+      done();
+    },
+  });
+}
+
+function deleteUser(name, done) {
+  return confirmByName(`Delete ${name}`, "The user can log in no more.", name, "Delete user", async () => {
+    await api.delete(url`/v1/users/${name}`);
+    notify(`Deleted ${name}`);
+    done();
+  });
+}
+
+function newAcl(done) {
+  const principal = h("input", { name: "principal", required: true, autofocus: true, placeholder: "User:ann" });
+  const name = h("input", { name: "resource_name", placeholder: "orders" });
+  const fields = [
+    field("Principal", principal, "User:* is everybody"),
+    h(
+      "div.two",
+      field("", choice("permission", PERMISSIONS)),
+      field(
+        "Operation",
+        choice(
+          "operation",
+          OPERATIONS.map((one) => [one, one]),
+        ),
+      ),
+    ),
+    h("div.two", field("On", choice("resource_type", RESOURCES)), field("", choice("pattern_type", PATTERNS))),
+    field("Name", name, "* is all of them; of the cluster, nothing"),
+  ];
+  return form("Add ACL", fields, {
+    submit: "Add",
+    send: async (given) => {
+      const acl = Object.fromEntries(given);
+      if (acl.resource_type === "CLUSTER") Object.assign(acl, { resource_name: CLUSTER, pattern_type: "LITERAL" });
+      await api.post("/v1/acls", acl);
+      done();
+    },
+  });
+}
+
+async function deleteAcl(acl, done) {
+  await api.delete(withQuery("/v1/acls", acl));
+  notify(`Deleted an ACL of ${acl.principal}`);
+  done();
+}

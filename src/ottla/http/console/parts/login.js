@@ -1,0 +1,53 @@
+// Saying who one is, where the broker asks. The session is a cookie that no script can read.
+
+import { form } from "./dialog.js";
+import { h } from "./dom.js";
+import { field } from "./field.js";
+
+let asked;
+
+/** Ask for a user and password, once for all who wait; resolves when somebody has logged in. */
+export function login() {
+  asked ??= new Promise((resolve, reject) => {
+    const user = h("input", {
+      name: "user",
+      required: true,
+      autofocus: true,
+      autocomplete: "username",
+      autocapitalize: "off",
+      spellcheck: "false",
+    });
+    const password = h("input", {
+      name: "password",
+      type: "password",
+      required: true,
+      autocomplete: "current-password",
+    });
+    const dialog = form("Log in", [field("User", user), field("Password", password)], {
+      submit: "Log in",
+      send: async (given) => {
+        await begin(given.get("user"), given.get("password"));
+        resolve();
+      },
+    });
+    dialog.addEventListener("close", () => {
+      asked = undefined;
+      reject(new DOMException("Nobody logged in", "AbortError"));
+    });
+  });
+  return asked;
+}
+
+async function begin(user, password) {
+  const response = await fetch("/v1/session", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ user, password }),
+  });
+  if (!response.ok) throw new Error("The user or the password is wrong.");
+}
+
+export async function logout() {
+  await fetch("/v1/session", { method: "DELETE" });
+  location.reload();
+}

@@ -1,0 +1,127 @@
+"""DMQP: which topics are exposed, where their shards are, and who reads which of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import msgspec
+
+from ottla.http.endpoints import Endpoint
+from ottla.http.models import Done, Given, Struct
+from ottla.http.problems import Problem
+
+if TYPE_CHECKING:
+    from ottla.broker.doors import Exposed, ShardDoor
+    from ottla.http.endpoints import Call
+
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+ConsumerName = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
+
+
+class ShardInfo(Struct, frozen=True, kw_only=True):
+    shard: int
+    """The partition it is."""
+    host: str
+    port: int
+
+
+class ShardConsumer(Struct, frozen=True, kw_only=True):
+    consumer: str
+    shards: list[int]
+
+
+class ExposedTopic(Struct, frozen=True, kw_only=True):
+    topic: str
+    is_tls: bool
+    shards: list[ShardInfo]
+    consumers: list[ShardConsumer]
+
+
+class ExposedTopicList(Struct, frozen=True, kw_only=True):
+    topics: list[ExposedTopic]
+
+
+class Exposure(Given, frozen=True, kw_only=True):
+    ports: tuple[Port, ...] = ()
+    """Of each shard; 0, or none at all, picks a free one."""
+
+
+class Registration(Given, frozen=True, kw_only=True):
+    consumer: ConsumerName
+
+
+class Lease(Struct, frozen=True, kw_only=True):
+    consumer: str
+    shards: list[int]
+    """Those that are this consumer's for now."""
+    lease_ms: int
+    """Register again within this time, or lose them."""
+
+
+def _door(call: Call) -> ShardDoor:
+    door = call.broker.shard_door
+    if door is None:
+        raise Problem(409, "this broker does not serve DMQP", hint="One that was started with `ottla serve` does.")
+    return door
+
+
+def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
+    # Where this client reached us, if the shards are served there too.
+    reached = call.request.scope.get("server") or ("127.0.0.1", 0)
+    return ExposedTopic(
+        topic=exposed.topic,
+        is_tls=exposed.is_tls,
+        shards=[ShardInfo(shard=one.shard, host=one.host or reached[0], port=one.port) for one in exposed.shards],
+        consumers=[
+            ShardConsumer(consumer=name, shards=list(shards)) for name, shards in sorted(exposed.consumers.items())
+        ],
+    )
+
+
+async def list_exposed(call: Call) -> ExposedTopicList:
+    return ExposedTopicList(topics=[_shown(call, one) for one in _door(call).exposed()])
+
+
+async def show_exposed(call: Call) -> ExposedTopic:
+    return _shown(call, _door(call).find(call.path("topic")))
+
+
+async def expose(call: Call) -> ExposedTopic:
+    body = await call.body(Exposure)
+    return _shown(call, await _door(call).expose(call.path("topic"), body.ports))
+
+
+async def unexpose(call: Call) -> Done:
+    await _door(call).unexpose(call.path("topic"))
+    return Done()
+
+
+async def register(call: Call) -> Lease:
+    body = await call.body(Registration)
+    door = _door(call)
+    shards = door.register(call.path("topic"), body.consumer)
+    return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
+
+
+async def unregister(call: Call) -> Done:
+    _door(call).unregister(call.path("topic"), call.path("consumer"))
+    return Done()
+
+
+_TOPIC: Final = "/v1/dmqp/{topic}"
+
+ENDPOINTS: Final = (
+    Endpoint(
+        "POST",
+        f"{_TOPIC}/consumers",
+        register,
+        "Register a consumer of a topic over DMQP, or renew its lease",
+        body=Registration,
+        answer=Lease,
+    ),
+    Endpoint("DELETE", f"{_TOPIC}/consumers/{{consumer}}", unregister, "Give a consumer's shards up", answer=Done),
+    Endpoint("GET", "/v1/dmqp", list_exposed, "All topics that are exposed over DMQP", answer=ExposedTopicList),
+    Endpoint("GET", _TOPIC, show_exposed, "Where the shards of a topic are", answer=ExposedTopic),
+    Endpoint("POST", _TOPIC, expose, "Expose a topic over DMQP", body=Exposure, answer=ExposedTopic),
+    Endpoint("DELETE", _TOPIC, unexpose, "Expose a topic no more", answer=Done),
+)

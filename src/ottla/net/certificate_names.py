@@ -1,0 +1,72 @@
+"""Who a client's certificate says it is: its distinguished name as Java writes it, and Kafka's rules for it.
+
+The name is that of RFC 2253, the most specific part first: `CN=ann,OU=sales,O=example`. A rule is `DEFAULT`, which
+takes it as it is, or `RULE:pattern/replacement/` with an optional `L` or `U` behind (ssl.principal.mapping.rules).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+_KEYWORDS: Final = {
+    "commonName": "CN",
+    "countryName": "C",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "streetAddress": "STREET",
+    "domainComponent": "DC",
+    "userId": "UID",
+}
+_RULE: Final = re.compile(r"RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?)")
+_GROUP: Final = re.compile(r"\$(\d+)")
+_SPECIAL: Final = re.compile(r'([,+"\\<>;])')
+
+
+def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
+    """Of a subject as `SSLObject.getpeercert` gives it."""
+    parts = ["+".join(f"{_KEYWORDS.get(key, key)}={_escaped(value)}" for key, value in part) for part in subject]
+    return ",".join(reversed(parts))
+
+
+def _escaped(value: str) -> str:
+    text = _SPECIAL.sub(r"\\\1", value)
+    if text[:1] in ("#", " "):
+        text = "\\" + text
+    return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
+
+
+class PrincipalRules:
+    def __init__(self, rules: Sequence[str]) -> None:
+        self._rules = [_parsed(rule) for rule in rules]
+
+    def user_of(self, name: str) -> str | None:
+        """What the first rule that fits makes of this name; None if none does."""
+        for pattern, replacement, case in self._rules:
+            found = pattern.fullmatch(name)
+            if found is None:
+                continue
+            user = found.expand(replacement)
+            return {"L": user.lower(), "U": user.upper()}.get(case, user)
+        return None
+
+
+def _parsed(rule: str) -> tuple[re.Pattern[str], str, str]:
+    if rule == "DEFAULT":
+        return re.compile(r"(.*)", re.DOTALL), r"\1", ""
+    parts = _RULE.fullmatch(rule)
+    if parts is None:
+        raise ValueError(f"principal_rules must be DEFAULT or RULE:pattern/replacement/[LU], got {rule!r}")
+    try:
+        pattern = re.compile(parts[1].replace("\\/", "/"))
+        # Java's $1 is Python's \1; a backslash of Java's replacement makes the next character plain.
+        replacement = _GROUP.sub(r"\\g<\1>", parts[2].replace("\\", "\\\\"))
+        re.sub(pattern, replacement, "")
+    except (re.error, IndexError) as wrong:
+        raise ValueError(f"principal_rules: {rule!r} cannot be used: {wrong}") from None
+    return pattern, replacement, parts[3]

@@ -1,0 +1,103 @@
+"""One port on which clients are served: its address, its certificates, and who answers them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.ids import Address
+from ottla.core.security import ANONYMOUS
+from ottla.net.addresses import on_one_port
+from ottla.net.config import parse_address
+from ottla.net.connection import Connection
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ottla.net.certificate_names import PrincipalRules
+    from ottla.net.listener import Listener
+    from ottla.net.listener_config import ListenerConfig
+    from ottla.net.security_config import SecurityConfig
+    from ottla.net.tls import ServerTls
+    from ottla.wire.declare import AnyBytes
+
+    Answer = Callable[[Connection, memoryview], list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None]
+
+_BACKLOG: Final = 1024
+
+
+class Port:
+    """A `Service` for its connections; all but who they are and where they are is the listener's business."""
+
+    def __init__(self, listener: Listener, config: ListenerConfig, answer: Answer, security: SecurityConfig) -> None:
+        self.config = config
+        self.address = Address(config.host, config.port)
+        self.advertised = Address(*parse_address(config.advertised)) if config.advertised else None
+        self.answer = answer
+        self.max_frame_bytes = listener.max_frame_bytes
+        self.scratch = listener.scratch
+        self.opened = self._known if config.uses_tls and config.client_certificates != "none" else listener.opened
+        self.closed = listener.closed
+        self.refused = listener.refused
+        self.failed = listener.failed
+        self.half_received = listener.half_received
+        self.slowed = listener.slowed
+        self.caught_up = listener.caught_up
+        self.tls = _tls(config, security)
+        self._rules = _rules(config)
+        self._listener = listener
+        self._server: asyncio.Server | None = None
+
+    async def start(self, handshake_s: float) -> None:
+        async def listen(port: int) -> asyncio.Server:
+            loop = asyncio.get_running_loop()
+            tls = self.tls
+            return await loop.create_server(
+                lambda: Connection(self),
+                self.config.host,
+                port,
+                backlog=_BACKLOG,
+                ssl=None if tls is None else tls.context,
+                ssl_handshake_timeout=None if tls is None else handshake_s,
+            )
+
+        self._server, self.address = await on_one_port(listen, self.config.port)
+
+    def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
+    def _known(self, connection: Connection) -> bool:
+        """Whether a client may stay, who may have shown a certificate: it is who that says."""
+        if not self._listener.opened(connection):
+            return False
+        certificate = connection.certificate
+        if certificate is None or self._rules is None:
+            connection.principal = ANONYMOUS
+            return True
+        from ottla.net.certificate_names import distinguished_name
+
+        name = distinguished_name(certificate.get("subject", ()))
+        user = self._rules.user_of(name)
+        if user is None:
+            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {name!r}")
+            return False
+        connection.principal = f"User:{user}"
+        return True
+
+
+def _tls(config: ListenerConfig, security: SecurityConfig) -> ServerTls | None:
+    if not config.uses_tls:
+        return None
+    from ottla.net.tls import ServerTls
+
+    return ServerTls(config, security)
+
+
+def _rules(config: ListenerConfig) -> PrincipalRules | None:
+    if not config.uses_tls:
+        return None
+    from ottla.net.certificate_names import PrincipalRules
+
+    return PrincipalRules(config.principal_rules or ("DEFAULT",))

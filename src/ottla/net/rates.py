@@ -1,0 +1,59 @@
+"""How fast something may happen: by address, or by user. Pure: the time is an argument."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_BURST_S: Final = 1.0
+_MOST_ADDRESSES: Final = 100_000
+
+
+class Bucket:
+    """What is over a rate is owed, and owed less as time passes. A second's worth may come at once."""
+
+    __slots__ = ("_owed", "_since_s")
+
+    def __init__(self) -> None:
+        self._owed = 0.0
+        self._since_s = 0.0
+
+    def add(self, amount: float, rate: float, now_s: float) -> float:
+        """So much has happened: how many seconds to pause, for it to be no more than `rate` in a second."""
+        self._owed = max(0.0, self._owed - (now_s - self._since_s) * rate) + amount
+        self._since_s = now_s
+        return max(0.0, self._owed / rate - _BURST_S) if rate > 0 else 0.0
+
+    def admits(self, rate: float, now_s: float) -> bool:
+        """Count one, if it is not too much; what is refused does not count."""
+        left = max(0.0, self._owed - (now_s - self._since_s) * rate)
+        if left + 1 > max(1.0, rate * _BURST_S):
+            return False
+        self._owed = left + 1
+        self._since_s = now_s
+        return True
+
+
+class Rates:
+    """New connections, by address."""
+
+    def __init__(self, per_address: float) -> None:
+        self.per_address = per_address
+        self.limit_of: Callable[[str], float | None] | None = None
+        """What somebody has set for one address, or for all."""
+        self._buckets: dict[str, Bucket] = {}
+
+    @property
+    def is_on(self) -> bool:
+        return self.per_address > 0 or self.limit_of is not None
+
+    def admits(self, host: str, now_s: float) -> bool:
+        own = None if self.limit_of is None else self.limit_of(host)
+        rate = self.per_address if own is None else own
+        if rate <= 0 and own is None:
+            return True
+        if len(self._buckets) >= _MOST_ADDRESSES:
+            self._buckets.clear()
+        return self._buckets.setdefault(host, Bucket()).admits(rate, now_s)

@@ -1,0 +1,1 @@
+"""The SASL exchanges, from the broker's side: bytes in, bytes out. No socket, no clock, no event loop."""

@@ -1,0 +1,56 @@
+"""What the mechanisms have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """To be sent; another message has to come."""
+
+    message: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedIn:
+    user: str
+    message: bytes = b""
+    expires_s: float | None = None
+    """When the proof ends, as seconds since 1970."""
+
+
+Step: TypeAlias = Challenge | LoggedIn
+
+
+class Exchange(Protocol):
+    """One login."""
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether `take` makes work on purpose, or waits for others: it belongs in a thread then."""
+
+    def take(self, message: bytes) -> Step:
+        """What the client's next message leads to; LoginFailed if it is not who it says."""
+
+
+class Verifier(Protocol):
+    """What proves that somebody knows a password (RFC 5802)."""
+
+    @property
+    def salt(self) -> bytes: ...
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def stored_key(self) -> bytes: ...
+    @property
+    def server_key(self) -> bytes: ...
+
+
+if TYPE_CHECKING:
+    FindVerifier = Callable[[str, str], Verifier | None]
+    """By user and mechanism, such as SCRAM-SHA-512."""

@@ -1,0 +1,165 @@
+"""SCRAM (RFC 5802, with the hashes of RFC 7677), and the verifiers that passwords are kept as.
+
+As in Kafka, names and passwords are taken as their UTF-8 bytes, without SASLprep.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.security import LoginFailed
+from ottla.net.sasl.exchange import Challenge, LoggedIn
+
+if TYPE_CHECKING:
+    from ottla.net.sasl.exchange import FindVerifier, Step, Verifier
+
+DEFAULT_ITERATIONS: Final = 4096
+MIN_ITERATIONS: Final = 4096
+MAX_ITERATIONS: Final = 16384
+"""Kafka's own bounds: more would keep brokers busy, fewer are no protection."""
+SALT_BYTES: Final = 24
+_NONCE_BYTES: Final = 24
+_HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+
+_FIRST: Final = re.compile(
+    r"([nyp])(?:=[^,]*)?,(?:a=([^,]+))?,(n=([^,]+),r=([!-+\--~]+))((?:,[A-Za-z]+=[^,]+)*)", re.DOTALL
+)
+_FINAL: Final = re.compile(r"(c=([^,]+),r=([!-+\--~]+)(?:,[A-Za-z]=[^,]+)*?),p=([^,]+)", re.DOTALL)
+_ESCAPE: Final = re.compile(r"=(2C|3D)?")
+
+
+@dataclass(frozen=True, slots=True)
+class MadeVerifier:
+    salt: bytes = field(repr=False)
+    iterations: int
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+
+
+def make_verifier(mechanism: str, password: str, iterations: int = DEFAULT_ITERATIONS) -> MadeVerifier:
+    salt = secrets.token_bytes(SALT_BYTES)
+    return verifier_of(mechanism, salt, iterations, salted(mechanism, password, salt, iterations))
+
+
+def salted(mechanism: str, password: str, salt: bytes, iterations: int) -> bytes:
+    return hashlib.pbkdf2_hmac(_HASHES[mechanism], password.encode("utf-8", "surrogatepass"), salt, iterations)
+
+
+def verifier_of(mechanism: str, salt: bytes, iterations: int, salted_password: bytes) -> MadeVerifier:
+    kind = _HASHES[mechanism]
+    client_key = hmac.digest(salted_password, b"Client Key", kind)
+    server_key = hmac.digest(salted_password, b"Server Key", kind)
+    return MadeVerifier(salt, iterations, hashlib.new(kind, client_key).digest(), server_key)
+
+
+def knows_password(mechanism: str, verifier: Verifier, password: str) -> bool:
+    made = verifier_of(
+        mechanism,
+        verifier.salt,
+        verifier.iterations,
+        salted(mechanism, password, verifier.salt, verifier.iterations),
+    )
+    return hmac.compare_digest(made.stored_key, verifier.stored_key)
+
+
+class Decoys:
+    """Verifiers for users who do not exist: always the same for a name, so that nobody learns that by asking."""
+
+    def __init__(self, secret: bytes | None = None) -> None:
+        self._secret = secret or secrets.token_bytes(32)
+
+    def verifier(self, mechanism: str, user: str) -> MadeVerifier:
+        name = user.encode("utf-8", "surrogatepass")
+        salt = hmac.digest(self._secret, b"salt " + name, "sha512")[:SALT_BYTES]
+        size = hashlib.new(_HASHES[mechanism]).digest_size
+        return MadeVerifier(salt, DEFAULT_ITERATIONS, secrets.token_bytes(size), secrets.token_bytes(size))
+
+
+class Scram:
+    is_slow: Final = False
+
+    def __init__(self, mechanism: str, find: FindVerifier, decoys: Decoys, nonce: str | None = None) -> None:
+        self._mechanism = mechanism
+        self._hash = _HASHES[mechanism]
+        self._find = find
+        self._decoys = decoys
+        self._nonce = nonce or base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
+        self._begun: _Begun | None = None
+
+    def take(self, message: bytes) -> Step:
+        try:
+            text = message.decode()
+        except UnicodeDecodeError:
+            raise LoginFailed("a SCRAM message is not UTF-8") from None
+        return self._first(text) if self._begun is None else self._last(text, self._begun)
+
+    def _first(self, text: str) -> Challenge:
+        found = _FIRST.fullmatch(text)
+        if found is None:
+            raise LoginFailed("a SCRAM message that is none")
+        binding, authorized, bare, name, nonce, extensions = found.groups()
+        if binding == "p":
+            raise LoginFailed("channel binding is not served")
+        user = _unescaped(name)
+        if authorized is not None and _unescaped(authorized) != user:
+            raise LoginFailed(f"user {user!r} cannot act for another")
+        if "tokenauth=true" in extensions:
+            raise LoginFailed("delegation tokens are not served")
+        verifier = self._find(user, self._mechanism)
+        is_known = verifier is not None
+        verifier = verifier or self._decoys.verifier(self._mechanism, user)
+        salt = base64.b64encode(verifier.salt).decode()
+        challenge = f"r={nonce}{self._nonce},s={salt},i={verifier.iterations}"
+        header = text[: -len(bare + extensions)]
+        self._begun = _Begun(user, is_known, verifier, header, f"{bare}{extensions},{challenge}", nonce + self._nonce)
+        return Challenge(challenge.encode())
+
+    def _last(self, text: str, begun: _Begun) -> LoggedIn:
+        found = _FINAL.fullmatch(text)
+        if found is None:
+            raise LoginFailed("a final SCRAM message that is none")
+        bare, binding, nonce, proof = found.groups()
+        if _decoded(binding) != begun.header.encode() or nonce != begun.nonce:
+            raise LoginFailed(f"user {begun.user!r} did not go on with the exchange that was begun")
+        signed = f"{begun.exchanged},{bare}".encode()
+        verifier = begun.verifier
+        signature = hmac.digest(verifier.stored_key, signed, self._hash)
+        client_key = bytes(a ^ b for a, b in zip(_decoded(proof), signature, strict=False))
+        is_right = hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), verifier.stored_key)
+        if not is_right or not begun.is_known:
+            raise LoginFailed(f"wrong password for user {begun.user!r}")
+        answer = base64.b64encode(hmac.digest(verifier.server_key, signed, self._hash))
+        return LoggedIn(begun.user, b"v=" + answer)
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    user: str
+    is_known: bool
+    verifier: Verifier
+    header: str
+    exchanged: str
+    nonce: str
+
+
+def _unescaped(name: str) -> str:
+    def replace(found: re.Match[str]) -> str:
+        if found[1] is None:
+            raise LoginFailed("a name with a bare = in it")
+        return "," if found[1] == "2C" else "="
+
+    return _ESCAPE.sub(replace, name)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise LoginFailed("a SCRAM message with something that is not base64") from None

@@ -1,0 +1,101 @@
+"""Tokens (JWT, RFC 7519): whose they are, if they were signed with a key that is trusted and are meant for us."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ottla.core.security import LoginFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.net.sasl.signatures import Keys
+
+_MOST_BYTES: Final = 32 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRules:
+    issuer: str
+    audience: str
+    principal_claim: str = "sub"
+    clock_skew_s: float = 30.0
+
+
+class CheckedToken(NamedTuple):
+    user: str
+    expires_s: float
+
+
+class Tokens:
+    def __init__(self, rules: TokenRules, keys: Callable[[], Keys], now_s: Callable[[], float]) -> None:
+        self._rules = rules
+        self._keys = keys
+        self._now_s = now_s
+
+    def check(self, token: str) -> CheckedToken:
+        """Whose it is; LoginFailed says why it is nobody's. May wait for the keys."""
+        head, claims, signed, signature = split(token)
+        self._keys().check(head, signed, signature)
+        return check_claims(claims, self._rules, self._now_s())
+
+
+def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
+    parts = token.split(".")
+    if len(parts) != 3 or len(token) > _MOST_BYTES:
+        raise LoginFailed("a token that is no JWT")
+    head, claims = _json(parts[0]), _json(parts[1])
+    if head.get("crit") is not None:
+        raise LoginFailed("a token with an extension that is not known here")
+    return head, claims, f"{parts[0]}.{parts[1]}".encode(), decoded(parts[2])
+
+
+def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> CheckedToken:
+    if claims.get("iss") != rules.issuer:
+        raise LoginFailed("a token of another issuer")
+    audience = claims.get("aud")
+    if rules.audience not in (audience if isinstance(audience, list) else [audience]):
+        raise LoginFailed("a token that is meant for somebody else")
+    expires_s = _time(claims, "exp")
+    if expires_s is None:
+        raise LoginFailed("a token that never expires")
+    if now_s > expires_s + rules.clock_skew_s:
+        raise LoginFailed("a token that has expired")
+    for claim in ("nbf", "iat"):
+        begins_s = _time(claims, claim)
+        if begins_s is not None and now_s < begins_s - rules.clock_skew_s:
+            raise LoginFailed(f"a token that is not valid yet ({claim})")
+    user = claims.get(rules.principal_claim)
+    if not isinstance(user, str) or not user:
+        raise LoginFailed(f"a token without the claim {rules.principal_claim}")
+    return CheckedToken(user, expires_s)
+
+
+def _time(claims: Mapping[str, Any], name: str) -> float | None:
+    value = claims.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
+        raise LoginFailed(f"a token whose {name} is no time")
+    return float(value)
+
+
+def _json(part: str) -> dict[str, Any]:
+    try:
+        found = json.loads(decoded(part))
+    except (ValueError, RecursionError):
+        raise LoginFailed("a token that is no JWT") from None
+    if not isinstance(found, dict):
+        raise LoginFailed("a token that is no JWT")
+    return found
+
+
+def decoded(part: str) -> bytes:
+    try:
+        return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise LoginFailed("a token that is no JWT") from None

@@ -1,0 +1,81 @@
+"""What can be set about who may come in, and what they may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path  # noqa: TC003 - looked up when values are converted
+from typing import Final, Literal, TypeAlias
+
+from ottla.net.certificate_names import PrincipalRules
+
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+ClientCertificates: TypeAlias = Literal["none", "requested", "required"]
+
+_NOT_NEGATIVE: Final = ("session_max_ms", "failed_login_delay_ms", "oauth_clock_skew_ms")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityConfig:
+    cert_file: Path | None = None
+    """The certificate of this broker and those up to its authority, in PEM; read again when it changes."""
+    key_file: Path | None = None
+    """The key of cert_file, in PEM, if it is not in the same file."""
+    key_password: str = ""
+    """What key_file is encrypted with."""
+    client_ca_file: Path | None = None
+    """The authorities whose certificates clients may show, in PEM."""
+    client_certificates: ClientCertificates = "none"
+    """Whether clients have to show a certificate: none, requested or required."""
+    principal_rules: tuple[str, ...] = ("DEFAULT",)
+    """What a certificate's name becomes, by the rules of Kafka's ssl.principal.mapping.rules; the first that fits."""
+    tls_min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
+    """The oldest TLS that is spoken."""
+    mechanisms: tuple[Mechanism, ...] = ("SCRAM-SHA-512", "SCRAM-SHA-256")
+    """How clients may log in with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."""
+    session_max_ms: int = 0
+    """How long a login lasts before the client has to log in again; 0 for as long as the connection."""
+    failed_login_delay_ms: int = 100
+    """How long the answer to a failed login is held back."""
+    oauth_jwks: str = ""
+    """The keys that tokens are signed with: a file, or an https address."""
+    oauth_issuer: str = ""
+    """Who must have issued a token."""
+    oauth_audience: str = ""
+    """Whom a token must be meant for."""
+    oauth_principal_claim: str = "sub"
+    """The claim of a token that names its user."""
+    oauth_clock_skew_ms: int = 30_000
+    """How far the clocks of this machine and of the issuer may be apart."""
+    acls: bool = False
+    """Whether users may do only what the ACLs say."""
+    super_users: tuple[str, ...] = ()
+    """Who may do everything, such as "User:admin"."""
+    allow_everyone_if_no_acl: bool = False
+    """Whether everybody may do everything to what has no ACL at all."""
+    audit_file: Path | None = None
+    """Where denied operations and administrative changes are noted; with users, audit.jsonl in the data folder."""
+
+    def __post_init__(self) -> None:
+        for name in _NOT_NEGATIVE:
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        PrincipalRules(self.principal_rules)
+        self._check_oauth()
+        self._check_acls()
+
+    def _check_oauth(self) -> None:
+        if self.oauth_jwks.startswith("http://"):
+            raise ValueError("oauth_jwks must be a file or an https address: over http anybody could give us keys")
+        if self.oauth_jwks and not (self.oauth_issuer and self.oauth_audience):
+            raise ValueError("oauth_jwks needs oauth_issuer and oauth_audience: any token of these keys would do else")
+        if "OAUTHBEARER" in self.mechanisms and not self.oauth_jwks:
+            raise ValueError("mechanisms has OAUTHBEARER, which needs oauth_jwks")
+
+    def _check_acls(self) -> None:
+        for user in self.super_users:
+            kind, colon, name = user.partition(":")
+            if not (colon and kind and name):
+                raise ValueError(f"super_users must be principals such as User:admin, got {user!r}")
+        if not self.acls and (self.super_users or self.allow_everyone_if_no_acl):
+            given = "super_users" if self.super_users else "allow_everyone_if_no_acl"
+            raise ValueError(f"{given} has no effect without acls = true")

@@ -1,0 +1,111 @@
+"""TLS on a listener: which certificate is shown, and whose are accepted. Files that change are read again."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ottla.net.listener_config import ListenerConfig
+    from ottla.net.security_config import SecurityConfig
+
+_logger: Final = logging.getLogger(__name__)
+
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+_VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+
+
+class ServerTls:
+    """The certificates of one port.
+
+    The event loop keeps `context` for good. It hands each handshake on to the newest one, in which everything is
+    new: what a certificate authority was trusted for before is not trusted any more.
+    """
+
+    def __init__(self, config: ListenerConfig, security: SecurityConfig) -> None:
+        self._config = config
+        self._security = security
+        self._stamps = self._stamp()
+        self._newest = self._load()
+        self.failures = 0
+        """How many handshakes have failed."""
+        self.context = self._load()
+        self.context.sni_callback = self._hand_on
+        self.context.sslobject_class = _counting(self._failed)
+
+    def reload_if_changed(self) -> None:
+        """Files that cannot be used are reported once, and the last good ones stay in use."""
+        stamps = self._stamp()
+        if stamps == self._stamps:
+            return
+        self._stamps = stamps
+        try:
+            self._newest = self._load()
+        except ConfigError as unusable:
+            _logger.error("the certificates of %s stay as they were: %s", self._config, unusable)
+        else:
+            _logger.warning("the certificates of %s were read again", self._config)
+
+    def _hand_on(self, tls: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        tls.context = self._newest
+
+    def _failed(self, reason: ssl.SSLError) -> None:
+        self.failures += 1
+        if self.failures == 1 or self.failures % 1000 == 0:
+            why = reason.reason or str(reason)
+            _logger.warning("%d TLS handshakes have failed on %s; the last: %s", self.failures, self._config, why)
+
+    def _files(self) -> list[Path]:
+        config = self._config
+        return [file for file in (config.cert_file, config.key_file, config.client_ca_file) if file is not None]
+
+    def _stamp(self) -> list[tuple[int, int, int] | None]:
+        stamps: list[tuple[int, int, int] | None] = []
+        for file in self._files():
+            try:
+                found = file.stat()
+            except OSError:
+                stamps.append(None)
+            else:
+                stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        return stamps
+
+    def _load(self) -> ssl.SSLContext:
+        config = self._config
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = _VERSIONS[self._security.tls_min_version]
+        # A renegotiation costs the server far more than the client.
+        context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
+        context.verify_mode = _VERIFY[config.client_certificates or "none"]
+        password = self._security.key_password or None
+        try:
+            # Never ask on a terminal for what an encrypted key needs.
+            context.load_cert_chain(config.cert_file or "", config.key_file, lambda: password or "")
+            if config.client_ca_file is not None:
+                context.load_verify_locations(config.client_ca_file)
+        except (OSError, ValueError) as unusable:
+            named = " and ".join(map(str, self._files()))
+            raise ConfigError(f"listener {config}: {named} cannot be used: {unusable}") from None
+        return context
+
+
+def _counting(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
+    """A handshake that fails is seen by nobody else: the event loop drops its connection without a word."""
+
+    class Counting(ssl.SSLObject):
+        def do_handshake(self, *arguments: Any) -> None:  # noqa: ANN401 - as the standard library has it
+            try:
+                super().do_handshake(*arguments)
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+                raise
+            except ssl.SSLError as reason:
+                failed(reason)
+                raise
+
+    return Counting

@@ -1,0 +1,33 @@
+"""What stops an archiver, said in one sentence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.core.ids import TopicPartition
+
+
+class ArchiveError(OttlaError):
+    """An archive and its topic do not go together, or cannot be written."""
+
+
+class ArchiveInUse(ArchiveError):
+    """There is another archiver at work."""
+
+
+def gap(at: TopicPartition, archived: int, earliest: int) -> ArchiveError:
+    return ArchiveError(
+        f"{at}: the archive ends at offset {archived} and the topic now begins at {earliest}; "
+        f"{archived} to {earliest - 1} are gone (--allow-gaps goes on with what there is)"
+    )
+
+
+def shorter(at: TopicPartition, archived: int, latest: int) -> ArchiveError:
+    return ArchiveError(f"{at}: the archive ends at offset {archived}, which is past the topic's end, {latest}")
+
+
+def another_topic(topic: str, where: str) -> ArchiveError:
+    return ArchiveError(f"{topic} was deleted and made again; {where} holds the topic that is gone, use another place")

@@ -1,0 +1,126 @@
+"""Where an archive is kept: a folder, or an object store. What both must do, and the folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ottla.core.errors import ConfigError
+from ottla.spark.archive.errors import ArchiveInUse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_SCRATCH: Final = "_scratch"
+_LOCK: Final = "_lock"
+
+
+class Place(Protocol):
+    """The files of one topic; names are relative to its folder."""
+
+    def sizes(self) -> dict[str, int]:
+        """All files that are published, with their sizes."""
+
+    def open(self, name: str) -> Any:  # noqa: ANN401 - what pyarrow takes for a file
+        """Raises FileNotFoundError if it is gone."""
+
+    def remove(self, name: str) -> None:
+        """May be repeated."""
+
+    def held(self) -> Any:  # noqa: ANN401 - a context manager, which mypy need not know more about
+        """Be the only one that writes; what is given is used to publish."""
+
+
+class Hold(Protocol):
+    """The right to write to a place."""
+
+    scratch: Path
+    """Where files are made before they are published."""
+
+    def publish(self, made: Path, name: str) -> None:
+        """All of it is there under this name, and stays, or nothing is."""
+
+    def confirm(self) -> None:
+        """Raises ArchiveInUse if somebody else has the right by now."""
+
+
+class FolderPlace:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def sizes(self) -> dict[str, int]:
+        found = {}
+        for path in self._folder.glob("date=*/*.parquet"):
+            try:
+                found[f"{path.parent.name}/{path.name}"] = path.stat().st_size
+            except FileNotFoundError:
+                continue  # merged into another in between
+        return found
+
+    def open(self, name: str) -> Any:  # noqa: ANN401
+        return (self._folder / name).open("rb")
+
+    def remove(self, name: str) -> None:
+        path = self._folder / name
+        path.unlink(missing_ok=True)
+        if not any(path.parent.iterdir()):
+            path.parent.rmdir()
+
+    @contextmanager
+    def held(self) -> Iterator[FolderHold]:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with (self._folder / _LOCK).open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ArchiveInUse(f"another process is archiving to {self._folder}") from None
+            scratch = self._folder / _SCRATCH
+            shutil.rmtree(scratch, ignore_errors=True)
+            scratch.mkdir()
+            try:
+                yield FolderHold(self._folder, scratch)
+            finally:
+                shutil.rmtree(scratch, ignore_errors=True)
+
+
+class FolderHold:
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self._folder = folder
+        self.scratch = scratch
+
+    def publish(self, made: Path, name: str) -> None:
+        target = self._folder / name
+        target.parent.mkdir(exist_ok=True)
+        _sync(made)
+        made.rename(target)
+        _sync(target.parent)
+        _sync(self._folder)
+
+    def confirm(self) -> None:
+        """The lock is the operating system's, and ends with the process."""
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def place_of(location: str, topic: str) -> Place:
+    """The place of a topic's files in an archive: a folder, or a URL such as s3://bucket/prefix."""
+    scheme, colon, rest = location.partition("://")
+    if not colon:
+        return FolderPlace(Path(location).absolute() / topic)
+    if scheme == "file":
+        return FolderPlace(Path(rest) / topic)
+    try:
+        from ottla.spark.archive.objects import ObjectPlace
+    except ImportError:
+        raise ConfigError(f"{location} needs obstore; run: pip install 'ottla[s3]'") from None
+    return ObjectPlace.at(f"{location.rstrip('/')}/{topic}")

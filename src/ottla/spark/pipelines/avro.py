@@ -1,0 +1,108 @@
+"""Avro values as columns, in Spark's workers: plain, in a schema registry's frame, or as a container file each."""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.arrow_schemas import schema_in_arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+_CONTAINER: Final = b"Obj\x01"
+_FRAME_BYTES: Final = 5
+_MAGIC: Final = 0
+
+
+class AvroDecoder:
+    """A step for mapInArrow: adds `_parsed` and `_error` to the records it is given."""
+
+    def __init__(self, schema: str, ddl: str, *, is_framed: bool) -> None:
+        self._schema = schema
+        self._ddl = ddl
+        self._is_framed = is_framed
+        self._arrow_type: pa.DataType | None = None
+
+    def output_ddl(self, raw: DataFrame) -> Any:  # noqa: ANN401 - Spark's StructType
+        import pyarrow as pa
+        from pyspark.sql.types import StringType, StructField, StructType
+
+        record = StructType.fromDDL(self._ddl)
+        self._arrow_type = pa.struct(list(schema_in_arrow(raw.sparkSession, record)))
+        return StructType([*raw.schema.fields, StructField("_parsed", record), StructField("_error", StringType())])
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        decode = self._decoder()
+        for batch in batches:
+            rows: list[dict[str, Any] | None] = []
+            errors: list[str | None] = []
+            for value in batch.column("value").to_pylist():
+                row, error = decode(value)
+                rows.append(row)
+                errors.append(error)
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, pa.array(rows, self._arrow_type), pa.array(errors, pa.string())],
+                [*batch.schema.names, "_parsed", "_error"],
+            )
+
+    def _decoder(self) -> Any:  # noqa: ANN401 - a function
+        fastavro = imported_fastavro()
+        import pyarrow as pa
+
+        schema = fastavro.parse_schema(_without_uuids(json.loads(self._schema)))
+
+        def decode(value: bytes | None) -> tuple[dict[str, Any] | None, str | None]:
+            if value is None:
+                return None, None
+            try:
+                row = self._read(fastavro, schema, value)
+                pa.array([row], self._arrow_type)
+            except Exception as wrong:  # noqa: BLE001 - whatever bytes make of it must not stop the job
+                return None, f"not Avro of this schema: {type(wrong).__name__} {wrong}".strip()
+            return row, None
+
+        return decode
+
+    def _read(self, fastavro: Any, schema: Any, value: bytes) -> dict[str, Any]:  # noqa: ANN401
+        if value.startswith(_CONTAINER):
+            [row] = fastavro.reader(io.BytesIO(value), reader_schema=schema)
+            return row  # type: ignore[no-any-return]
+        if self._is_framed:
+            if len(value) < _FRAME_BYTES or value[0] != _MAGIC:
+                raise ValueError("it does not begin with the frame of a schema registry")
+            value = value[_FRAME_BYTES:]
+        rest = io.BytesIO(value)
+        row = fastavro.schemaless_reader(rest, schema, None)
+        if rest.tell() != len(value):
+            raise ValueError(f"{len(value) - rest.tell()} bytes are left over")
+        return row  # type: ignore[no-any-return]
+
+
+def container_schema(value: bytes) -> str | None:
+    """The schema that a container file brings along."""
+    if not value.startswith(_CONTAINER):
+        return None
+    return json.dumps(imported_fastavro().reader(io.BytesIO(value)).writer_schema)
+
+
+def imported_fastavro() -> Any:  # noqa: ANN401 - a module
+    try:
+        import fastavro
+    except ImportError:
+        raise ConfigError("Avro needs the package fastavro; run: pip install 'ottla[pipelines]'") from None
+    return fastavro
+
+
+def _without_uuids(schema: Any) -> Any:  # noqa: ANN401 - Avro's JSON
+    """As text, which they are in a column."""
+    if isinstance(schema, dict):
+        return {key: _without_uuids(each) for key, each in schema.items() if each != "uuid" or key != "logicalType"}
+    return [_without_uuids(each) for each in schema] if isinstance(schema, list) else schema

@@ -1,0 +1,78 @@
+"""The SQL of database sinks. Rules only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+BATCHES: Final = "ottla_batches"
+_SQLITE_TYPES: Final = {
+    "boolean": "INTEGER", "tinyint": "INTEGER", "smallint": "INTEGER", "int": "INTEGER", "bigint": "INTEGER",
+    "float": "REAL", "double": "REAL", "binary": "BLOB",
+}  # fmt: skip
+_POSTGRES_TYPES: Final = {
+    "boolean": "boolean", "tinyint": "smallint", "smallint": "smallint", "int": "integer", "bigint": "bigint",
+    "float": "real", "double": "double precision", "binary": "bytea", "date": "date", "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp", "string": "text",
+}  # fmt: skip
+
+
+def sqlite_type(spark_type: str) -> str:
+    return _SQLITE_TYPES.get(spark_type, "TEXT")
+
+
+def postgres_type(spark_type: str) -> str:
+    if spark_type.startswith("decimal"):
+        return spark_type.replace("decimal", "numeric")
+    return _POSTGRES_TYPES.get(spark_type, "jsonb")
+
+
+def name(*parts: str) -> str:
+    """A name in quotes; one with a dot is a schema and a table."""
+    return ".".join('"' + each.replace('"', '""') + '"' for part in parts for each in part.split("."))
+
+
+def create(table: str, columns: Sequence[tuple[str, str]], key: Sequence[str]) -> str:
+    missing = [column for column in key if column not in dict(columns)]
+    if missing:
+        raise ConfigError(f"key: there is no column {', '.join(missing)}; there are {', '.join(dict(columns))}")
+    parts = [f"{name_of(column)} {kind}" for column, kind in columns]
+    if key:
+        parts.append(f"PRIMARY KEY ({', '.join(map(name_of, key))})")
+    return f"CREATE TABLE IF NOT EXISTS {name(table)} ({', '.join(parts)})"
+
+
+def name_of(column: str) -> str:
+    """A column's name in quotes; a dot in it is part of it."""
+    return '"' + column.replace('"', '""') + '"'
+
+
+def upsert(table: str, columns: Sequence[str], key: Sequence[str], placeholder: str) -> str:
+    """Insert rows; those whose key is there already are replaced."""
+    values = ", ".join([placeholder] * len(columns))
+    text = f"INSERT INTO {name(table)} ({', '.join(map(name_of, columns))}) VALUES ({values})"  # noqa: S608 - quoted
+    if not key:
+        return text
+    others = [column for column in columns if column not in key]
+    changes = ", ".join(f"{name_of(column)} = excluded.{name_of(column)}" for column in others)
+    action = f"DO UPDATE SET {changes}" if others else "DO NOTHING"
+    return f"{text} ON CONFLICT ({', '.join(map(name_of, key))}) {action}"
+
+
+def create_batches() -> str:
+    return f"CREATE TABLE IF NOT EXISTS {BATCHES} (query TEXT PRIMARY KEY, batch BIGINT NOT NULL)"
+
+
+def last_batch(placeholder: str) -> str:
+    return f"SELECT batch FROM {BATCHES} WHERE query = {placeholder}"  # noqa: S608 - a name of ours
+
+
+def keep_batch(placeholder: str) -> str:
+    return (
+        f"INSERT INTO {BATCHES} (query, batch) VALUES ({placeholder}, {placeholder}) "  # noqa: S608 - a name of ours
+        "ON CONFLICT (query) DO UPDATE SET batch = excluded.batch"
+    )

@@ -1,0 +1,124 @@
+"""What a pipeline is, once its file is understood. Values only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Format = Literal["json", "csv", "avro", "raw"]
+SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console"]
+
+FORMATS: Final = ("json", "csv", "avro", "raw")
+SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console")
+TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
+DATABASE_KINDS: Final = ("postgresql", "sqlite")
+META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
+"""What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
+NO_DEAD_LETTERS: Final = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    name: str
+    topics: tuple[str, ...]
+    format: Format = "json"
+    schema: str | None = None
+    """Spark's DDL, or an Avro schema as JSON; None if it is inferred."""
+    sample: int = 1000
+    """How many records a schema is inferred from."""
+    start: str = "earliest"
+    """earliest, latest, or a time in milliseconds."""
+    event_time: str | None = None
+    watermark: str | None = None
+    dead_letters: str = NO_DEAD_LETTERS
+    nulls: Literal["dead-letter", "skip", "keep"] = "dead-letter"
+    max_per_batch: int | None = None
+    fail_on_data_loss: bool = True
+    framing: Literal["none", "confluent"] = "none"
+    options: Mapping[str, str] = field(default_factory=dict)
+    """Spark's own options of the format, such as sep."""
+
+    @property
+    def has_dead_letters(self) -> bool:
+        return self.format != "raw" and self.dead_letters != NO_DEAD_LETTERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticTable:
+    name: str
+    format: Literal["parquet", "csv", "json", "delta"]
+    path: str
+    schema: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deduplication:
+    of: str
+    keys: tuple[str, ...]
+    is_within_watermark: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonFunction:
+    file: Path
+    function: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """Exactly one of the three."""
+
+    name: str
+    sql: str | None = None
+    python: PythonFunction | None = None
+    deduplicate: Deduplication | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sink:
+    name: str
+    kind: SinkKind
+    of: str
+    """The step or source whose rows it takes."""
+    mode: Literal["append", "update", "complete"] = "append"
+    path: str = ""
+    table: str = ""
+    partition_by: tuple[str, ...] = ()
+    compact_every: int | None = None
+    target_file_bytes: int = 128 << 20
+    topic: str = ""
+    key: tuple[str, ...] = ()
+    """Columns: of the record's key in a topic, of the primary key in a database."""
+    value: str | None = None
+    """The column that is a record's value; None for all of them as JSON."""
+    url: str = field(default="", repr=False)
+    catalog: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def place(self) -> str:
+        """Where its rows go, in one word."""
+        return {"topic": self.topic, "console": "console"}.get(self.kind) or ":".join(
+            each for each in (self.path, self.table) if each
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    name: str
+    file: Path
+    broker: str
+    state: Path
+    checkpoint: str
+    """The folder of Spark's checkpoints, one in it for each query."""
+    sources: Mapping[str, Source]
+    tables: Mapping[str, StaticTable]
+    steps: tuple[Step, ...]
+    sinks: Mapping[str, Sink]
+    every_ms: int = 10_000
+    kafka: Mapping[str, str] = field(default_factory=dict)
+    spark: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,92 @@
+"""A pipeline's file for a topic, from the records in it. Rules only."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.ddl import columns, quoted
+from ottla.spark.pipelines.inference import csv_schema, json_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_INSTALL: Final = "# needs: pip install 'ottla[pipelines]'"
+_KEY: Final = 'key = ["{first}"]                # rows with the same key are replaced'
+_SINKS: Final = {
+    "parquet": (
+        'path = "{name}"                 # a folder of Parquet files',
+        '# partition_by = "day"          # a folder for each value',
+        "compact_every = 100             # merge small files after so many micro-batches",
+    ),
+    "delta": (_INSTALL, 'path = "{name}"', '# partition_by = "day"'),
+    "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"'),
+    "topic": ('topic = "{name}-copy"', '# key = "{first}"               # the column that becomes the record\'s key'),
+    "sqlite": ('path = "{name}.db"', 'table = "{name}"', _KEY),
+    "postgresql": (_INSTALL, 'url = "postgresql://user:${{PGPASSWORD}}@localhost/db"', 'table = "{name}"', _KEY),
+    "console": (),
+}
+_FILE: Final = """\
+# A pipeline: `ottla pipeline check` says what it would do, `ottla pipeline run` does it.
+broker = "{broker}"
+every = "10s"                     # how often to look for new records
+
+[source.{name}]
+topics = ["{topic}"]
+format = "{format}"                   # json, csv, avro or raw
+{schema}
+start = "earliest"                # or latest, or a time such as 2026-11-15T09:30
+{time}
+# dead_letters = "{topic}.bad"    # where records go that do not parse
+
+# Every source and step is a table for the SQL of those after it. Beside its own columns a row has
+# _key, _topic, _partition, _offset and _timestamp; columns that begin with _ do not reach a sink.
+[step.rows]
+sql = \"\"\"
+SELECT {columns}, _timestamp AS written_at
+FROM {name}
+\"\"\"
+
+[sink.{sink}]
+kind = "{sink}"
+{sink_keys}
+"""
+
+
+def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str) -> str:
+    name = re.sub(r"\W", "_", topic)
+    name = name if name[:1].isalpha() else f"t{name}"
+    kind, schema = _looks_like(values)
+    named = {"value": "binary"} if schema is None else columns(schema)
+    times = [column for column, of in named.items() if of == "timestamp"]
+    return _FILE.format(
+        broker=broker,
+        name=name,
+        topic=topic,
+        format=kind,
+        schema='# schema = "id bigint, name string"' if schema is None else f"schema = '''{schema}'''",
+        time=(
+            f'event_time = "{times[0]}"\nwatermark = "10 minutes"         # later records are left out of windows'
+            if times
+            else '# event_time = "_timestamp"\n# watermark = "10 minutes"'
+        ),
+        columns=", ".join(map(quoted, named)),
+        sink=sink,
+        sink_keys="\n".join(_SINKS[sink]).format(name=name, first=next(iter(named))),
+    )
+
+
+def _looks_like(values: Sequence[bytes | None]) -> tuple[str, str | None]:
+    """The format and schema that most records seem to have."""
+    some = [value for value in values if value]
+    objects = sum(value.lstrip()[:1] == b"{" for value in some)
+    if some and objects * 2 > len(some):
+        return "json", json_schema(some)
+    commas = sum(b"," in value and b"\x00" not in value for value in some)
+    if some and commas * 2 > len(some):
+        try:
+            return "csv", csv_schema(some, {})
+        except ConfigError:
+            return "raw", None
+    return "raw", None

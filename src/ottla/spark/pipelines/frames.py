@@ -1,0 +1,172 @@
+"""A pipeline's file as frames of Spark's: sources, tables, steps, by their names."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.parsing import bad_rows, good_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ottla.spark.pipelines.definition import Pipeline, PythonFunction, Source, StaticTable, Step
+
+
+class Reading(Protocol):
+    """How the records of a source are read: as a stream, or the past of it at once."""
+
+    is_stream: bool
+
+    def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame: ...
+
+
+class StreamReading:
+    is_stream = True
+
+    def __init__(self, kafka: Mapping[str, str]) -> None:
+        self._kafka = kafka
+
+    def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:
+        reader = spark.readStream.format("ottla").options(**self._options(source, group))
+        return reader.load()
+
+    def _options(self, source: Source, group: str) -> dict[str, str]:
+        options = {f"kafka.{name}": value for name, value in self._kafka.items()}
+        options |= {
+            "kafka.group.id": group,
+            "subscribe": ",".join(source.topics),
+            "includeHeaders": "true",
+            "failOnDataLoss": str(source.fail_on_data_loss).lower(),
+        }
+        if source.start in ("earliest", "latest"):
+            options["startingOffsets"] = source.start
+        else:
+            options |= {"startingTimestamp": source.start, "startingOffsetsByTimestampStrategy": "latest"}
+        if source.max_per_batch is not None:
+            options["maxOffsetsPerTrigger"] = str(source.max_per_batch)
+        return options
+
+
+class PastReading:
+    """All records of a span of time, from the broker or from a data folder."""
+
+    is_stream = False
+
+    def __init__(self, kafka: Mapping[str, str], from_ms: int, to_ms: int, data_dir: str | None = None) -> None:
+        self._kafka = kafka
+        self._span = {"startingTimestamp": str(from_ms), "endingTimestamp": str(to_ms)}
+        self._data_dir = data_dir
+
+    def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:  # noqa: ARG002 - nobody is told
+        options = {"subscribe": ",".join(source.topics), "includeHeaders": "true", **self._span}
+        options["startingOffsetsByTimestampStrategy"] = "latest"
+        if self._data_dir is not None:
+            options["path"] = self._data_dir
+        else:
+            options |= {f"kafka.{name}": value for name, value in self._kafka.items()}
+        return spark.read.format("ottla").options(**options).load()
+
+
+def query_name(pipeline: Pipeline, sink: str) -> str:
+    """Of a sink's query, and of the consumer group that is told how far it is."""
+    return f"{pipeline.name}.{sink}"
+
+
+def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
+    """The rows that a sink gets. Columns that begin with _ stay behind."""
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[pipeline.sinks[sink].of]
+    shown = [column for column in rows.columns if not column.startswith("_")]
+    if not shown:
+        raise ConfigError(f"[sink.{sink}] from: all columns of {pipeline.sinks[sink].of} begin with _; rename some")
+    return rows.select(*(f"`{column}`" for column in shown))
+
+
+def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:
+    raw = reading.load(spark, source, query_name(pipeline, dead_letters_query(source)))
+    return bad_rows(raw, source, pipeline.name)
+
+
+def dead_letters_query(source: Source) -> str:
+    return f"{source.name}-dead-letters"
+
+
+def _all_rows(spark: SparkSession, pipeline: Pipeline, group: str, reading: Reading) -> dict[str, DataFrame]:
+    """Every sink has frames of its own: each is a query by itself, with its own place in the topics."""
+    frames: dict[str, DataFrame] = {}
+
+    def keep(name: str, frame: DataFrame) -> None:
+        frame.createOrReplaceTempView(name)
+        frames[name] = frame
+
+    for source in pipeline.sources.values():
+        keep(source.name, _with_watermark(good_rows(reading.load(spark, source, group), source), source, reading))
+    for table in pipeline.tables.values():
+        keep(table.name, _static(spark, table))
+    for step in pipeline.steps:
+        try:
+            keep(step.name, _applied(spark, step, frames))
+        except Exception as failed:
+            raise ConfigError(f"[step.{step.name}]: {first_line(failed)}") from failed
+    return frames
+
+
+def first_line(failed: Exception) -> str:
+    lines = str(failed).strip().splitlines() or [type(failed).__name__]
+    return lines[0]
+
+
+def _with_watermark(rows: DataFrame, source: Source, reading: Reading) -> DataFrame:
+    if source.watermark is None or not reading.is_stream:
+        return rows
+    column = source.event_time or "_timestamp"
+    if column not in rows.columns:
+        raise ConfigError(f"[source.{source.name}] event_time: there is no column {column}; there are {rows.columns}")
+    return rows.withWatermark(column, source.watermark)
+
+
+def _static(spark: SparkSession, table: StaticTable) -> DataFrame:
+    if table.format == "delta":
+        from ottla.spark.pipelines.tables.delta import DeltaTable
+
+        return spark.read.option("basePath", table.path).parquet(*DeltaTable(table.path).files())
+    reader = spark.read.format(table.format).options(**table.options)
+    if table.schema is not None:
+        reader = reader.schema(table.schema)
+    return reader.load(table.path)
+
+
+def _applied(spark: SparkSession, step: Step, frames: dict[str, DataFrame]) -> DataFrame:
+    if step.sql is not None:
+        return spark.sql(step.sql)
+    if step.deduplicate is not None:
+        rows = frames[step.deduplicate.of]
+        drop = rows.dropDuplicatesWithinWatermark if step.deduplicate.is_within_watermark else rows.dropDuplicates
+        if not rows.isStreaming:
+            drop = rows.dropDuplicates
+        return drop(list(step.deduplicate.keys))
+    if step.python is None:
+        raise ConfigError("has nothing to do")
+    made = _function(step.python)(spark, dict(frames))
+    if not hasattr(made, "createOrReplaceTempView"):
+        raise ConfigError(f"{step.python.function} must return a frame, not {type(made).__name__}")
+    return made
+
+
+def _function(python: PythonFunction) -> Callable[..., Any]:
+    """From the file as it is now. What it defines goes to Spark's workers by value, which do not have the file."""
+    from pyspark import cloudpickle
+
+    name = f"ottla_pipeline_{python.file.stem}"
+    spec = importlib.util.spec_from_file_location(name, python.file)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{python.file} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    cloudpickle.register_pickle_by_value(module)
+    return getattr(module, python.function)  # type: ignore[no-any-return]

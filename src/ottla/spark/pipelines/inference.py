@@ -1,0 +1,122 @@
+"""A schema from a few values: what their fields have in common. Rules only."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.ddl import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
+_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_WIDER: Final = {frozenset(("bigint", "double")): "double", frozenset(("date", "timestamp")): "timestamp"}
+_MOST_FIELDS: Final = 500
+
+
+def json_schema(values: Iterable[bytes | None], sample: int = 1000) -> str:
+    """Spark's DDL for JSON objects; values that are none are passed over."""
+    fields: dict[str, Any] = {}
+    seen = 0
+    for value in values:
+        try:
+            content = json.loads(value or b"")
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(content, dict):
+            seen += 1
+            for name, each in content.items():
+                fields[name] = _common(fields.get(name), _type_of(each))
+        if seen >= sample:
+            break
+    return _ddl(fields, seen, "a JSON object")
+
+
+def csv_schema(values: Iterable[bytes | None], options: Mapping[str, str], sample: int = 1000) -> str:
+    """Spark's DDL for lines of CSV; columns are named _c0, _c1 as Spark does it, but without the dash."""
+    separator = (options.get("sep") or options.get("delimiter") or ",")[:1]
+    fields: dict[str, Any] = {}
+    seen = 0
+    for value in values:
+        try:
+            row = next(csv.reader([(value or b"").decode()], delimiter=separator), [])
+        except (UnicodeDecodeError, csv.Error):
+            continue
+        if row:
+            seen += 1
+            for number, field in enumerate(row):
+                fields[f"c{number}"] = _common(fields.get(f"c{number}"), _text_type(field))
+        if seen >= sample:
+            break
+    return _ddl(fields, seen, "a line of CSV")
+
+
+def _ddl(fields: Mapping[str, Any], seen: int, what: str) -> str:
+    if not fields:
+        raise ConfigError(
+            f"no schema can be inferred: none of the first records is {what}; write one, or wait for some"
+        )
+    if len(fields) > _MOST_FIELDS:
+        raise ConfigError(f"no schema can be inferred: {seen} records have {len(fields)} different fields; write one")
+    return ", ".join(f"{quoted(name)} {_text(kind)}" for name, kind in fields.items())
+
+
+def _type_of(value: Any) -> Any:  # noqa: ANN401 - a word, a list of one, or a dict of fields
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "bigint" if -(1 << 63) <= value < 1 << 63 else "double"
+    if isinstance(value, float):
+        return "double"
+    if isinstance(value, str):
+        return "timestamp" if _TIMESTAMP.fullmatch(value) else "date" if _DATE.fullmatch(value) else "string"
+    if isinstance(value, dict):
+        return {name: _type_of(each) for name, each in value.items()}
+    inner = None
+    for each in value:
+        inner = _common(inner, _type_of(each))
+    return [inner]
+
+
+def _text_type(text: str) -> str | None:
+    if not text:
+        return None
+    if re.fullmatch(r"-?\d{1,18}", text):
+        return "bigint"
+    if re.fullmatch(r"-?\d*\.?\d+([eE][+-]?\d+)?", text):
+        return "double"
+    if text.lower() in ("true", "false"):
+        return "boolean"
+    return str(_type_of(text))
+
+
+def _common(one: Any, other: Any) -> Any:  # noqa: ANN401 - types as above
+    """A type that holds both."""
+    if one is None or one == other:
+        return other
+    if other is None:
+        return one
+    if isinstance(one, dict) and isinstance(other, dict):
+        return {name: _common(one.get(name), other.get(name)) for name in {**one, **other}}
+    if isinstance(one, list) and isinstance(other, list):
+        return [_common(one[0], other[0])]
+    if isinstance(one, str) and isinstance(other, str):
+        return _WIDER.get(frozenset((one, other)), "string")
+    return "string"
+
+
+def _text(kind: Any) -> str:  # noqa: ANN401 - types as above
+    if isinstance(kind, list):
+        return f"array<{_text(kind[0])}>"
+    if isinstance(kind, dict):
+        if not kind:
+            return "map<string,string>"
+        return "struct<" + ",".join(f"{quoted(name)}:{_text(each)}" for name, each in kind.items()) + ">"
+    return kind or "string"

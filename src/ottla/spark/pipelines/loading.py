@@ -1,0 +1,153 @@
+"""From the text of a file to a pipeline, or to all that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.definition import Pipeline, StaticTable
+from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
+from ottla.spark.pipelines.loading_sinks import read_sink
+from ottla.spark.pipelines.loading_sources import read_source
+from ottla.spark.pipelines.loading_steps import read_step
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+_SECTIONS: Final = ("source", "table", "step", "sink")
+_KEYS: Final = ("name", "broker", "state", "checkpoint", "every", "kafka", "spark", *_SECTIONS)
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VIEW_NAME: Final = re.compile(r"[A-Za-z]\w{0,99}")
+_VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
+DEFAULT_BROKER: Final = "localhost:9092"
+
+
+def load_pipeline(file: Path, *, broker: str | None = None, kafka: Mapping[str, str] | None = None) -> Pipeline:
+    """Read a pipeline's file; `broker` and `kafka` win over what it says."""
+    try:
+        text = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as refused:
+        raise ConfigError(f"{file} cannot be read: {getattr(refused, 'strerror', None) or refused}") from None
+    return parse_pipeline(text, file, os.environ, broker=broker, kafka=kafka)
+
+
+def parse_pipeline(
+    text: str,
+    file: Path,
+    environment: Mapping[str, str],
+    *,
+    broker: str | None = None,
+    kafka: Mapping[str, str] | None = None,
+) -> Pipeline:
+    mistakes = Mistakes(file.name, text)
+    try:
+        given = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as wrong:
+        raise ConfigError(f"{file.name} is no TOML: {wrong}") from None
+    given = _with_variables(given, (), environment, mistakes)
+    _refuse_unknown(given, mistakes)
+    top = Fields({key: value for key, value in given.items() if key not in _SECTIONS}, (), mistakes)
+    name = _name(top, file)
+    folder = file.resolve().parent
+    state = folder / top.text("state", f"{name}.state")
+    sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, name, folder))
+    tables = _each(given, "table", mistakes, lambda key, fields: _read_table(key, fields, folder))
+    known = [*sources, *tables]
+    steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
+    known_rows = [*sources, *steps]
+    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, folder, known_rows))
+    _check_whole(given, mistakes)
+    pipeline = Pipeline(
+        name=name,
+        file=file,
+        broker=broker or top.text("broker", DEFAULT_BROKER),
+        state=state,
+        checkpoint=top.text("checkpoint", str(state / "checkpoint")),
+        sources=sources,
+        tables=tables,
+        steps=tuple(steps.values()),
+        sinks=sinks,
+        every_ms=top.duration_ms("every", 10_000),
+        kafka=top.settings("kafka") | dict(kafka or {}),
+        spark=top.settings("spark"),
+    )
+    if mistakes.found:
+        raise ConfigError(mistakes.sentences())
+    return pipeline
+
+
+def _name(top: Fields, file: Path) -> str:
+    name = top.text("name", file.stem)
+    if not _NAME.fullmatch(name):
+        top.wrong("name", f"{name!r} must be letters, digits, '.', '_' and '-', at most 100 of them")
+    return name
+
+
+def _refuse_unknown(given: Mapping[str, Any], mistakes: Mistakes) -> None:
+    for key in given:
+        if key not in _KEYS:
+            mistakes.add((key,), f"no such key{suggestion(key, _KEYS)}")
+
+
+def _each(
+    given: Mapping[str, Any], section: str, mistakes: Mistakes, read: Callable[[str, Fields], Any]
+) -> dict[str, Any]:
+    tables = given.get(section, {})
+    if not isinstance(tables, dict) or not all(isinstance(each, dict) for each in tables.values()):
+        mistakes.add((section,), f"is written as tables with names: [{section}.NAME]")
+        return {}
+    found = {}
+    for name, content in tables.items():
+        fields = Fields(content, (section, name), mistakes)
+        if not _VIEW_NAME.fullmatch(name):
+            fields.wrong("", "a name begins with a letter and has only letters, digits and '_'")
+        found[name] = read(name, fields)
+        fields.finish()
+    return found
+
+
+def _read_table(name: str, fields: Fields, folder: Path) -> StaticTable:
+    path = fields.text("path", needed=True)
+    return StaticTable(
+        name=name,
+        format=fields.one_of("format", ("parquet", "csv", "json", "delta"), "parquet"),  # type: ignore[arg-type]
+        path=beside(folder, path),
+        schema=fields.text("schema") or None,
+        options=fields.settings("options"),
+    )
+
+
+def beside(folder: Path, path: str) -> str:
+    """A path of the file's, which is meant from where the file is."""
+    return path if "://" in path else str(folder / path)
+
+
+def _check_whole(given: Mapping[str, Any], mistakes: Mistakes) -> None:
+    for section, what in (("source", "where records come from"), ("sink", "where rows go")):
+        if not given.get(section):
+            mistakes.add((), f"there is no [{section}.NAME], which says {what}")
+    sections = [given.get(section, {}) for section in ("source", "table", "step")]
+    names = [name for section in sections if isinstance(section, dict) for name in section]
+    for name in {name for name in names if names.count(name) > 1}:
+        mistakes.add((), f"the name {name} is there twice; sources, tables and steps are used by name")
+
+
+def _with_variables(value: Any, path: tuple[str, ...], environment: Mapping[str, str], mistakes: Mistakes) -> Any:  # noqa: ANN401
+    """With `${NAME}` replaced by what the environment says, so that no password need be in a file."""
+    if isinstance(value, dict):
+        return {key: _with_variables(each, (*path, key), environment, mistakes) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_variables(each, path, environment, mistakes) for each in value]
+    if not isinstance(value, str):
+        return value
+
+    def replaced(match: re.Match[str]) -> str:
+        if match[1] not in environment:
+            mistakes.add(path, f"the environment has no variable {match[1]}")
+        return setting_text(environment.get(match[1], ""))
+
+    return _VARIABLE.sub(replaced, value)

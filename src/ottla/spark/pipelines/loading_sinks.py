@@ -1,0 +1,87 @@
+"""`[sink.NAME]`: where rows go."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.pipelines.definition import DATABASE_KINDS, SINK_KINDS, TABLE_KINDS, Sink
+from ottla.spark.pipelines.fields import suggestion
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.spark.pipelines.fields import Fields
+
+_MODES: Final = ("append", "update", "complete")
+_NEEDED: Final = {
+    "parquet": ("path",),
+    "delta": ("path",),
+    "iceberg": ("path", "table"),
+    "topic": ("topic",),
+    "postgresql": ("url", "table"),
+    "sqlite": ("path", "table"),
+    "console": (),
+}
+_TAKEN: Final = {
+    "parquet": ("path", "partition_by", "compact_every", "target_file_bytes"),
+    "delta": ("path", "partition_by", "compact_every", "target_file_bytes"),
+    "iceberg": ("path", "table", "partition_by", "compact_every", "target_file_bytes", "catalog"),
+    "topic": ("topic", "key", "value"),
+    "postgresql": ("url", "table", "key"),
+    "sqlite": ("path", "table", "key"),
+    "console": (),
+}
+
+
+def read_sink(name: str, fields: Fields, folder: Path, known: list[str]) -> Sink:
+    kind = fields.one_of("kind", SINK_KINDS, None)
+    of = fields.text("from", known[-1] if known else "")
+    if of and of not in known:
+        fields.wrong("from", f"there is no source or step {of}{suggestion(of, known)}")
+    path = fields.text("path")
+    sink = Sink(
+        name=name,
+        kind=kind,  # type: ignore[arg-type]
+        of=of,
+        mode=fields.one_of("mode", _MODES, _usual_mode(kind, has_key=fields.has("key"))),  # type: ignore[arg-type]
+        path=str(folder / path) if path else "",
+        table=fields.text("table"),
+        partition_by=fields.names("partition_by"),
+        compact_every=fields.number("compact_every", None),
+        target_file_bytes=fields.number("target_file_bytes", 128 << 20, least=1024) or 0,
+        topic=fields.text("topic"),
+        key=fields.names("key"),
+        value=fields.text("value") or None,
+        url=fields.text("url"),
+        catalog=fields.settings("catalog"),
+    )
+    _check_kind(kind, fields)
+    _check_sense(sink, fields)
+    return sink
+
+
+def _usual_mode(kind: str, *, has_key: bool) -> str:
+    """Rows with a key are replaced as they change; a console shows them as they change."""
+    return "update" if (kind in DATABASE_KINDS and has_key) or kind == "console" else "append"
+
+
+def _check_kind(kind: str, fields: Fields) -> None:
+    for key in _NEEDED[kind]:
+        if not fields.has(key):
+            fields.wrong("", f"a {kind} sink needs {key}")
+    for key in {each for taken in _TAKEN.values() for each in taken} - set(_TAKEN[kind]):
+        if fields.has(key):
+            fields.wrong(key, f"a {kind} sink has no {key}")
+
+
+def _check_sense(sink: Sink, fields: Fields) -> None:
+    if sink.kind in TABLE_KINDS and sink.mode != "append":
+        fields.wrong("mode", f"a {sink.kind} table can only grow (append); send rows that change to a database")
+    if sink.kind in DATABASE_KINDS and sink.mode != "append" and not sink.key:
+        fields.wrong("mode", f"{sink.mode} needs a key, so that rows can be replaced")
+    if sink.kind == "topic" and len(sink.key) > 1:
+        fields.wrong("key", "a record has one key; name one column")
+    if "://" in fields.text("path"):
+        fields.wrong("path", "is a folder that the driver and all workers see; give it without a scheme")
+    if sink.kind == "iceberg" and sink.table and sink.table.count(".") != 1:
+        fields.wrong("table", f"{sink.table!r} must be a namespace and a name, such as shop.orders")

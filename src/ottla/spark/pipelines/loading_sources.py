@@ -1,0 +1,124 @@
+"""`[source.NAME]`: what a topic holds and how it is read."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.avro_schema import avro_columns
+from ottla.spark.pipelines.ddl import columns
+from ottla.spark.pipelines.definition import FORMATS, META_COLUMNS, NO_DEAD_LETTERS, Source
+from ottla.spark.pipelines.fields import duration_ms, suggestion
+from ottla.spark.pipelines.times import moment_ms
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.spark.pipelines.fields import Fields
+
+_TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_INFER: Final = "infer"
+
+
+def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Source:
+    source = Source(
+        name=name,
+        topics=_topics(name, fields),
+        format=fields.one_of("format", FORMATS, "json"),  # type: ignore[arg-type]
+        schema=_schema(fields, folder),
+        sample=fields.number("sample", 1000) or 1000,
+        start=_start(fields),
+        event_time=fields.text("event_time") or None,
+        watermark=fields.text("watermark") or None,
+        dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
+        nulls=fields.one_of("nulls", ("dead-letter", "skip", "keep"), "dead-letter"),  # type: ignore[arg-type]
+        max_per_batch=fields.number("max_per_batch", None),
+        fail_on_data_loss=fields.truth("fail_on_data_loss", default=True),
+        framing=fields.one_of("framing", ("none", "confluent"), "none"),  # type: ignore[arg-type]
+        options=fields.settings("options"),
+    )
+    _check_schema(source, fields)
+    _check_time(source, fields)
+    if source.dead_letters != NO_DEAD_LETTERS and source.dead_letters in source.topics:
+        fields.wrong("dead_letters", f"{source.dead_letters} is one of the topics that are read")
+    return source
+
+
+def _topics(name: str, fields: Fields) -> tuple[str, ...]:
+    topics = fields.names("topics") or fields.names("topic") or (name,)
+    if fields.has("topics") and fields.has("topic"):
+        fields.wrong("topic", "is the same as topics; leave one of them out")
+    for topic in topics:
+        if not _TOPIC.fullmatch(topic):
+            fields.wrong("topics", f"{topic!r} cannot be a topic's name")
+    return topics
+
+
+def _schema(fields: Fields, folder: Path) -> str | None:
+    file_name = fields.text("schema_file")
+    schema = fields.text("schema", _INFER)
+    if file_name:
+        if fields.has("schema"):
+            fields.wrong("schema_file", "and schema say the same; leave one of them out")
+        try:
+            return (folder / file_name).read_text("utf-8").strip()
+        except OSError as refused:
+            fields.wrong("schema_file", f"{file_name} cannot be read: {refused.strerror}")
+    return None if schema.strip() == _INFER else schema
+
+
+def _start(fields: Fields) -> str:
+    start = fields.text("start", "earliest")
+    if start in ("earliest", "latest"):
+        return start
+    try:
+        return str(moment_ms(start, int(time.time() * 1000)))
+    except ConfigError as wrong:
+        fields.wrong("start", f"is earliest, latest or a time: {wrong}")
+        return "earliest"
+
+
+def _check_schema(source: Source, fields: Fields) -> None:
+    if source.format == "raw":
+        if source.schema is not None:
+            fields.wrong("schema", "raw records have the columns key, value and headers, and no schema")
+        return
+    if source.schema is None:
+        return
+    try:
+        named = known_columns(source)
+    except ConfigError as wrong:
+        fields.wrong("schema", str(wrong))
+        return
+    for column in named or ():
+        if column in META_COLUMNS or column == "_corrupt":
+            fields.wrong("schema", f"the name {column} is taken; every row has {', '.join(META_COLUMNS)}")
+
+
+def known_columns(source: Source) -> dict[str, str] | None:
+    """The columns of its own that are known without looking into the topic."""
+    if source.format == "raw":
+        return {"key": "binary", "value": "binary", "headers": "array<struct<key:string,value:binary>>"}
+    if source.schema is None:
+        return None
+    return avro_columns(source.schema) if source.format == "avro" else columns(source.schema)
+
+
+def _check_time(source: Source, fields: Fields) -> None:
+    if source.watermark is not None and duration_ms(source.watermark) is None:
+        fields.wrong("watermark", f"{source.watermark!r} is no time; write it such as 10 minutes")
+    if source.event_time is None:
+        return
+    try:
+        named = known_columns(source)
+    except ConfigError:
+        return
+    if named is None or source.event_time in META_COLUMNS:
+        return
+    if source.event_time not in named:
+        known = (*named, *META_COLUMNS)
+        fields.wrong("event_time", f"there is no column {source.event_time}{suggestion(source.event_time, known)}")
+    elif not named[source.event_time].startswith("timestamp"):
+        fields.wrong("event_time", f"{source.event_time} is a {named[source.event_time]}, and must be a timestamp")

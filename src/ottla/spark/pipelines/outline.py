@@ -1,0 +1,55 @@
+"""What a pipeline would do, for people to read. Rules only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.spark.pipelines.times import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.spark.pipelines.definition import Pipeline, Sink, Source, Step
+
+
+def outline(pipeline: Pipeline, columns: Mapping[str, str] | None = None) -> str:
+    """`columns` says what each query writes, where Spark was asked."""
+    lines = [f"{pipeline.name}, at {pipeline.broker}, every {pipeline.every_ms / 1000:g} s, state in {pipeline.state}"]
+    lines += [line for source in pipeline.sources.values() for line in _source(source)]
+    lines += [f"  table {table.name}: {table.format} {table.path}" for table in pipeline.tables.values()]
+    lines += [f"  step {step.name}: {_step(step)}" for step in pipeline.steps]
+    for sink in pipeline.sinks.values():
+        lines.append(f"  sink {sink.name}: {_sink(sink)}")
+        if columns and sink.name in columns:
+            lines.append(f"    {columns[sink.name]}")
+    return "\n".join(lines)
+
+
+def _source(source: Source) -> list[str]:
+    start = shown(int(source.start)) if source.start.isdigit() else source.start
+    lines = [f"  source {source.name}: {source.format} from {', '.join(source.topics)}, from {start} on"]
+    if source.format != "raw":
+        lines.append(f"    {source.schema or 'schema inferred from the first records, and then kept'}")
+    if source.watermark is not None:
+        lines.append(f"    late after {source.watermark} by {source.event_time or '_timestamp'}")
+    if source.has_dead_letters:
+        lines.append(f"    what does not parse goes to {source.dead_letters}")
+    return lines
+
+
+def _step(step: Step) -> str:
+    if step.sql is not None:
+        return " ".join(step.sql.split())
+    if step.python is not None:
+        return f"{step.python.file.name}:{step.python.function}"
+    rule = step.deduplicate
+    return "" if rule is None else f"rows of {rule.of}, one for each {', '.join(rule.keys)}"
+
+
+def _sink(sink: Sink) -> str:
+    text = f"rows of {sink.of} to {sink.kind} {sink.place}, {sink.mode}".replace("console console", "the console")
+    if sink.partition_by:
+        text += f", partitioned by {', '.join(sink.partition_by)}"
+    if sink.key:
+        text += f", key {', '.join(sink.key)}"
+    return text

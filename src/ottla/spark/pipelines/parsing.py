@@ -1,0 +1,94 @@
+"""Records as rows: those that parse with their columns, those that do not with the reason."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from ottla.spark.pipelines.avro import AvroDecoder
+from ottla.spark.pipelines.avro_schema import avro_ddl
+from ottla.spark.pipelines.faults import CsvFault, JsonFault
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from ottla.spark.pipelines.definition import Source
+
+_CORRUPT: Final = "_corrupt"
+_PARSED: Final = "_parsed"
+_ERROR: Final = "_error"
+_NO_VALUE: Final = "the record has no value"
+_META: Final = {
+    "_key": "key",
+    "_topic": "topic",
+    "_partition": "partition",
+    "_offset": "offset",
+    "_timestamp": "timestamp",
+}
+
+
+def good_rows(raw: DataFrame, source: Source) -> DataFrame:
+    """The records that parse: their own columns, and where they come from."""
+    meta = [F.col(column).alias(name) for name, column in _META.items()]
+    if source.format == "raw":
+        return raw.select("key", "value", "headers", *meta)
+    parsed = _with_parsed(raw, source).where(~_is_bad(source))
+    if source.nulls == "skip":
+        parsed = parsed.where(F.col("value").isNotNull())
+    if source.format == "avro":
+        return parsed.select(f"{_PARSED}.*", *meta)
+    return parsed.select(f"{_PARSED}.*", *meta).drop(_CORRUPT)
+
+
+def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
+    """The records that do not parse, as they came, with the reason and their origin in headers."""
+    bad = _with_parsed(raw, source).where(_is_bad(source))
+    told = {
+        "ottla.error": _reason(source),
+        "ottla.pipeline": F.lit(pipeline),
+        "ottla.topic": F.col("topic"),
+        "ottla.partition": F.col("partition").cast("string"),
+        "ottla.offset": F.col("offset").cast("string"),
+        "ottla.timestamp": F.unix_millis("timestamp").cast("string"),
+    }
+    headers = F.array(
+        *(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in told.items())
+    )
+    theirs = F.coalesce(F.col("headers"), F.lit(None).cast("array<struct<key:string,value:binary>>"))
+    both = F.when(theirs.isNull(), headers).otherwise(F.concat(theirs, headers))
+    kind = "array<struct<key:string,value:binary>>"
+    return bad.select("key", "value", both.cast(kind).alias("headers"))
+
+
+def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
+    schema = source.schema or ""
+    if source.format == "avro":
+        decoder = AvroDecoder(schema, avro_ddl(schema), is_framed=source.framing == "confluent")
+        return raw.mapInArrow(decoder, decoder.output_ddl(raw))
+    options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    parse = F.from_json if source.format == "json" else F.from_csv
+    text = F.col("value").cast("string")
+    return raw.withColumn(_PARSED, parse(text, f"{schema}, {_CORRUPT} string", options))
+
+
+def _is_bad(source: Source) -> Column:
+    if source.format == "avro":
+        fails = F.col(_ERROR).isNotNull()
+    else:
+        fails = F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+    has_value = F.col("value").isNotNull()
+    is_bad = (has_value & fails) | ~has_value if source.nulls == "dead-letter" else has_value & fails
+    return F.coalesce(is_bad, F.lit(False))  # noqa: FBT003 - a literal of Spark's
+
+
+def _reason(source: Source) -> Column:
+    if source.format == "avro":
+        why = F.col(_ERROR)
+    else:
+        fault = (
+            JsonFault(source.schema or "") if source.format == "json" else CsvFault(source.schema or "", source.options)
+        )
+        # A plain function: of one with types Spark wants to know whether it is for columns of pandas.
+        why = F.udf(lambda value: fault(value), "string")(F.col("value"))  # noqa: PLW0108
+    return F.when(F.col("value").isNull(), F.lit(_NO_VALUE)).otherwise(why)

@@ -1,0 +1,83 @@
+"""Before anything runs: what a pipeline needs of the broker is there, and its schemas are settled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import ConfigError
+from ottla.spark.link import link_to
+from ottla.spark.pipelines.fields import suggestion
+from ottla.spark.pipelines.reporting import ensure_topics
+from ottla.spark.pipelines.sampling import with_schema
+
+if TYPE_CHECKING:
+    from ottla.client.client import Client
+    from ottla.spark.pipelines.definition import Pipeline, Source
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+
+def kafka_of(pipeline: Pipeline) -> dict[str, str]:
+    return {**pipeline.kafka, "bootstrap.servers": pipeline.broker}
+
+
+def with_schemas(pipeline: Pipeline, state: StateFolder) -> Pipeline:
+    """With the schemas that were pinned by an earlier run, or that the topics' first records show."""
+    pinned = state.schemas()
+    kafka = kafka_of(pipeline)
+    check_topics(pipeline)
+
+    def settled(source: Source) -> Source:
+        if source.schema is None and source.name in pinned:
+            return replace(source, schema=pinned[source.name])
+        return with_schema(source, kafka)
+
+    sources = {name: settled(source) for name, source in pipeline.sources.items()}
+    for source in sources.values():
+        _check_event_time(source)
+    return replace(pipeline, sources=sources)
+
+
+def pin_schemas(asked: Pipeline, settled: Pipeline, state: StateFolder) -> None:
+    """Write down those that were inferred, so that later runs have the same."""
+    found = {
+        name: source.schema
+        for name, source in settled.sources.items()
+        if source.schema is not None and asked.sources[name].schema is None
+    }
+    if found:
+        state.pin_schemas(found)
+
+
+def _check_event_time(source: Source) -> None:
+    from ottla.spark.pipelines.definition import META_COLUMNS
+    from ottla.spark.pipelines.loading_sources import known_columns
+
+    named = known_columns(source) or {}
+    if source.event_time is not None and source.event_time not in (*named, *META_COLUMNS):
+        known = suggestion(source.event_time, (*named, *META_COLUMNS))
+        raise ConfigError(f"[source.{source.name}] event_time: there is no column {source.event_time}{known}")
+
+
+def check_topics(pipeline: Pipeline) -> None:
+    link = link_to(kafka_of(pipeline))
+    existing = set(link.call(link.client.topics()))
+    for source in pipeline.sources.values():
+        for topic in source.topics:
+            if topic not in existing:
+                raise ConfigError(
+                    f"[source.{source.name}] topics: there is no topic {topic} at {pipeline.broker}"
+                    f"{suggestion(topic, existing)}"
+                )
+
+
+def make_topics(pipeline: Pipeline) -> None:
+    """Those that are written to."""
+    wanted = [sink.topic for sink in pipeline.sinks.values() if sink.kind == "topic"]
+    wanted += [source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters]
+    link = link_to(kafka_of(pipeline))
+
+    async def make(client: Client) -> None:
+        await ensure_topics(client, wanted)
+
+    link.call(make(link.client))

@@ -1,0 +1,65 @@
+"""What Spark tells of a query's progress, as a pipeline's status. Rules only."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.core.pipeline_status import QueryStatus
+
+
+def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStatus:
+    """The status after one more of Spark's progress reports."""
+    rows = int(progress.get("numInputRows") or 0)
+    operators = progress.get("stateOperators") or ()
+    changed = replace(
+        status,
+        batch=int(progress.get("batchId", status.batch)),
+        rows=status.rows + rows,
+        lag=sum(_lag(source) for source in progress.get("sources") or ()),
+        watermark=_watermark(progress) or status.watermark,
+        late_rows=status.late_rows + sum(int(each.get("numRowsDroppedByWatermark") or 0) for each in operators),
+        state_rows=sum(int(each.get("numRowsTotal") or 0) for each in operators),
+    )
+    if rows == 0:
+        return changed
+    batch_ms = int((progress.get("durationMs") or {}).get("triggerExecution") or 0)
+    return replace(changed, batch_ms=batch_ms, rows_per_second=round(rows * 1000 / batch_ms, 1) if batch_ms else 0.0)
+
+
+def _watermark(progress: Mapping[str, Any]) -> str:
+    """Empty as long as there is none: Spark then says 1970."""
+    text = str((progress.get("eventTime") or {}).get("watermark") or "")
+    return "" if text.startswith("1970-01-01T00:00:00") else text
+
+
+def _lag(source: Mapping[str, Any]) -> int:
+    end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items() if at in end)
+
+
+def _offsets(given: Any) -> dict[tuple[str, str], int]:  # noqa: ANN401 - text or JSON, as Spark likes
+    try:
+        tree = json.loads(given) if isinstance(given, str) else given
+        return {(topic, partition): int(each) for topic, by in tree.items() for partition, each in by.items()}
+    except (AttributeError, TypeError, ValueError):
+        return {}
+
+
+def line(status: QueryStatus) -> str:
+    """For people who watch."""
+    parts = [
+        f"{status.name}: batch {status.batch}",
+        f"{status.rows:,} rows",
+        f"{status.rows_per_second:,.0f} rows/s",
+        f"lag {status.lag:,}",
+    ]
+    if status.watermark:
+        parts.append(f"watermark {status.watermark}")
+    if status.late_rows:
+        parts.append(f"{status.late_rows:,} late")
+    return ", ".join(parts)

@@ -1,0 +1,98 @@
+"""The queries of a pipeline: one for each sink, one for the dead letters of each source."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.spark.pipelines.explained import stateful_parts
+from ottla.spark.pipelines.frames import (
+    StreamReading,
+    dead_letter_rows,
+    dead_letters_query,
+    query_name,
+    sink_rows,
+)
+from ottla.spark.pipelines.preparing import kafka_of
+from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
+from ottla.spark.pipelines.writing import checkpoint_of, stream_writer, topic_writer
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from ottla.spark.pipelines.definition import Pipeline
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+_STATE_STORE: Final = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    name: str
+    """Within its pipeline."""
+    full_name: str
+    sink: str
+    frame: DataFrame
+    writer: DataStreamWriter
+    fingerprint: dict[str, Any] | None
+    stateful: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> str:
+        """What it writes, as a schema."""
+        return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.frame.schema.fields)
+
+
+def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
+    """All of them, analyzed by Spark and not started."""
+    reading = StreamReading(kafka_of(pipeline))
+    queries = []
+    for sink in pipeline.sinks.values():
+        rows = sink_rows(spark, pipeline, sink.name, reading)
+        parts = stateful_parts(plan_text(rows))
+        if any(part.startswith("TransformWithState") for part in parts):
+            spark.conf.set(_STATE_STORE, _ROCKSDB)
+        writer = stream_writer(rows, sink, kafka_of(pipeline), checkpoint_of(pipeline.checkpoint, sink.name))
+        mark = fingerprint(pipeline, sink, parts)
+        name = query_name(pipeline, sink.name)
+        queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts)))
+    return queries + _dead_letter_queries(spark, pipeline, reading)
+
+
+def plan_text(frame: DataFrame) -> str:
+    """Spark only prints it."""
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        frame.explain(extended=True)
+    return printed.getvalue()
+
+
+def _dead_letter_queries(spark: SparkSession, pipeline: Pipeline, reading: StreamReading) -> list[Query]:
+    queries = []
+    for source in pipeline.sources.values():
+        if source.has_dead_letters:
+            name = dead_letters_query(source)
+            rows = dead_letter_rows(spark, pipeline, source, reading)
+            writer = topic_writer(rows, source.dead_letters, kafka_of(pipeline))
+            writer = writer.option("checkpointLocation", checkpoint_of(pipeline.checkpoint, name))
+            sink = f"topic {source.dead_letters}"
+            queries.append(Query(name, query_name(pipeline, name), sink, rows, writer, None))
+    return queries
+
+
+def check_upgrade(queries: list[Query], state: StateFolder) -> None:
+    """Refuse what cannot go on from the checkpoints there are."""
+    before = state.fingerprints()
+    for query in queries:
+        if query.fingerprint is not None:
+            refuse_mismatch(query.name, before.get(query.name), query.fingerprint)
+
+
+def keep_fingerprints(queries: list[Query], state: StateFolder) -> None:
+    for query in queries:
+        if query.fingerprint is not None:
+            state.keep_fingerprint(query.name, query.fingerprint)

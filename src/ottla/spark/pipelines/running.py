@@ -1,0 +1,191 @@
+"""Running a pipeline: its queries are started, watched, told about and stopped together."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.errors import OttlaError
+from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
+from ottla.spark.pipelines.frames import first_line
+from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
+from ottla.spark.pipelines.progress import line, with_progress
+from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
+from ottla.spark.pipelines.reporting import Reporter
+from ottla.spark.pipelines.sessions import activate
+from ottla.spark.pipelines.state_folder import StateFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from ottla.core.pipeline_status import State
+    from ottla.spark.pipelines.definition import Pipeline
+    from ottla.spark.pipelines.queries import Query
+
+_LOOK_S: Final = 0.2
+_INITIALIZING: Final = "Initializing sources"
+_INITIALIZING_S: Final = 10.0
+_LONGEST_PAUSE_S: Final = 8.0
+"""Before a query is started again; shorter than the silence after which a pipeline counts as lost."""
+_END_OF_BATCH_S: Final = 60.0
+"""A micro-batch may take so long to its end when the pipeline is to stop; then it is broken off, and repeated later."""
+
+
+class PipelineFailed(OttlaError):
+    """A query of the pipeline stopped by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    available_now: bool = False
+    """End once all that there is now has been read."""
+    every_ms: int | None = None
+    """Instead of what the file says."""
+    restarts: int = 5
+    """How often a query that fails is started again, without having done anything in between."""
+    say: Callable[[str], None] = lambda _: None
+    """Told each line of progress."""
+    is_over: Callable[[], bool] = lambda: False
+    """Asked again and again whether to stop."""
+
+
+def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> PipelineStatus:
+    """Until there is no more, somebody stops it, or it fails; what became of it."""
+    state = StateFolder(asked.state)
+    activate(spark)
+    with state.held():
+        pipeline = with_schemas(asked, state)
+        queries = planned_queries(spark, pipeline)
+        check_upgrade(queries, state)
+        make_topics(pipeline)
+        pin_schemas(asked, pipeline, state)
+        keep_fingerprints(queries, state)
+        return _Run(spark, pipeline, queries, state, options).to_the_end()
+
+
+class _Run:
+    def __init__(
+        self, spark: SparkSession, pipeline: Pipeline, queries: list[Query], state: StateFolder, options: RunOptions
+    ) -> None:
+        self._spark = spark
+        self._pipeline = pipeline
+        self._planned = queries
+        self._state = state
+        self._options = options
+        self._reporter = Reporter(kafka_of(pipeline))
+        self._running: dict[str, Any] = {}
+        self._seen: dict[str, str] = {}
+        self._failures: dict[str, int] = {}
+        """How often each has failed since it last did something."""
+        self._status = PipelineStatus(
+            name=pipeline.name,
+            state="starting",
+            started_ms=int(time.time() * 1000),
+            file=str(pipeline.file),
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            queries=tuple(QueryStatus(name=each.name, sink=each.sink) for each in queries),
+        )
+
+    def to_the_end(self) -> PipelineStatus:
+        self._reporter.tell(self._status)
+        try:
+            self._start()
+            state: State = self._watch()
+        except BaseException as failed:
+            error = first_line(failed) if isinstance(failed, Exception) else type(failed).__name__
+            self._finish("failed" if isinstance(failed, Exception) else "stopped", error)
+            raise
+        self._finish(state)
+        return self._status
+
+    def _start(self) -> None:
+        for query in self._planned:
+            self._start_query(query)
+        self._status = replace(self._status, state="running")
+        self._reporter.tell(self._status)
+
+    def _start_query(self, query: Query) -> None:
+        writer = query.writer.queryName(query.full_name)
+        if self._options.available_now:
+            writer = writer.trigger(availableNow=True)
+        else:
+            every_ms = self._options.every_ms or self._pipeline.every_ms
+            writer = writer.trigger(processingTime=f"{every_ms} milliseconds")
+        started = writer.start()
+        self._running[query.name] = started
+        # One after the other: each starts a process for every source, and Spark gives it ten seconds, busy or not.
+        deadline = time.monotonic() + _INITIALIZING_S
+        while started.isActive and started.status["message"] == _INITIALIZING and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+
+    def _watch(self) -> State:
+        told = time.monotonic()
+        while True:
+            # Asked first, and then once more about their progress: what a query did last must not be missed.
+            has_ended = {name: not query.isActive for name, query in self._running.items()}
+            self._take_progress()
+            self._restart_failed()
+            if all(has_ended.values()) and not any(query.isActive for query in self._running.values()):
+                return "finished" if self._options.available_now else "stopped"
+            if self._state.is_asked_to_stop() or self._options.is_over():
+                return "stopped"
+            if (time.monotonic() - told) * 1000 >= HEARTBEAT_MS:
+                told = time.monotonic()
+                self._reporter.tell(self._status)
+            time.sleep(_LOOK_S)
+
+    def _take_progress(self) -> None:
+        statuses = []
+        for status in self._status.queries:
+            for report in self._running[status.name].recentProgress:
+                progress = json.loads(report.json)
+                if progress["timestamp"] > self._seen.get(status.name, ""):
+                    self._seen[status.name] = progress["timestamp"]
+                    status = with_progress(status, progress)  # noqa: PLW2901 - it grows
+                    self._failures.pop(status.name, None)
+                    if progress["numInputRows"]:
+                        self._options.say(line(status))
+            statuses.append(status)
+        self._status = replace(self._status, queries=tuple(statuses))
+
+    def _restart_failed(self) -> None:
+        """What failed may go well from its checkpoint: a worker was lost, the broker away. Not for ever, though."""
+        for query in self._planned:
+            running = self._running[query.name]
+            failure = running.exception() if not running.isActive else None
+            if failure is None:
+                continue
+            self._failures[query.name] = self._failures.get(query.name, 0) + 1
+            reason = f"{self._pipeline.name}: {query.name} failed: {_reason(failure)}"
+            if self._failures[query.name] > self._options.restarts:
+                raise PipelineFailed(reason)
+            self._options.say(f"{reason}; it is started again")
+            time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
+            self._start_query(query)
+
+    def _finish(self, state: State, error: str = "") -> None:
+        deadline = time.monotonic() + _END_OF_BATCH_S
+        for query in self._running.values():
+            while state == "stopped" and query.isActive and query.status["isTriggerActive"]:
+                if time.monotonic() > deadline:
+                    break
+                time.sleep(_LOOK_S)
+            query.stop()
+        if not error:
+            self._take_progress()
+        self._status = replace(self._status, state=state, error=error)
+        self._reporter.tell(self._status)
+
+
+def _reason(failure: Exception) -> str:
+    """The line that says it: Spark wraps errors of Python's in pages of its own."""
+    lines = [each.strip() for each in str(failure).splitlines() if each.strip()]
+    python = [each for each in lines if each.startswith(("ottla.", "pyspark.errors"))]
+    return python[-1].split(": ", 1)[-1] if python else lines[0] if lines else type(failure).__name__

@@ -1,0 +1,1 @@
+"""Tables of files that a pipeline writes: Parquet, Delta and Iceberg."""

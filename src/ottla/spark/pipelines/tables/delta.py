@@ -1,0 +1,113 @@
+"""A Delta table, by the package deltalake. Its log knows the last micro-batch of each query (`txn`, Delta calls it)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.arrow_schemas import arrow_schema
+from ottla.spark.pipelines.tables.interface import Tidied
+from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.strays import remove_strays
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from ottla.spark.pipelines.tables.staging import StagedFile
+
+
+class DeltaTable:
+    def __init__(self, path: str, partition_by: Sequence[str] = ()) -> None:
+        self._root = Path(path)
+        self._partition_by = list(partition_by)
+
+    def has(self, batch: BatchId) -> bool:
+        table = self._opened()
+        version = None if table is None else table.transaction_version(batch.query)
+        return version is not None and version >= batch.number
+
+    def add(self, frame: DataFrame, batch: BatchId) -> int:
+        files = stage(frame, self._root, batch, self._partition_by)
+        put_in_place(self._root, files)
+        self._commit(files, arrow_schema(frame), batch)
+        clear(self._root, batch)
+        return sum(each.row_count for each in files)
+
+    def files(self) -> list[str]:
+        table = self._opened()
+        if table is None:
+            raise ConfigError(f"there is no Delta table in {self._root}")
+        return list(table.file_uris())
+
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+        table = self._opened()
+        if table is None:
+            return Tidied()
+        merged = table.optimize.compact(target_size=target_file_bytes)
+        # Readers of an older version may still need files that were merged; Delta keeps them for a week.
+        table.vacuum(dry_run=False)
+        known = {str(self._root / path) for path in _referenced(self._root)}
+        strays = remove_strays(self._root, known, orphan_age_s)
+        return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], strays)
+
+    def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
+        deltalake = imported_deltalake()
+        uri = str(self._root)
+        return deltalake.DeltaTable(uri) if deltalake.DeltaTable.is_deltatable(uri) else None
+
+    def _commit(self, files: Sequence[StagedFile], schema: Any, batch: BatchId) -> None:  # noqa: ANN401
+        deltalake = imported_deltalake()
+        from deltalake.transaction import CommitProperties, Transaction
+
+        table = self._opened() or deltalake.DeltaTable.create(
+            str(self._root), schema=schema, partition_by=self._partition_by or None
+        )
+        table.create_write_transaction(
+            [self._add_action(file) for file in files],
+            "append",
+            schema,
+            partition_by=self._partition_by,
+            commit_properties=CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
+        )
+
+    def _add_action(self, file: StagedFile) -> Any:  # noqa: ANN401 - deltalake's own
+        from deltalake.transaction import AddAction
+
+        about = (self._root / file.name).stat()
+        return AddAction(
+            path=file.name,
+            size=about.st_size,
+            partition_values=dict(file.partition),
+            modification_time=int(about.st_mtime * 1000),
+            data_change=True,
+            stats=json.dumps({"numRecords": file.row_count}),
+        )
+
+
+def _referenced(root: Path) -> set[str]:
+    """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself."""
+    named: set[str] = set()
+    for file in (root / "_delta_log").glob("*.json"):
+        for line in file.read_text("utf-8").splitlines():
+            action = json.loads(line)
+            named |= {each["path"] for kind in ("add", "remove") if (each := action.get(kind)) is not None}
+    import pyarrow.parquet as pq
+
+    for file in (root / "_delta_log").glob("*.checkpoint*.parquet"):
+        table = pq.read_table(file, columns=["add.path", "remove.path"])
+        for kind in ("add", "remove"):
+            if kind in table.column_names:
+                named |= {each["path"] for each in table.column(kind).to_pylist() if each and each.get("path")}
+    return named
+
+
+def imported_deltalake() -> Any:  # noqa: ANN401 - a module
+    try:
+        import deltalake
+    except ImportError:
+        raise ConfigError("a delta sink needs the package deltalake; run: pip install 'ottla[pipelines]'") from None
+    return deltalake

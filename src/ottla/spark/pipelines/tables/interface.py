@@ -1,0 +1,34 @@
+"""What a table of files must be able to do, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ottla.spark.pipelines.tables.staging import BatchId
+
+
+@dataclass(frozen=True, slots=True)
+class Tidied:
+    """What a clean-up came to."""
+
+    merged_files: int = 0
+    new_files: int = 0
+    orphans: int = 0
+
+
+class Table(Protocol):
+    def has(self, batch: BatchId) -> bool:
+        """Whether this micro-batch is in the table already; finishes it if it is there by half."""
+
+    def add(self, frame: DataFrame, batch: BatchId) -> int:
+        """Put a micro-batch into the table; returns how many rows."""
+
+    def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
+        """Merge small files, and remove those that belong to nothing and are so old."""
+
+    def files(self) -> list[str]:
+        """The files that the table consists of."""

@@ -1,0 +1,27 @@
+"""The table of a sink. No Spark is imported here, so that a clean-up needs none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.definition import Sink
+    from ottla.spark.pipelines.tables.interface import Table, Tidied
+
+
+def table_of(sink: Sink) -> Table:
+    if sink.kind == "parquet":
+        from ottla.spark.pipelines.tables.parquet import ParquetTable
+
+        return ParquetTable(sink.path, sink.partition_by)
+    if sink.kind == "delta":
+        from ottla.spark.pipelines.tables.delta import DeltaTable
+
+        return DeltaTable(sink.path, sink.partition_by)
+    from ottla.spark.pipelines.tables.iceberg import IcebergTable
+
+    return IcebergTable(sink.path, sink.table, sink.partition_by, sink.catalog)
+
+
+def tidy(sink: Sink, *, orphan_age_s: float = 3600.0) -> Tidied:
+    return table_of(sink).tidy(target_file_bytes=sink.target_file_bytes, orphan_age_s=orphan_age_s)

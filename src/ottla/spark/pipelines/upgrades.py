@@ -1,0 +1,76 @@
+"""Whether a changed pipeline may go on from its checkpoint. Rules only."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ottla.spark.pipelines.definition import Pipeline, Sink
+
+
+def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str]) -> dict[str, Any]:
+    """What must stay the same for a checkpoint to be of use."""
+    return {
+        "sources": list(pipeline.sources),
+        "kind": sink.kind,
+        "place": sink.place,
+        "partition_by": list(sink.partition_by),
+        "mode": sink.mode if stateful else "",
+        "stateful": list(stateful),
+    }
+
+
+def refuse_mismatch(sink: str, before: Mapping[str, Any] | None, now: Mapping[str, Any]) -> None:
+    """Raises with the reason if the checkpoint cannot be continued."""
+    reason = None if before is None else _reason(before, now)
+    if reason is not None:
+        raise ConfigError(
+            f"[sink.{sink}]: its checkpoint cannot be continued: {reason}. "
+            "Undo the change, or give the sink another name and place, so that it begins anew"
+        )
+
+
+def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    if before["sources"] != now["sources"]:
+        return (
+            f"it was made with the sources {', '.join(before['sources'])} in this order, and now there are "
+            f"{', '.join(now['sources'])}; Spark keeps their offsets by position"
+        )
+    for key, what in (("kind", "kind of sink"), ("place", "place"), ("partition_by", "partitioning")):
+        if before[key] != now[key]:
+            return f"the {what} was {_shown(before[key])}, and is {_shown(now[key])} now; what was written stays there"
+    if before["mode"] and now["mode"] and before["mode"] != now["mode"]:
+        return f"the mode was {before['mode']}, and is {now['mode']} now"
+    return _state_reason(before["stateful"], now["stateful"])
+
+
+def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
+    if before == now:
+        return None
+    if not before:
+        return f"steps that remember were added ({_operators(now)}), and of what was read so far they know nothing"
+    if not now:
+        return f"steps that remember were taken away ({_operators(before)}), and what they hold would be lost"
+    if _operators(before) != _operators(now):
+        return f"what remembers was {_operators(before)}, and is {_operators(now)} now"
+    changed = next((one, other) for one, other in zip(before, now, strict=True) if one != other)
+    return f"the state of {_operators(changed[:1])} was made by other keys or functions: {_difference(*changed)}"
+
+
+def _operators(parts: Sequence[str]) -> str:
+    return ", ".join(re.match(r"\w*", each)[0] for each in parts)  # type: ignore[index]  # it matches anything
+
+
+def _difference(before: str, now: str) -> str:
+    at = next((n for n, (one, other) in enumerate(zip(before, now, strict=False)) if one != other), 0)
+    begin = max(0, at - 40)
+    return f"…{before[begin : at + 40]}… became …{now[begin : at + 40]}…"
+
+
+def _shown(value: object) -> str:
+    return ", ".join(value) or "none" if isinstance(value, list) else str(value)

@@ -1,0 +1,100 @@
+"""What a query does with each micro-batch, by the kind of its sink."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
+from ottla.spark.pipelines.tables.opening import table_of, tidy
+from ottla.spark.pipelines.tables.staging import BatchId
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from ottla.spark.pipelines.databases.interface import Database
+    from ottla.spark.pipelines.definition import Sink
+
+
+def database_of(sink: Sink) -> Database:
+    if sink.kind == "sqlite":
+        from ottla.spark.pipelines.databases.sqlite import SqliteDatabase
+
+        return SqliteDatabase(sink)
+    from ottla.spark.pipelines.databases.postgresql import PostgresDatabase
+
+    return PostgresDatabase(sink)
+
+
+class EachBatch:
+    """Called with every micro-batch; may be called again with one that was written, and then does nothing."""
+
+    def __init__(self, sink: Sink, checkpoint: str) -> None:
+        self._sink = sink
+        self._checkpoint = checkpoint
+        self._query_id: str | None = None
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        write_batch(frame, self._sink, BatchId(self._query(frame), number))
+        every = self._sink.compact_every
+        if every is not None and self._sink.kind in TABLE_KINDS and (number + 1) % every == 0:
+            tidy(self._sink)
+
+    def _query(self, frame: DataFrame) -> str:
+        """Spark's own id of the query, which is as old as its checkpoint: who begins anew must not find old batches."""
+        if self._query_id is None:
+            [line] = frame.sparkSession.read.text(f"{self._checkpoint}/metadata").collect()
+            self._query_id = str(json.loads(line[0])["id"])
+        return self._query_id
+
+
+def write_batch(frame: DataFrame, sink: Sink, batch: BatchId) -> int:
+    """Returns how many rows were written; none, if the batch was there already."""
+    if sink.kind in TABLE_KINDS:
+        table = table_of(sink)
+        return 0 if table.has(batch) else table.add(frame, batch)
+    return database_of(sink).write(frame, batch)
+
+
+def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
+    """Rows as records of a topic."""
+    if sink.value is not None:
+        value = F.col(sink.value)
+    else:
+        value = F.to_json(F.struct(*(f"`{column}`" for column in frame.columns)))
+    chosen = [value.alias("value")]
+    if sink.key:
+        chosen.append(F.col(sink.key[0]).cast("string").alias("key"))
+    return frame.select(*chosen)
+
+
+def stream_writer(frame: DataFrame, sink: Sink, kafka: Mapping[str, str], checkpoint: str) -> DataStreamWriter:
+    if sink.kind in TABLE_KINDS or sink.kind in DATABASE_KINDS:
+        writer = frame.writeStream.foreachBatch(EachBatch(sink, checkpoint))
+    elif sink.kind == "topic":
+        writer = topic_writer(as_records(frame, sink), sink.topic, kafka)
+    else:
+        writer = frame.writeStream.format("console").option("truncate", "false")
+    return writer.outputMode(sink.mode).option("checkpointLocation", checkpoint)
+
+
+def topic_writer(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> DataStreamWriter:
+    options = {f"kafka.{name}": value for name, value in kafka.items()}
+    return records.writeStream.format("ottla").option("topic", topic).options(**options)
+
+
+def write_records(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> None:
+    """At once, instead of as a stream."""
+    options = {f"kafka.{name}": value for name, value in kafka.items()}
+    records.write.format("ottla").mode("append").option("topic", topic).options(**options).save()
+
+
+def checkpoint_of(root: str, query: str) -> str:
+    """As Spark takes it: a folder of this machine, or an address."""
+    return f"{root.rstrip('/')}/{query}" if "://" in root else (Path(root) / query).as_uri()

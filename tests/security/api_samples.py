@@ -1,0 +1,302 @@
+"""A request of every API, and what must be allowed for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.core.errors import ErrorCode
+from ottla.storage.catalog.entries import AclOperation as Op
+from ottla.storage.catalog.entries import ResourceType
+from ottla.wire.apis import APIS, request_type
+from ottla.wire.messages import alter_configs, incremental_alter_configs
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
+from ottla.wire.messages.create_acls import AclCreation
+from ottla.wire.messages.create_partitions import CreatePartitionsTopic
+from ottla.wire.messages.create_topics import CreatableTopic
+from ottla.wire.messages.delete_acls import DeleteAclsFilter
+from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsTopic
+from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffsetsRequestTopic
+from ottla.wire.messages.delete_topics import DeleteTopicState
+from ottla.wire.messages.describe_configs import DescribeConfigsResource
+from ottla.wire.messages.describe_producers import TopicRequest as ProducersTopic
+from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequestGroup
+from ottla.wire.messages.describe_topic_partitions import TopicRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchTopic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
+from ottla.wire.messages.metadata import MetadataRequestTopic
+from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderPartition, OffsetForLeaderTopic
+from ottla.wire.messages.produce import PartitionProduceData, TopicProduceData
+from ottla.wire.messages.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
+from ottla.wire.messages.share_fetch import FetchPartition as ShareFetchPartition
+from ottla.wire.messages.share_fetch import FetchTopic as ShareFetchTopic
+from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+
+if TYPE_CHECKING:
+    from ottla.wire.declare import Request
+
+TOPIC_ID = b"0123456789abcdef"
+TOPIC = ResourceType.TOPIC, "orders"
+GROUP = ResourceType.GROUP, "readers"
+TXN = ResourceType.TRANSACTIONAL_ID, "payments"
+CLUSTER = ResourceType.CLUSTER, "kafka-cluster"
+
+Needed = tuple[Op, tuple[ResourceType, str]]
+
+
+class Sample(NamedTuple):
+    request: Request
+    version: int
+    needed: tuple[Needed, ...]
+    """All of them; without any one of them it is refused."""
+    code: ErrorCode | None = None
+    """What a refusal says, where it is not the code of the resource that is missing."""
+
+
+def _of(name: str, *needed: Needed, version: int | None = None, code: ErrorCode | None = None, **fields: Any) -> Sample:
+    [api] = [one for one in APIS.values() if one.name == name]
+    return Sample(request_type(api)(**fields), api.last if version is None else version, needed, code)
+
+
+def _configs(kind: int, name: str, operation: Op, resource: tuple[ResourceType, str]) -> list[Sample]:
+    described = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    replaced = alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=())
+    altered = incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name, configs=())
+    if operation is Op.DESCRIBE_CONFIGS:
+        return [_of("DescribeConfigs", (operation, resource), resources=(described,))]
+    return [
+        _of("AlterConfigs", (operation, resource), resources=(replaced,), validate_only=False),
+        _of("IncrementalAlterConfigs", (operation, resource), resources=(altered,), validate_only=False),
+    ]
+
+
+_member = {"group_id": "readers", "member_id": "m"}
+_txn = {"transactional_id": "payments", "producer_id": 1, "producer_epoch": 0}
+_produced = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=b""),))
+_fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
+_fetch = {"max_wait_ms": 0, "min_bytes": 0, "session_epoch": -1}
+_created = CreatableTopic(name="orders", num_partitions=1, replication_factor=1, assignments=(), configs=())
+_commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=None)
+_by_id = ErrorCode.UNKNOWN_TOPIC_ID
+_filter = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
+_acl = {"resource_type": 2, "resource_name": "orders", "principal": "User:ann", "host": "*"}
+
+SAMPLES = (
+    _of("ApiVersions"),
+    _of("SaslHandshake", mechanism="PLAIN"),
+    _of("SaslAuthenticate", auth_bytes=b""),
+    _of("DescribeCluster", include_cluster_authorized_operations=False),
+    _of("Produce", (Op.WRITE, TOPIC), version=12, acks=-1, timeout_ms=0, topic_data=(_produced,)),
+    _of(
+        "Produce",
+        (Op.WRITE, TOPIC),
+        (Op.WRITE, TXN),
+        version=12,
+        transactional_id="payments",
+        acks=-1,
+        timeout_ms=0,
+        topic_data=(_produced,),
+    ),
+    _of("Fetch", (Op.READ, TOPIC), version=12, topics=(FetchTopic(topic="orders", partitions=(_fetched,)),), **_fetch),
+    _of("Fetch", (Op.READ, TOPIC), topics=(FetchTopic(topic_id=TOPIC_ID, partitions=(_fetched,)),), **_fetch),
+    _of(
+        "Fetch",
+        (Op.CLUSTER_ACTION, CLUSTER),
+        version=12,
+        replica_id=3,
+        topics=(FetchTopic(topic="orders", partitions=(_fetched,)),),
+        code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        **_fetch,
+    ),
+    _of(
+        "ListOffsets",
+        (Op.DESCRIBE, TOPIC),
+        replica_id=-1,
+        topics=(ListOffsetsTopic(name="orders", partitions=(ListOffsetsPartition(partition_index=0, timestamp=-1),)),),
+    ),
+    _of(
+        "OffsetForLeaderEpoch",
+        (Op.DESCRIBE, TOPIC),
+        topics=(
+            OffsetForLeaderTopic(topic="orders", partitions=(OffsetForLeaderPartition(partition=0, leader_epoch=0),)),
+        ),
+    ),
+    _of("Metadata", (Op.DESCRIBE, TOPIC), topics=(MetadataRequestTopic(name="orders"),)),
+    _of("Metadata", (Op.DESCRIBE, TOPIC), topics=(MetadataRequestTopic(topic_id=TOPIC_ID, name=None),), code=_by_id),
+    _of(
+        "Metadata",
+        (Op.DESCRIBE, (ResourceType.TOPIC, "new")),
+        (Op.CREATE, (ResourceType.TOPIC, "new")),
+        topics=(MetadataRequestTopic(name="new"),),
+        allow_auto_topic_creation=True,
+    ),
+    _of("DescribeTopicPartitions", (Op.DESCRIBE, TOPIC), topics=(TopicRequest(name="orders"),)),
+    _of("CreateTopics", (Op.CREATE, TOPIC), topics=(_created,)),
+    _of("DeleteTopics", (Op.DELETE, TOPIC), version=5, topic_names=("orders",), timeout_ms=0),
+    _of("DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name=None, topic_id=TOPIC_ID),), timeout_ms=0),
+    _of(
+        "CreatePartitions",
+        (Op.ALTER, TOPIC),
+        topics=(CreatePartitionsTopic(name="orders", count=2, assignments=None),),
+        timeout_ms=0,
+        validate_only=False,
+    ),
+    _of(
+        "DeleteRecords",
+        (Op.DELETE, TOPIC),
+        topics=(DeleteRecordsTopic(name="orders", partitions=(DeleteRecordsPartition(partition_index=0, offset=0),)),),
+        timeout_ms=0,
+    ),
+    _of("DescribeProducers", (Op.READ, TOPIC), topics=(ProducersTopic(name="orders", partition_indexes=(0,)),)),
+    _of("FindCoordinator", (Op.DESCRIBE, GROUP), version=3, key="readers"),
+    _of("FindCoordinator", (Op.DESCRIBE, GROUP), coordinator_keys=("readers",)),
+    _of("FindCoordinator", (Op.DESCRIBE, TXN), coordinator_keys=("payments",), key_type=1),
+    _of("FindCoordinator", (Op.CLUSTER_ACTION, CLUSTER), coordinator_keys=("readers:0:0",), key_type=2),
+    _of("JoinGroup", (Op.READ, GROUP), session_timeout_ms=1, protocol_type="consumer", protocols=(), **_member),
+    _of("SyncGroup", (Op.READ, GROUP), generation_id=1, assignments=(), **_member),
+    _of("Heartbeat", (Op.READ, GROUP), generation_id=1, **_member),
+    _of("LeaveGroup", (Op.READ, GROUP), version=2, **_member),
+    _of(
+        "OffsetCommit",
+        (Op.READ, GROUP),
+        (Op.READ, TOPIC),
+        topics=(OffsetCommitRequestTopic(topic_id=TOPIC_ID, partitions=(_commit,)),),
+        **_member,
+    ),
+    _of("OffsetFetch", (Op.DESCRIBE, GROUP), version=7, group_id="readers", topics=()),
+    _of("OffsetFetch", (Op.DESCRIBE, GROUP), groups=(OffsetFetchRequestGroup(group_id="readers", topics=()),)),
+    _of(
+        "OffsetDelete",
+        (Op.DELETE, GROUP),
+        (Op.READ, TOPIC),
+        group_id="readers",
+        topics=(
+            OffsetDeleteRequestTopic(name="orders", partitions=(OffsetDeleteRequestPartition(partition_index=0),)),
+        ),
+    ),
+    _of("ListGroups"),
+    _of("DescribeGroups", (Op.DESCRIBE, GROUP), groups=("readers",)),
+    _of("DeleteGroups", (Op.DELETE, GROUP), groups_names=("readers",)),
+    _of(
+        "ConsumerGroupHeartbeat",
+        (Op.READ, GROUP),
+        (Op.DESCRIBE, TOPIC),
+        member_epoch=0,
+        subscribed_topic_names=("orders",),
+        **_member,
+    ),
+    _of("ConsumerGroupDescribe", (Op.DESCRIBE, GROUP), group_ids=("readers",), include_authorized_operations=False),
+    _of(
+        "ShareGroupHeartbeat",
+        (Op.READ, GROUP),
+        (Op.DESCRIBE, TOPIC),
+        member_epoch=0,
+        subscribed_topic_names=("orders",),
+        **_member,
+    ),
+    _of("ShareGroupDescribe", (Op.DESCRIBE, GROUP), group_ids=("readers",), include_authorized_operations=False),
+    _of(
+        "ShareFetch",
+        (Op.READ, GROUP),
+        (Op.READ, TOPIC),
+        share_session_epoch=0,
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=1,
+        max_records=1,
+        batch_size=1,
+        topics=(
+            ShareFetchTopic(
+                topic_id=TOPIC_ID,
+                partitions=(ShareFetchPartition(partition_index=0, acknowledgement_batches=()),),
+            ),
+        ),
+        forgotten_topics_data=(),
+        **_member,
+    ),
+    _of(
+        "ShareAcknowledge",
+        (Op.READ, GROUP),
+        (Op.READ, TOPIC),
+        share_session_epoch=0,
+        topics=(
+            AcknowledgeTopic(
+                topic_id=TOPIC_ID,
+                partitions=(AcknowledgePartition(partition_index=0, acknowledgement_batches=()),),
+            ),
+        ),
+        **_member,
+    ),
+    _of(
+        "DescribeShareGroupOffsets",
+        (Op.DESCRIBE, GROUP),
+        groups=(DescribeShareGroupOffsetsRequestGroup(group_id="readers", topics=None),),
+    ),
+    _of("AlterShareGroupOffsets", (Op.READ, GROUP), group_id="readers", topics=()),
+    _of(
+        "DeleteShareGroupOffsets",
+        (Op.DELETE, GROUP),
+        (Op.READ, TOPIC),
+        group_id="readers",
+        topics=(DeleteShareGroupOffsetsRequestTopic(topic_name="orders"),),
+    ),
+    _of("InitProducerId", (Op.WRITE, TXN), transactional_id="payments", transaction_timeout_ms=1),
+    _of("InitProducerId", (Op.IDEMPOTENT_WRITE, CLUSTER), transactional_id=None, transaction_timeout_ms=1),
+    _of(
+        "AddPartitionsToTxn",
+        (Op.WRITE, TXN),
+        (Op.WRITE, TOPIC),
+        version=3,
+        v3_and_below_transactional_id="payments",
+        v3_and_below_topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),),
+    ),
+    _of("AddPartitionsToTxn", (Op.CLUSTER_ACTION, CLUSTER)),
+    _of("AddOffsetsToTxn", (Op.WRITE, TXN), (Op.READ, GROUP), group_id="readers", **_txn),
+    _of("EndTxn", (Op.WRITE, TXN), committed=True, **_txn),
+    _of(
+        "TxnOffsetCommit",
+        (Op.WRITE, TXN),
+        (Op.READ, GROUP),
+        (Op.READ, TOPIC),
+        group_id="readers",
+        topics=(
+            TxnOffsetCommitRequestTopic(
+                name="orders",
+                partitions=(
+                    TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=None),
+                ),
+            ),
+        ),
+        **_txn,
+    ),
+    _of("DescribeTransactions", (Op.DESCRIBE, TXN), transactional_ids=("payments",)),
+    _of("ListTransactions", state_filters=(), producer_id_filters=()),
+    *_configs(2, "orders", Op.DESCRIBE_CONFIGS, TOPIC),
+    *_configs(2, "orders", Op.ALTER_CONFIGS, TOPIC),
+    *_configs(4, "0", Op.DESCRIBE_CONFIGS, CLUSTER),
+    *_configs(4, "0", Op.ALTER_CONFIGS, CLUSTER),
+    *_configs(32, "readers", Op.DESCRIBE_CONFIGS, GROUP),
+    *_configs(32, "readers", Op.ALTER_CONFIGS, GROUP),
+    _of("ListConfigResources", (Op.DESCRIBE_CONFIGS, CLUSTER)),
+    _of("DescribeLogDirs", (Op.DESCRIBE, CLUSTER), topics=None),
+    _of("ElectLeaders", (Op.ALTER, CLUSTER), topic_partitions=None),
+    _of("AlterPartitionReassignments", (Op.ALTER, CLUSTER), topics=()),
+    _of("ListPartitionReassignments", (Op.DESCRIBE, CLUSTER)),
+    _of("DescribeAcls", (Op.DESCRIBE, CLUSTER), **_filter),
+    _of("CreateAcls", (Op.ALTER, CLUSTER), creations=(AclCreation(operation=3, permission_type=3, **_acl),)),
+    _of("DeleteAcls", (Op.ALTER, CLUSTER), filters=(DeleteAclsFilter(**_filter),)),
+    _of("DescribeUserScramCredentials", (Op.DESCRIBE, CLUSTER), users=None),
+    _of("AlterUserScramCredentials", (Op.ALTER, CLUSTER), deletions=(), upsertions=()),
+    _of("DescribeClientQuotas", (Op.DESCRIBE_CONFIGS, CLUSTER), components=(), strict=False),
+    _of("AlterClientQuotas", (Op.ALTER_CONFIGS, CLUSTER), entries=(), validate_only=False),
+)

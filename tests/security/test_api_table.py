@@ -1,0 +1,139 @@
+"""Every API: what it asks for, what it says when that is missing, and that nothing else is asked for."""
+
+from __future__ import annotations
+
+import asyncio
+from types import GeneratorType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker.authorization.authorizer import Authorizer
+from ottla.broker.authorization.refusals import CODES, refusal
+from ottla.broker.authorization.table import RULES, rule_for
+from ottla.broker.context import Context
+from ottla.broker.dispatch import ROUTES
+from ottla.broker.metrics import error_codes
+from ottla.core.errors import ErrorCode
+from ottla.net.security_config import SecurityConfig
+from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
+from ottla.wire.apis import APIS, Api, response_type
+from ottla.wire.codec import encode_response
+from ottla.wire.header import RequestHeader
+
+from .api_samples import SAMPLES, TOPIC_ID, Needed, Sample
+
+BROKER: Any = SimpleNamespace(
+    topics=SimpleNamespace(
+        by_id={TOPIC_ID: SimpleNamespace(name="orders")}, by_name={"orders": SimpleNamespace(name="orders")}
+    ),
+    config=SimpleNamespace(auto_create_topics=True),
+)
+NO_ANSWER_NEEDED = {"AlterUserScramCredentials", "AlterClientQuotas"}
+"""Whose samples ask for nothing, so that there is nothing to say a code of."""
+
+
+def names(sample: Sample) -> str:
+    return f"{sample.request.API.name} v{sample.version} {len(sample.needed)}"
+
+
+def acl(needed: Needed, permission: AclPermission = AclPermission.ALLOW, principal: str = "User:ann") -> Acl:
+    operation, (kind, name) = needed
+    return Acl(kind, name, PatternType.LITERAL, principal, "*", operation, permission)
+
+
+class Asked:
+    """A handler that notes what it was asked, and answers as if nothing were there."""
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+    def __call__(self, _broker: Any, request: Any, _context: Any) -> Any:
+        self.requests.append(request)
+        return refusal(response_type(request.API), None, ErrorCode.NONE)
+
+
+def ask(sample: Sample, acls: frozenset[Acl], **config: Any) -> tuple[Asked, Any]:
+    authorizer = Authorizer(SecurityConfig(acls=True, **config), lambda: acls)
+    client: Any = SimpleNamespace(principal="User:ann", peer=("10.0.0.1", 1))
+    handler = Asked()
+    api = sample.request.API
+    guarded = rule_for(api).around(authorizer, handler)
+    header = RequestHeader(api, sample.version, 0, "c", 0)
+    answer: Any = guarded(BROKER, sample.request, Context(header, client))
+    if isinstance(answer, GeneratorType):
+        raise TypeError("the handler answers at once")
+    if asyncio.iscoroutine(answer):
+        raise TypeError("the handler answers at once")
+    if answer is not None:
+        encode_response(header, answer)
+    return handler, answer
+
+
+def test_every_api_is_in_the_table_and_has_a_sample() -> None:
+    assert set(RULES) == set(APIS)
+    assert {sample.request.API.key for sample in SAMPLES} == set(APIS)
+    assert set(ROUTES) <= set(RULES)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_a_sample_asks_for_what_the_table_says(sample: Sample) -> None:
+    told = rule_for(sample.request.API).operations
+    assert {(operation, kind) for operation, (kind, _) in sample.needed} <= told
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+def test_whatever_the_table_says_is_asked_for_by_some_sample(api: Api) -> None:
+    asked = {
+        (operation, kind) for sample in SAMPLES if api == sample.request.API for operation, (kind, _) in sample.needed
+    }
+    # What is enough instead, or only filters the answer, has tests of its own.
+    elsewhere = {
+        "Metadata": {(AclOperation.CREATE, ResourceType.CLUSTER)},
+        "CreateTopics": {
+            (AclOperation.CREATE, ResourceType.CLUSTER),
+            (AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC),
+        },
+        "InitProducerId": {(AclOperation.WRITE, ResourceType.TOPIC)},
+        "OffsetFetch": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
+        "ListGroups": {(AclOperation.DESCRIBE, ResourceType.CLUSTER), (AclOperation.DESCRIBE, ResourceType.GROUP)},
+        "ListTransactions": {(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)},
+        "AlterShareGroupOffsets": {(AclOperation.READ, ResourceType.TOPIC)},
+    }
+    assert rule_for(api).operations == asked | elsewhere.get(api.name, set())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_with_all_that_is_needed_the_handler_gets_the_request_as_it_came(sample: Sample) -> None:
+    handler, _ = ask(sample, frozenset(map(acl, sample.needed)))
+    assert handler.requests == [sample.request]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) -> None:
+    for missing in sample.needed:
+        rest = frozenset(acl(needed) for needed in sample.needed if needed != missing)
+        handler, answer = ask(sample, rest)
+        assert sample.request not in handler.requests
+        if sample.request.API.name not in NO_ANSWER_NEEDED:
+            assert (sample.code or CODES[missing[1][0]]) in set(error_codes(answer))
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_a_denial_counts_more_than_a_permission(sample: Sample) -> None:
+    for denied in sample.needed:
+        allowed = {acl(needed) for needed in sample.needed}
+        handler, _ = ask(sample, frozenset(allowed | {acl(denied, AclPermission.DENY, "User:*")}))
+        assert sample.request not in handler.requests
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_a_super_user_needs_nothing(sample: Sample) -> None:
+    handler, _ = ask(sample, frozenset(), super_users=("User:ann",))
+    assert handler.requests == [sample.request]
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_what_is_allowed_to_somebody_else_is_not_allowed_to_all(sample: Sample) -> None:
+    handler, _ = ask(sample, frozenset(acl(needed, principal="User:bob") for needed in sample.needed))
+    assert (sample.request in handler.requests) == (not sample.needed)

@@ -1,0 +1,92 @@
+"""`ottla user` and `ottla acl`, against a broker that asks who one is."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from ottla.cli.main import program
+
+from .securing import PASSWORDS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import pytest
+
+    from .securing import Secured
+
+
+def run(broker: Secured, *arguments: str, user: str = "admin", given: str | None = None) -> str:
+    how = ["-b", broker.address("SASL_SSL"), "--ca-file", str(broker.authority.cert), "--sasl", "SCRAM-SHA-512"]
+    runner = CliRunner(env={"OTTLA_PASSWORD": PASSWORDS[user], "OTTLA_CONFIG": None})
+    done = runner.invoke(program, [*arguments, *how, "--user", user], input=given, prog_name="ottla")
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def refused(broker: Secured, *arguments: str, user: str) -> str:
+    how = ["-b", broker.address("SASL_SSL"), "--ca-file", str(broker.authority.cert), "--sasl", "SCRAM-SHA-512"]
+    runner = CliRunner(env={"OTTLA_PASSWORD": PASSWORDS[user], "OTTLA_CONFIG": None})
+    done = runner.invoke(program, [*arguments, *how, "--user", user], prog_name="ottla")
+    assert done.exit_code == 1
+    return done.output
+
+
+def test_a_user_is_added_and_deleted(guarded: Secured) -> None:
+    assert run(guarded, "user", "add", "eve", "--password-file", "-", given="a secret\n") == "user eve added\n"
+    listed = json.loads(run(guarded, "user", "list", "-o", "json"))
+    assert {"user": "eve", "mechanisms": ["SCRAM-SHA-256", "SCRAM-SHA-512"]} in listed
+    assert "eve" in run(guarded, "user", "list")
+    assert run(guarded, "user", "delete", "eve", "--yes") == "user eve deleted\n"
+    assert "eve" not in run(guarded, "user", "list")
+
+
+def test_a_new_password_takes_the_place_of_the_old_one(guarded: Secured, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(guarded, "user", "add", "dan", "--password-file", "-", given="first\n")
+    run(guarded, "acl", "add", "User:dan", "--allow", "describe", "--cluster")
+    monkeypatch.setitem(PASSWORDS, "dan", "first")
+    run(guarded, "user", "list", user="dan")
+    run(guarded, "user", "password", "dan", "--password-file", "-", given="second\n")
+    assert "refused the login" in refused(guarded, "user", "list", user="dan")
+    monkeypatch.setitem(PASSWORDS, "dan", "second")
+    run(guarded, "user", "list", user="dan")
+
+
+def test_there_is_no_user_twice_and_no_password_of_nobody(guarded: Secured) -> None:
+    for arguments in (("user", "add", "ann"), ("user", "password", "nobody")):
+        how = ["-b", guarded.address("SASL_SSL"), "--ca-file", str(guarded.authority.cert), "--sasl", "SCRAM-SHA-512"]
+        runner = CliRunner(env={"OTTLA_PASSWORD": PASSWORDS["admin"]})
+        done = runner.invoke(program, [*arguments, "--password-file", "-", *how, "--user", "admin"], input="x\n")
+        assert done.exit_code == 1
+        assert "there is" in done.output
+
+
+def test_acls_are_added_listed_and_deleted(guarded: Secured) -> None:
+    added = run(guarded, "acl", "add", "User:bob", "--consumer", "--topic", "cli-", "--prefixed", "--group", "cli")
+    assert added == (
+        "added: allow User:bob to read topic cli-*\n"
+        "added: allow User:bob to describe topic cli-*\n"
+        "added: allow User:bob to read group cli*\n"
+    )
+    bearing = json.loads(run(guarded, "acl", "list", "--topic", "cli-orders", "-o", "json"))
+    assert [(one["operation"], one["name"], one["pattern"]) for one in bearing] == [
+        ("read", "cli-", "prefixed"),
+        ("describe", "cli-", "prefixed"),
+    ]
+    assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "deleted: 3\n"
+    assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "there is no such ACL\n"
+
+
+def test_who_may_not_is_told_so(guarded: Secured) -> None:
+    assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "user", "list", user="ann")
+    assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "acl", "list", user="ann")
+
+
+def test_the_first_user_is_added_while_no_broker_runs(tmp_path: Path) -> None:
+    arguments = ["user", "add", "admin", "--data-dir", str(tmp_path / "data"), "--password-file", "-"]
+    done = CliRunner().invoke(program, arguments, input="secret\n")
+    assert (done.exit_code, done.stdout) == (0, "user admin added\n")
+    assert b"secret" not in (tmp_path / "data" / "catalog.sqlite").read_bytes()

@@ -1,0 +1,184 @@
+"""What a topic has is archived once, as it is."""
+
+import random
+from datetime import date
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from ottla import Admin, Producer, TopicPartition
+from ottla.client.admin.configs import ConfigResource
+from ottla.spark.archive import archiver as archiving
+from ottla.spark.archive.errors import ArchiveError, ArchiveInUse
+from ottla.spark.archive.merging import TOGETHER
+from ottla.spark.archive.places import FolderPlace
+
+from .conftest import DAY_MS, Source, archived, plain, values
+
+
+def test_each_round_takes_what_is_new(source: Source, place: FolderPlace) -> None:
+    source.write(range(100))
+    assert source.archive(place).records == 100
+    assert source.archive(place).records == 0
+    source.write(range(100, 130))
+    done = source.archive(place)
+    assert done.records == 30
+    assert sum(done.ends.values()) == 130
+    assert values(place) == list(range(130))
+
+
+def test_records_are_kept_as_they_are(source: Source, place: FolderPlace, tmp_path: Path) -> None:
+    sent = [
+        (b"k", b"v", [("h", b"1"), ("h", None)]),
+        (None, b"no key", []),
+        (b"tombstone", None, []),
+        (b"", b"", [("", b"")]),
+    ]
+    with Producer(source.servers, compression="zstd") as producer:
+        for key, value, headers in sent:
+            producer.send(source.topic, value, key=key, headers=headers, partition=0, timestamp_ms=1_700_000_000_123)
+    source.archive(place)
+    rows = plain(tmp_path / source.topic).to_pylist()
+    assert [(row["key"], row["value"], [(h["key"], h["value"]) for h in row["headers"]]) for row in rows] == sent
+    assert [(row["topic"], row["partition"], row["offset"], row["timestampType"]) for row in rows] == [
+        (source.topic, 0, offset, 0) for offset in range(4)
+    ]
+    assert {row["timestamp"].timestamp() for row in rows} == {1_700_000_000.123}
+    assert {row["date"] for row in rows} == {"2023-11-14"}
+
+
+def test_files_are_sorted_and_their_statistics_say_which_offsets_they_hold(
+    source: Source, place: FolderPlace, tmp_path: Path
+) -> None:
+    source.write(range(50), partition=1)
+    source.archive(place)
+    (path,) = (tmp_path / source.topic).glob("date=*/*.parquet")
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    statistics = {group.column(i).path_in_schema: group.column(i).statistics for i in range(group.num_columns)}
+    assert (statistics["offset"].min, statistics["offset"].max) == (0, 49)
+    assert (statistics["partition"].min, statistics["topic"].max) == (1, source.topic)
+    assert statistics["value"] is None
+    assert group.sorting_columns == (pq.SortingColumn(4),)
+
+
+def test_rows_are_in_the_folder_of_their_own_date_however_late_they_came(
+    source: Source, place: FolderPlace, tmp_path: Path
+) -> None:
+    chance = random.Random(1)
+    days = [chance.randrange(20_000, 20_005) for _ in range(200)]
+    with Producer(source.servers) as producer:
+        for number, day in enumerate(days):
+            producer.send(source.topic, b"%d" % number, partition=0, timestamp_ms=day * DAY_MS + number)
+    source.archive(place)
+    rows = plain(tmp_path / source.topic).to_pylist()
+    assert [row["offset"] for row in rows] == list(range(200))
+    assert all(date.fromisoformat(row["date"]) == row["timestamp"].date() for row in rows)
+    assert len({row["date"] for row in rows}) == 5
+
+
+def test_times_without_a_date_do_not_stop_it(source: Source, place: FolderPlace) -> None:
+    with Admin(source.servers) as admin:
+        most = {"message.timestamp.after.max.ms": str(2**63 - 1)}
+        admin.alter_configs(ConfigResource.topic(source.topic), most)
+    with Producer(source.servers) as producer:
+        for number, time_ms in enumerate([10**17, 5, 10**17 + 10 * DAY_MS, 10**17]):
+            producer.send(source.topic, b"%d" % number, partition=0, timestamp_ms=time_ms)
+    source.archive(place)
+    assert [offset for _, offset, _ in archived(place)] == [0, 1, 2, 3]
+
+
+def test_small_stretches_are_merged_and_nothing_else_changes(
+    source: Source, place: FolderPlace, tmp_path: Path
+) -> None:
+    for number in range(TOGETHER):
+        source.write(range(number * 10, number * 10 + 10), partition=0, timestamp_ms=number % 2 * DAY_MS)
+        done = source.archive(place)
+    assert done.merged == TOGETHER
+    assert len(place.sizes()) == 2
+    assert values(place) == list(range(TOGETHER * 10))
+    assert [row["offset"] for row in plain(tmp_path / source.topic).to_pylist()] == list(range(TOGETHER * 10))
+
+
+def test_all_small_ones_are_merged_if_that_is_asked_for(source: Source, place: FolderPlace) -> None:
+    for number in range(3):
+        source.write(range(number * 10, number * 10 + 10), partition=0)
+        source.archive(place)
+    assert len(place.sizes()) == 3
+    assert source.archive(place, merges_all=True).merged == 3
+    assert len(place.sizes()) == 1
+    assert values(place) == list(range(30))
+
+
+def test_memory_is_bounded_by_publishing_earlier(
+    source: Source, place: FolderPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(archiving, "_FETCH_BYTES", 1000)
+    monkeypatch.setattr(archiving, "_STRETCH_BYTES", 5000)
+    with Producer(source.servers) as producer:
+        for number in range(400):
+            producer.send(source.topic, b"%d" % number, partition=number % 2)
+            if number % 10 == 9:
+                producer.flush()
+    done = source.archive(place)
+    assert done.stretches > 2
+    assert values(place) == list(range(400))
+
+
+def test_partitions_that_are_added_are_archived_from_their_beginning(source: Source, place: FolderPlace) -> None:
+    source.write(range(10), partition=1)
+    source.archive(place)
+    with Admin(source.servers) as admin:
+        admin.create_partitions(source.topic, 4)
+    source.write(range(10, 20), partition=3)
+    assert source.archive(place).records == 10
+    assert values(place) == list(range(20))
+
+
+def test_what_is_archived_is_trimmed_from_the_topic_and_the_rest_is_not(source: Source, place: FolderPlace) -> None:
+    at = TopicPartition(source.topic, 0)
+    source.write(range(10), partition=0, timestamp_ms=1_000)
+    source.write(range(10, 15), partition=0)
+    assert source.archive(place, trims_older_than_ms=DAY_MS).trimmed_to == {at: 10}
+    assert source.archive(place, trims_older_than_ms=0).trimmed_to == {at: 15}
+    source.write(range(15, 20), partition=0)
+    assert source.archive(place).records == 5
+    assert values(place) == list(range(20))
+
+
+def test_what_the_topic_lost_before_it_was_archived_stops_it_unless_gaps_are_allowed(
+    source: Source, place: FolderPlace
+) -> None:
+    source.write(range(10), partition=0)
+    source.archive(place)
+    source.write(range(10, 20), partition=0)
+    with Admin(source.servers) as admin:
+        admin.delete_records({TopicPartition(source.topic, 0): 15})
+    with pytest.raises(ArchiveError, match="10 to 14 are gone"):
+        source.archive(place)
+    assert source.archive(place, allows_gaps=True).records == 5
+    assert values(place) == [*range(10), *range(15, 20)]
+
+
+def test_a_topic_that_was_made_again_is_not_added_to_the_old_one(source: Source, place: FolderPlace) -> None:
+    source.write(range(10), partition=0)
+    source.archive(place)
+    with Admin(source.servers) as admin:
+        admin.delete_topic(source.topic)
+        admin.create_topic(source.topic, partitions=2)
+    source.write(range(20), partition=0)
+    with pytest.raises(ArchiveError, match="made again"):
+        source.archive(place)
+
+
+def test_two_cannot_archive_to_the_same_place(place: FolderPlace) -> None:
+    with place.held(), pytest.raises(ArchiveInUse), place.held():
+        pass
+
+
+def test_how_far_it_is_shows_as_a_group(source: Source, place: FolderPlace) -> None:
+    source.write(range(10), partition=1)
+    source.archive(place)
+    with Admin(source.servers) as admin:
+        offsets = admin.group_offsets(f"archive-{source.topic}")
+    assert offsets[TopicPartition(source.topic, 1)].offset == 10

@@ -1,0 +1,77 @@
+"""Pipelines in the tests' own Spark, each in a folder of its own."""
+
+import json
+import textwrap
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.spark.conftest import Cluster
+
+from ottla import Consumer, Producer
+from ottla.core.pipeline_status import PipelineStatus
+from ottla.spark.pipelines.definition import Pipeline
+from ottla.spark.pipelines.loading import load_pipeline
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Pipelines:
+    """The short ways to pipelines that these tests need."""
+
+    def __init__(self, spark: "SparkSession", cluster: Cluster, folder: Path) -> None:
+        self.spark = spark
+        self.cluster = cluster
+        self.folder = folder
+
+    def load(self, text: str, name: str = "pipeline") -> Pipeline:
+        file = self.folder / f"{name}.toml"
+        file.write_text(f'broker = "{self.cluster.servers}"\n{textwrap.dedent(text)}', "utf-8")
+        return load_pipeline(file)
+
+    def run(self, text: str, name: str = "pipeline", **options: Any) -> PipelineStatus:
+        """To the end of what there is."""
+        return self.run_loaded(self.load(text, name), **options)
+
+    def run_loaded(self, pipeline: Pipeline, **options: Any) -> PipelineStatus:
+        from ottla.spark.pipelines.running import RunOptions, run_pipeline
+        from ottla.spark.pipelines.sessions import pipeline_session
+
+        session = pipeline_session(pipeline, "local[2,3]")
+        return run_pipeline(session, pipeline, RunOptions(**{"available_now": True, **options}))
+
+    def rows(self, path: str = "table") -> list[Any]:
+        return self.spark.read.parquet(str(self.folder / path)).collect()
+
+
+@pytest.fixture
+def pipelines(spark: "SparkSession", cluster: Cluster, tmp_path: Path) -> Pipelines:
+    return Pipelines(spark, cluster, tmp_path)
+
+
+@pytest.fixture
+def send(cluster: Cluster) -> Callable[..., None]:
+    """Write values, as JSON unless they are bytes."""
+
+    def write(topic: str, values: Iterable[Any]) -> None:
+        with Producer(cluster.servers) as producer:
+            for value in values:
+                producer.send(topic, value if isinstance(value, bytes) else json.dumps(value).encode())
+
+    return write
+
+
+@pytest.fixture
+def read(cluster: Cluster) -> Callable[[str], list[Any]]:
+    """All records of a topic."""
+
+    def all_of(topic: str) -> list[Any]:
+        with Consumer(cluster.servers, [topic], auto_offset_reset="earliest") as consumer:
+            found: list[Any] = []
+            while batch := consumer.poll(timeout_ms=500):
+                found += batch
+        return found
+
+    return all_of

@@ -1,0 +1,190 @@
+"""Kills at random points under load: each row arrives once, whatever dies."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.cli.serving import Serve
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
+
+import ottla
+from ottla import Admin, Producer, TopicPartition
+
+pytestmark = pytest.mark.timeout(400)
+Send = Callable[..., None]
+Read = Callable[[str], list[Any]]
+PATIENCE_S = 120.0
+
+FILE = """
+broker = "{servers}"
+every = "100 ms"
+[source.orders]
+topics = "{topic}"
+schema = "id bigint"
+max_per_batch = 300
+dead_letters = "none"
+[sink.parquet]
+kind = "parquet"
+path = "table"
+[sink.delta]
+kind = "delta"
+path = "delta"
+[sink.out]
+kind = "topic"
+topic = "{topic}.out"
+"""
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    pause = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.05)):
+        if is_so():
+            return
+        pause.wait(0.05)
+    pytest.fail("it never came to that")
+
+
+class Driver:
+    """`ottla pipeline run` as a process, with a JVM and Python workers below it."""
+
+    def __init__(self, file: Path) -> None:
+        command = [sys.executable, "-m", "ottla", "pipeline", "run", str(file), "--master", "local[2]"]
+        self._log = (file.parent / "driver.log").open("ab")
+        self._process = subprocess.Popen(
+            command,
+            env={**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1])},
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def kill(self) -> None:
+        """The driver alone first, and then what it left: a new one must not meet the old one's workers."""
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._log.close()
+
+
+def count(servers: str, topic: str) -> int:
+    at = TopicPartition(topic, 0)
+    with Admin(servers) as admin:
+        if topic not in admin.list_topics():
+            return 0
+        return int(admin.latest_offsets([at])[at].offset)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_once(
+    pipelines: Pipelines, cluster: Cluster, read: Read, tmp_path: Path
+) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    topic = cluster.topic(partitions=2)
+    file = tmp_path / "killed.toml"
+    file.write_text(FILE.format(servers=cluster.servers, topic=topic))
+    chance = random.Random(os.environ.get("OTTLA_SEED", "7"))
+    total = 6000
+    is_over = threading.Event()
+
+    def load() -> None:
+        with Producer(cluster.servers) as producer:
+            for number in range(total):
+                producer.send(topic, json.dumps({"id": number}).encode())
+                if number % 100 == 0:
+                    producer.flush()
+                    is_over.wait(0.05)
+
+    loader = threading.Thread(target=load)
+    loader.start()
+    written = 0
+    for _ in range(int(os.environ.get("OTTLA_KILLS", "2"))):
+        driver = Driver(file)
+        written += chance.randint(1, 900)
+        # Past so many rows somewhere in the middle of whatever it does.
+        wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
+        assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+        is_over.wait(chance.random() * 0.4)
+        driver.kill()
+        written = count(cluster.servers, f"{topic}.out")
+    is_over.set()
+    loader.join()
+    from ottla.spark.pipelines.loading import load_pipeline
+
+    assert pipelines.run_loaded(load_pipeline(file)).state == "finished"
+
+    expected = list(range(total))
+    assert written < total
+    assert sorted(row.id for row in pipelines.rows()) == expected
+    table = deltalake.DeltaTable(str(tmp_path / "delta")).to_pyarrow_table()
+    assert sorted(table.column("id").to_pylist()) == expected
+    assert sorted(json.loads(record.value)["id"] for record in read(f"{topic}.out")) == expected
+
+
+WAITING = """
+from pathlib import Path
+
+
+def waiting(spark, tables):
+    def wait(batches):
+        import time
+
+        for batch in batches:
+            Path("{folder}/reached").touch()
+            while not Path("{folder}/go-on").exists():
+                time.sleep(0.02)
+            yield batch
+
+    return tables["orders"].select("id").mapInArrow(wait, "id bigint")
+"""
+
+
+def test_a_broker_that_is_killed_in_the_middle_of_a_micro_batch_costs_no_row(
+    pipelines: Pipelines, tmp_path: Path
+) -> None:
+    (tmp_path / "broker").mkdir()
+    with Serve(tmp_path / "broker") as broker:
+        servers = broker.ready["kafka"]
+        port = servers.rpartition(":")[2]
+        with Producer(servers) as producer:
+            for number in range(1000):
+                producer.send("orders", json.dumps({"id": number}).encode())
+        (tmp_path / "steps.py").write_text(WAITING.format(folder=tmp_path))
+        text = FILE.format(servers=servers, topic="orders").replace("[sink.delta]", "[step.slow]\n[sink.delta]")
+        text = text.replace("[step.slow]", '[step.slow]\npython = "steps.py:waiting"')
+        text = text.partition("[sink.delta]")[0] + '[sink.out]\nkind = "topic"\ntopic = "orders.out"\n'
+        (tmp_path / "shop.toml").write_text(text)
+        from ottla.spark.pipelines.loading import load_pipeline
+
+        done: list[Any] = []
+        pipeline = load_pipeline(tmp_path / "shop.toml")
+        runner = threading.Thread(target=lambda: done.append(pipelines.run_loaded(pipeline)))
+        runner.start()
+        wait_until(lambda: (tmp_path / "reached").exists() or not runner.is_alive())
+        broker.process.kill()
+        broker.process.wait()
+    with Serve(tmp_path / "broker", "--port", port) as broker:
+        (tmp_path / "go-on").touch()
+        runner.join(PATIENCE_S)
+        assert [status.state for status in done] == ["finished"]
+        assert sorted(row.id for row in pipelines.rows()) == list(range(1000))
+        with ottla.Consumer(servers, ["orders.out"], auto_offset_reset="earliest") as consumer:
+            found: list[int] = []
+            while records := consumer.poll(timeout_ms=500):
+                found += [json.loads(record.value)["id"] for record in records]
+        assert sorted(found) == list(range(1000))

@@ -1,0 +1,64 @@
+"""Work that is done once: filling the past in, and writing a table back into a topic."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
+
+from ottla import Producer
+from ottla.core.errors import ConfigError
+
+pytestmark = pytest.mark.timeout(300)
+DAY_MS = 86_400_000
+
+
+def test_a_span_of_time_is_filled_in_once_and_written_back_with_its_timestamps(
+    pipelines: Pipelines, cluster: Cluster, read: Callable[[str], list[Any]]
+) -> None:
+    from ottla.spark.pipelines.backfill import Backfill, run_backfill
+    from ottla.spark.pipelines.preparing import kafka_of
+    from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
+    from ottla.spark.pipelines.sessions import pipeline_session
+
+    topic, again = cluster.topic(), cluster.topic(partitions=2)
+    with Producer(cluster.servers) as producer:
+        for day in range(10):
+            producer.send(topic, json.dumps({"id": day}).encode(), timestamp_ms=day * DAY_MS)
+        producer.send(topic, b"bad", timestamp_ms=3 * DAY_MS)
+    pipeline = pipelines.load(f"""
+        [source.orders]
+        topics = "{topic}"
+        schema = "id bigint"
+        start = "latest"
+        dead_letters = "{topic}.dead"
+        [step.rows]
+        sql = "SELECT id, _timestamp AS at FROM orders"
+        [sink.table]
+        kind = "parquet"
+        path = "table"
+    """)  # noqa: S608 - of our own
+    session = pipeline_session(pipeline, "local[2,3]")
+    said: list[str] = []
+
+    run_backfill(session, pipeline, Backfill(from_ms=2 * DAY_MS, to_ms=5 * DAY_MS), said.append)
+    run_backfill(session, pipeline, Backfill(from_ms=2 * DAY_MS, to_ms=5 * DAY_MS), said.append)
+    files = Backfill(from_ms=8 * DAY_MS, to_ms=10 * DAY_MS, data_dir=str(cluster.folder))
+    run_backfill(session, pipeline, files, said.append)
+
+    assert said == ["table: 3 rows", "table: 0 rows", "table: 2 rows"]
+    assert sorted(row.id for row in pipelines.rows()) == [2, 3, 4, 8, 9]
+    assert {record.value for record in read(f"{topic}.dead")} == {b"bad"}
+
+    wanted = Replay(topic=again, timestamp="at", key="id", where="id < 9")
+    replay_rows(table_frame(session, pipeline.sinks["table"]), wanted, kafka_of(pipeline))
+
+    records = read(again)
+    assert {int(record.key): record.timestamp for record in records} == {day: day * DAY_MS for day in (2, 3, 4, 8)}
+    assert {json.loads(record.value)["id"] for record in records} == {2, 3, 4, 8}
+    with pytest.raises(ConfigError, match="--timestamp: there is no column att; did you mean at"):
+        replay_rows(table_frame(session, pipeline.sinks["table"]), Replay(topic=again, timestamp="att"), {})
+    with pytest.raises(ConfigError, match=r"--sink: there is no \[sink.tabl\]; did you mean table"):
+        run_backfill(session, pipeline, Backfill(from_ms=0, to_ms=1, sinks=["tabl"]), said.append)

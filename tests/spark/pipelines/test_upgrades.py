@@ -1,0 +1,94 @@
+"""A changed file with an existing checkpoint: allowed where the state still fits, refused with the reason where not."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
+
+from ottla.core.errors import ConfigError
+
+pytestmark = pytest.mark.timeout(300)
+
+FILE = """
+[source.orders]
+topics = "{topic}"
+schema = "id bigint, city string, price double, at timestamp"
+event_time = "at"
+watermark = "1 minute"
+dead_letters = "none"
+[step.totals]
+sql = '''
+SELECT window.start AS minute, city, sum(price) AS total
+FROM orders WHERE price > 0 GROUP BY window(at, '1 minute'), city
+'''
+[step.shown]
+sql = "SELECT minute, total FROM totals"
+[step.once]
+deduplicate = {{from = "orders", keys = "id"}}
+[sink.table]
+kind = "parquet"
+path = "table"
+from = "shown"
+[sink.once]
+kind = "parquet"
+path = "once"
+"""
+REFUSED = {
+    "another window": (
+        "window(at, '1 minute')",
+        "window(at, '2 minutes')",
+        "state of Aggregate was made by other keys",
+    ),
+    "another function": ("sum(price)", "avg(price)", "state of Aggregate was made by other keys or functions"),
+    "other keys of rows": (
+        'keys = "id"',
+        'keys = "city"',
+        "state of DeduplicateWithinWatermark was made by other keys",
+    ),
+    "another place": ('path = "table"', 'path = "other"', "the place was .*table, and is .*other now"),
+    "another kind": ('kind = "parquet"\npath = "table"', 'kind = "delta"\npath = "table"', "kind of sink was parquet"),
+    "no state any more": ('from = "shown"', 'from = "orders"', "steps that remember were taken away"),
+    "more sources": ("[step.totals]", '[source.more]\ntopics = "{topic}"\nschema = "a int"\n[step.totals]', "sources"),
+}
+ALLOWED = {
+    "another filter": ("price > 0", "price > 1"),
+    "another step after it": ("SELECT minute, total", "SELECT minute, total * 2 AS total, city"),
+    "one more field": ("price double", "price double, note string"),
+    "another delay": ('watermark = "1 minute"', 'watermark = "2 minutes"'),
+    "another limit": ('watermark = "1 minute"', 'watermark = "1 minute"\nmax_per_batch = 10'),
+}
+
+
+def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
+    pipelines: Pipelines, cluster: Cluster, send: Callable[..., None]
+) -> None:
+    from ottla.spark.pipelines.queries import check_upgrade, planned_queries
+    from ottla.spark.pipelines.sessions import pipeline_session
+    from ottla.spark.pipelines.state_folder import StateFolder
+
+    topic = cluster.topic()
+    send(topic, [{"id": 1, "city": "Prag", "price": 1.5, "at": "2026-01-01T00:00:00Z"}])
+    pipelines.run(FILE.format(topic=topic))
+
+    def judge(before: str, after: str) -> None:
+        assert before in FILE
+        changed = pipelines.load(FILE.replace(before, after).format(topic=topic))
+        session = pipeline_session(changed, "local[2,3]")
+        check_upgrade(planned_queries(session, changed), StateFolder(changed.state))
+
+    for change, (before, after, reason) in REFUSED.items():
+        with pytest.raises(ConfigError, match=reason) as refused:
+            judge(before, after)
+        assert "its checkpoint cannot be continued" in str(refused.value), change
+    for before, after in ALLOWED.values():
+        judge(before, after)
+
+    # And it does go on.
+    send(topic, [{"id": 2, "city": "Prag", "price": 2.5, "at": "2026-01-01T00:09:00Z"}])
+    changed = FILE.replace("price > 0", "price > 1").replace('watermark = "1 minute"', 'watermark = "2 minutes"')
+    changed = changed.replace("SELECT minute, total", "SELECT minute, total, city")
+    pipelines.run(changed.replace("price double", "price double, note string").format(topic=topic))
+    assert [(row.total, row.city) for row in pipelines.rows()] == [(1.5, "Prag")]
+    with pytest.raises(ConfigError, match="state of Aggregate was made by other keys"):
+        pipelines.run(FILE.replace("sum(price)", "max(price)").format(topic=topic))
