@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from ottla.client.errors import ClientError, RequestTimedOut
 
+from .checker import UNTOLD
 from .history import Read, Sent
 from .processes import until
 
@@ -134,7 +135,7 @@ class ConfluentWriter(Writer):
     def send(self, sent: Sent) -> None:
         def told(error: Any, message: Any) -> None:
             if error is None:
-                self.done(sent, message.offset())
+                self.done(sent, UNTOLD if message.offset() is None else message.offset())
             else:
                 self.trial.history.fails(sent, str(error))
 
