@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 import ottla
 from ottla.client.errors import ClientError, RequestTimedOut
 
+from .checker import UNTOLD
 from .history import Read, Sent
 from .processes import until
 
@@ -47,11 +48,11 @@ class Placed:
     """Who leads and who is in sync, as clients are told."""
 
     def __init__(self, trial: Trial) -> None:
-        self._topic = trial.topic
+        self.topic = trial.topic
         self._admin = AdminClient({**_QUIET, "bootstrap.servers": trial.servers})
 
     def partitions(self) -> dict[int, Any]:
-        found: dict[int, Any] = self._admin.list_topics(self._topic, timeout=10).topics[self._topic].partitions
+        found: dict[int, Any] = self._admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
         return found
 
     def leader(self, partition: int = 0) -> int:
@@ -134,7 +135,7 @@ class ConfluentWriter(Writer):
     def send(self, sent: Sent) -> None:
         def told(error: Any, message: Any) -> None:
             if error is None:
-                self.done(sent, message.offset())
+                self.done(sent, UNTOLD if message.offset() is None else message.offset())
             else:
                 self.trial.history.fails(sent, str(error))
 

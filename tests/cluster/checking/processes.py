@@ -20,6 +20,8 @@ from ottla.wire.messages.metadata import MetadataRequest
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from .networks import Network
+
 _ROOT: Final = Path(__file__).parents[3]
 _PATIENCE_S: Final = 30.0
 _LOOK_AGAIN_S: Final = 0.05
@@ -29,8 +31,10 @@ SESSION_MS: Final = 2_000
 class Node:
     """`ottla serve`, always at the same port with the same folder."""
 
-    def __init__(self, folder: Path, number: int, zookeeper: str, module: str) -> None:
+    def __init__(self, folder: Path, number: int, zookeeper: str, module: str, network: Network | None) -> None:
         self.number = number
+        self.host = "127.0.0.1" if network is None else network.address(number)
+        self._inside = () if network is None else network.inside(number)
         self.folder = folder / f"node-{number}"
         self.log_path = folder / f"node-{number}.log"
         self.port = free_port()
@@ -41,7 +45,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def is_running(self) -> bool:
@@ -58,8 +62,9 @@ class Node:
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
-                    *("--node-id", str(self.number), "--port", str(self.port), "--http-port", "-1"),
+                    *(*self._inside, sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
+                    *("--node-id", str(self.number), "--host", self.host, "--port", str(self.port)),
+                    *("--http-port", "-1"),
                     *("--data-dir", str(self.folder), "--log-level", "info", "--ready-file", str(self._ready_file)),
                     *(part for setting in given for part in ("--set", setting)),
                 ],
@@ -101,9 +106,12 @@ class Node:
 
 
 class Processes:
-    def __init__(self, folder: Path, zookeeper: str, count: int = 3, module: str = "ottla") -> None:
+    def __init__(
+        self, folder: Path, zookeeper: str, module: str = "ottla", network: Network | None = None, count: int = 3
+    ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        self.nodes = {number: Node(folder, number, zookeeper, module) for number in range(1, count + 1)}
+        self.network = network
+        self.nodes = {number: Node(folder, number, zookeeper, module, network) for number in range(1, count + 1)}
 
     def __enter__(self) -> Processes:
         for node in self.nodes.values():
