@@ -19,7 +19,7 @@ from ottla.cluster.knowledge import Knowledge
 from ottla.cluster.nodes import broker_data, broker_path
 from ottla.cluster.operations import Create
 from ottla.cluster.server import ZooKeeperServer, free_port
-from ottla.cluster.state import CLIENT_LISTENER, BrokerInfo, ClusterView
+from ottla.cluster.state import BrokerInfo, ClusterView
 from ottla.core.ids import Address, TopicId
 
 PARTITIONS = 100_000
@@ -37,7 +37,7 @@ def seconds(work: Callable[[], object]) -> float:
 
 
 def broker(node_id: int) -> BrokerInfo:
-    return BrokerInfo(node_id, {CLIENT_LISTENER: Address(f"node-{node_id}.example", 9092)}, f"rack-{node_id % 3}")
+    return BrokerInfo(node_id, {"PLAINTEXT": Address(f"node-{node_id}.example", 9092)}, f"rack-{node_id % 3}")
 
 
 def topics(partitions: int) -> dict[TopicId, WantedTopic]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.state import CLIENT_LISTENER, BrokerInfo, PartitionState
+from ottla.cluster.state import BrokerInfo, PartitionState
 from ottla.core.ids import Address, TopicId
 
 if TYPE_CHECKING:
@@ -17,9 +17,7 @@ TOPIC = TopicId(uuid.UUID(int=7))
 def brokers(*ids: int, racks: Mapping[int, str] | None = None, draining: Iterable[int] = ()) -> dict[int, BrokerInfo]:
     leaving = set(draining)
     return {
-        each: BrokerInfo(
-            each, {CLIENT_LISTENER: Address("h", each)}, (racks or {}).get(each), is_draining=each in leaving
-        )
+        each: BrokerInfo(each, {"PLAINTEXT": Address("h", each)}, (racks or {}).get(each), is_draining=each in leaving)
         for each in ids
     }
 

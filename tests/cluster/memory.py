@@ -13,7 +13,6 @@ from ottla.client.config import ClientConfig
 from ottla.client.opening import Manner, open_connection
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.cluster.state import (
-    CLIENT_LISTENER,
     NO_NODE,
     BrokerInfo,
     ClusterView,
@@ -150,7 +149,7 @@ class Brokers:
         self.running[node_id] = broker
         if self.topic_id.raw not in broker.topics.by_id:
             self._create(broker, {})
-        self.catalog.register(BrokerInfo(node_id, {CLIENT_LISTENER: broker.address}, rack=rack))
+        self.catalog.register(BrokerInfo(node_id, {"PLAINTEXT": broker.address}, rack=rack))
 
     def _create(self, broker: Broker, configs: Mapping[str, str]) -> None:
         broker.topics.put(broker.catalog.create_topic("t", 1, configs, topic_id=self.topic_id))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
-from ottla.cluster.state import CLIENT_LISTENER
 from ottla.core.ids import Address
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ class TestNode:
         return self.connected.catalog
 
     async def start(self, *, may_lack_records: bool = False) -> None:
-        listeners = {CLIENT_LISTENER: Address("127.0.0.1", 9000 + self.cluster.node_id)}
+        listeners = {"PLAINTEXT": Address("127.0.0.1", 9000 + self.cluster.node_id)}
         await self.cluster.start(listeners, -1, may_lack_records=may_lack_records)
 
     async def until(self, holds: Callable[[], object]) -> None:

@@ -13,7 +13,7 @@ from ottla.broker.topics import INTERNAL_TOPICS
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
-from ottla.cluster.state import CLIENT_LISTENER, PartitionKey
+from ottla.cluster.state import PartitionKey
 from ottla.core.errors import (
     ApiError,
     CoordinatorLoadInProgress,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker, Settings
     from ottla.broker.topics import TopicState
     from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.net.port import Port
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
     from ottla.storage.catalog.view import Change
@@ -73,17 +74,17 @@ class Membership:
 async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
     """Be there for clients and other nodes; the listener is up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
-    listeners = {CLIENT_LISTENER: _told_to_all(broker)}
+    listeners = {port.name: _told_to_all(port) for port in reversed(broker.listener.ports)}
     await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
 
 
-def _told_to_all(broker: Broker) -> Address:
-    if broker.advertised is not None:
-        return broker.advertised
-    host, port = broker.address
-    return Address(socket.gethostname() if host in _ANY_ADDRESS else host, port)
+def _told_to_all(port: Port) -> Address:
+    if port.advertised is not None:
+        return port.advertised
+    host, number = port.address
+    return Address(socket.gethostname() if host in _ANY_ADDRESS else host, number)
 
 
 class CatalogFollower:
@@ -119,6 +120,7 @@ class CatalogFollower:
             self._broker.topics.put(after)
         if isinstance(before or after, ResourceConfigs):
             self._broker.reload_configs()
+        self._broker.security.changed(change)
 
 
 class SoonCreated:

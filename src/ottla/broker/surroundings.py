@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
-    from ottla.cluster.state import Cluster
+    from ottla.cluster.state import BrokerInfo, Cluster
 
 _NOBODY: Final = -1
 
@@ -94,8 +94,8 @@ class Together:
     def node_ids(self) -> Collection[int]:
         return self._cluster.view.brokers.keys()
 
-    def brokers(self, client: Client) -> Sequence[Seen]:  # noqa: ARG002 - the same for all
-        return [Seen(each.id, *each.address, each.rack) for each in self._cluster.view.brokers.values()]
+    def brokers(self, client: Client) -> Sequence[Seen]:
+        return [_seen(each, client) for each in self._cluster.view.brokers.values()]
 
     def placed(self, state: TopicState, partition: int) -> Placed:
         view = self._cluster.view
@@ -115,7 +115,7 @@ class Together:
             known.removing,
         )
 
-    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:  # noqa: ARG002
+    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         if state is None:
             self._broker.create_topic_soon(CONSUMER_OFFSETS)
@@ -123,4 +123,9 @@ class Together:
         view = self._cluster.view
         known = view.partition(state.entry.id, partition_for(group_id, len(state.partitions)))
         leader = None if known is None else view.brokers.get(known.leader)
-        return None if leader is None else Seen(leader.id, *leader.address, leader.rack)
+        return None if leader is None else _seen(leader, client)
+
+
+def _seen(broker: BrokerInfo, client: Client) -> Seen:
+    """By the listener of the same name: a client that logs in here can log in there."""
+    return Seen(broker.id, *broker.listeners.get(client.listener, broker.address), broker.rack)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from ottla.core.ids import Address, TopicId
 
 NO_NODE: Final = -1
-CLIENT_LISTENER: Final = "CLIENT"
-"""The name of the listener that clients are told of; a node may have others."""
 
 
 class PartitionKey(NamedTuple):
@@ -28,7 +26,8 @@ class BrokerInfo:
     """A node that is there: it has a session with ZooKeeper."""
 
     id: int
-    listeners: Mapping[str, Address]
+    listeners: dict[str, Address]
+    """By name; the last is the one that nodes use among themselves."""
     rack: str | None = None
     epoch: int = -1
     """Grows with every registration of whatever node (the transaction that created the node's entry)."""
@@ -39,8 +38,8 @@ class BrokerInfo:
 
     @property
     def address(self) -> Address:
-        """Where clients reach it."""
-        return self.listeners[CLIENT_LISTENER]
+        """Where other nodes reach it, and clients that came in by a listener that it does not have."""
+        return next(reversed(self.listeners.values()))
 
 
 @dataclass(frozen=True, slots=True)
