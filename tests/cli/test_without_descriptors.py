@@ -10,19 +10,23 @@ from tests.broker.raw_client import RawClient
 from ottla.broker.dispatch import ROUTES
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.create_acls import CreateAclsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 from .serving import Serve
 
@@ -47,6 +51,10 @@ ONE_PER_MODULE: list[Request] = [
     DescribeLogDirsRequest(topics=()),
     DescribeClusterRequest(include_cluster_authorized_operations=False),
     DescribeTopicPartitionsRequest(topics=()),
+    SaslHandshakeRequest(mechanism="PLAIN"),
+    CreateAclsRequest(creations=()),
+    DescribeUserScramCredentialsRequest(users=()),
+    DescribeClientQuotasRequest(components=(), strict=False),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
     ),
