@@ -20,13 +20,16 @@ from ottla.wire.messages.describe_configs import DescribeConfigsRequest, Describ
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
+from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .serving import Serve
 
@@ -55,6 +58,9 @@ ONE_PER_MODULE: list[Request] = [
     CreateAclsRequest(creations=()),
     DescribeUserScramCredentialsRequest(users=()),
     DescribeClientQuotasRequest(components=(), strict=False),
+    EndTxnRequest(transactional_id="", producer_id=0, producer_epoch=0, committed=True),
+    TxnOffsetCommitRequest(transactional_id="", group_id="", producer_id=0, producer_epoch=0, topics=()),
+    ListTransactionsRequest(state_filters=(), producer_id_filters=()),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
     ),

@@ -20,8 +20,9 @@ from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
 from ottla.broker.tracing_config import TracingConfig
+from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic
 from ottla.core.ids import Address, problem_with_topic_name
@@ -33,6 +34,7 @@ from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,6 +62,7 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    transactions: TransactionConfig = TransactionConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
@@ -91,6 +94,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.transactions = TransactionCoordinator(self, settings.transactions)
         self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
@@ -119,6 +123,7 @@ class Broker:
         if not self.data_dir.was_clean:
             await self._recover()
         self.groups.start()
+        await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
@@ -139,6 +144,7 @@ class Broker:
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         loop = asyncio.get_running_loop()
@@ -176,6 +182,8 @@ class Broker:
             return self.topics.create(name, partitions or self.config.default_partitions, configs)
         if partitions is None and name == CONSUMER_OFFSETS:
             partitions = self.config.offsets_topic_partitions
+        if partitions is None and name == TRANSACTION_STATE:
+            partitions = self.settings.transactions.state_topic_partitions
         configs = INTERNAL_TOPIC_CONFIGS if configs is None else configs
         return self.topics.create(name, partitions or self.config.default_partitions, configs, is_internal=True)
 
@@ -183,6 +191,7 @@ class Broker:
         """It is gone at once; its files go in the background."""
         self.maintenance.remove(self.topics.delete(state))
         self.groups.topic_deleted(state.name, state.raw_id)
+        self.transactions.topic_deleted(state.name)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -208,5 +217,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
+        static = static_settings(
+            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
+        )
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

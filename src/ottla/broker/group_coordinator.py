@@ -10,6 +10,7 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.replaying import batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -26,6 +27,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.coordinator import Coordinator
 from ottla.groups.records import partition_for
+from ottla.records.control import read_end_marker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     Answer = AnswerJoin | AnswerSync | AnswerLeave
 
 _logger: Final = logging.getLogger(__name__)
-
-_LOAD_BYTES: Final = 1 << 20
 
 
 class GroupCoordinator:
@@ -68,15 +68,24 @@ class GroupCoordinator:
         self.run(self.rules.table.start(self.now_ms()))
 
     def _load(self, partition: Partition) -> None:
-        offset = partition.log.start_offset
-        while batches := partition.log.read(offset, _LOAD_BYTES):
-            for record in RecordReader(batches, offset):
-                offset = record.offset
+        for header, batch in batches_of(partition):
+            if header.is_control:
+                marker = read_end_marker(batch)
+                if marker is not None:
+                    self.transaction_ended(partition, header.producer_id, is_commit=marker.is_commit)
+                continue
+            producer_id = header.producer_id if header.is_transactional else None
+            for record in RecordReader(batch):
                 try:
-                    self.rules.table.replay(record.key or b"", record.value)
+                    self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
-            offset += 1
+
+    def transaction_ended(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
+        """The end of a producer's transaction is in this partition of the log."""
+        self.rules.table.transaction_ended(
+            producer_id, lambda group_id: self.partition_of(group_id) is partition, is_commit=is_commit
+        )
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
@@ -156,8 +165,13 @@ class GroupCoordinator:
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
             builder.append(now_ms, key, value)
-        batch = builder.build()
-        appended = partition.log.append(batch, partition.leader_epoch)
+        if isinstance(action, PersistOffsets) and action.producer is not None:
+            producer_id, epoch = action.producer
+            batch = builder.build(producer_id=producer_id, producer_epoch=epoch, is_transactional=True)
+            appended = partition.log.append_of_coordinator(batch, partition.leader_epoch)
+        else:
+            batch = builder.build()
+            appended = partition.log.append(batch, partition.leader_epoch)
         self.rules.table.apply(action)
         partition.appended(len(batch))
         return partition, appended.last_offset

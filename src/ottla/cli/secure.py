@@ -18,7 +18,6 @@ from ottla.core.keys import EncryptionConfig, first_ring, write_key_file
 _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 _USER: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PASSWORD_BYTES: Final = 24
-_ITERATIONS: Final = 8192
 
 
 @click.group()
@@ -94,12 +93,13 @@ def _write_certificates(folder: Path, names: list[str], user: str, days: int) ->
 
 
 def _add_user(data_dir: Path, key_file: Path, user: str, password: str) -> None:
+    """Into the data folder of a broker that does not run."""
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.security.users import add_user_offline
 
     settings = Settings(broker=BrokerConfig(data_dir=data_dir), encryption=EncryptionConfig(key_file=key_file))
-    add_user_offline(settings, user, password, [client_configs.MECHANISM], _ITERATIONS)
+    add_user_offline(settings, user, password, [client_configs.MECHANISM])
 
 
 def _broker_config(folder: Path, data_dir: Path, listen: tuple[str, int], user: str) -> str:

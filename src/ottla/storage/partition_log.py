@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.core.clock import Clock
+    from ottla.records.batch import BatchHeader
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
@@ -149,6 +150,19 @@ class PartitionLog:
         self.next_offset = last_offset + 1
         return Appended(base_offset, last_offset, log_append_time, False)  # noqa: FBT003
 
+    def append_of_coordinator(self, batch: bytearray, leader_epoch: int = 0) -> Appended:
+        """Write a batch that a coordinator made as part of a producer's transaction: it has no sequence numbers."""
+        if self._offline is not None:
+            raise self._offline_error()
+        header = read_header(batch)
+        check_size(len(batch), self.config)
+        self.producers.check_epoch(header.producer_id, header.producer_epoch)
+        base_offset = self._put(batch, header, leader_epoch)
+        self.producers.appended(header, base_offset)
+        last_offset = base_offset + header.last_offset_delta
+        self.next_offset = last_offset + 1
+        return Appended(base_offset, last_offset, NO_TIMESTAMP, is_duplicate=False)
+
     def append_end_marker(
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
@@ -156,18 +170,23 @@ class PartitionLog:
         if self._offline is not None:
             raise self._offline_error()
         self.producers.check_end(producer_id, producer_epoch, marker)
-        now_ms = self._clock.now_ms()
-        batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
-        offset = self.next_offset
-        place(batch, 0, offset, leader_epoch)
-        if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch)
-        self._write(batch, offset, now_ms)
-        aborted = self.producers.ended(read_header(batch), offset, marker)
+        batch = build_end_marker(marker, producer_id, producer_epoch, self._clock.now_ms())
+        header = read_header(batch)
+        offset = self._put(batch, header, leader_epoch)
+        aborted = self.producers.ended(header, offset, marker)
         if aborted is not None:
             self._note_aborted(aborted)
         self.next_offset = offset + 1
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
+
+    def _put(self, batch: bytearray, header: BatchHeader, leader_epoch: int) -> int:
+        """Write it at the end, which does not move yet; its base offset."""
+        base_offset = self.next_offset
+        place(batch, 0, base_offset, leader_epoch)
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch)
+        self._write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
+        return base_offset
 
     def _note_aborted(self, aborted: AbortedTransaction) -> None:
         self._unsynced.has_new_files = True

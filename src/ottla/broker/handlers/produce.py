@@ -1,4 +1,4 @@
-"""Produce (0) and InitProducerId (22). Transactional ids are not served yet."""
+"""Produce (0)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
-from ottla.records.batch import TRANSACTIONAL, check_produced
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.records.batch import TRANSACTIONAL
 from ottla.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
@@ -41,6 +41,8 @@ def produce(
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
     if request.acks not in (-1, 0, 1):
         return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+    if request.transactional_id is not None:
+        return _produce_in_transaction(broker, request, context)
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
@@ -66,6 +68,17 @@ def produce(
     return _when_durable(broker, response, undurable) if undurable else response
 
 
+async def _produce_in_transaction(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    try:
+        await join_transaction(broker, request, context.version)
+    except ApiError as refused:
+        response = _all_refused(request, refused)
+        if request.acks == 0:
+            _hang_up_on_errors(response)
+        return response
+    return await _produce_many(broker, request, context)
+
+
 async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
     """As `produce`, for so many partitions that others have to be served in between."""
     turns = Turns()
@@ -75,7 +88,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request.transactional_id))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -90,8 +103,13 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
     return await _when_durable(broker, response, undurable)
 
 
-def _append(
-    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, undurable: Undurable
+def _append(  # noqa: PLR0913
+    broker: Broker,
+    topic: TopicProduceData,
+    part: PartitionProduceData,
+    context: Context,
+    undurable: Undurable,
+    transactional_id: str | None = None,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -104,9 +122,7 @@ def _append(
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_produced(records)
-        # Nobody could end the transaction, and so nobody could read past it.
-        raise _InvalidTxnState("transactions are not served yet")
+        check_in_transaction(broker, transactional_id, partition, records, context.header.version)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
@@ -193,18 +209,3 @@ def _name(broker: Broker, topic: TopicProduceResponse) -> str:
 
 class _InvalidRequiredAcks(ApiError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
-
-
-class _InvalidTxnState(ApiError):
-    code = ErrorCode.INVALID_TXN_STATE
-
-
-def init_producer_id(broker: Broker, request: InitProducerIdRequest, _context: Context) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        code = ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    try:
-        producer_id = broker.producer_ids.next()
-    except ApiError as refused:
-        return InitProducerIdResponse(error_code=refused.code, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)
