@@ -149,7 +149,8 @@ class Demo:
                 archiver = Archiver(link, _ARCHIVED, place, hold, Rules(trims_older_than_ms=0))
                 while not self._is_closed.wait(self._plan.archive_every_s):
                     done = archiver.round()
-                    self._say(f"{'archive':>12}  {_ARCHIVED}: {done.records:,} records in {done.stretches} files")
+                    if done.records:
+                        self._say(f"{'archive':>12}  {_ARCHIVED}: {done.records:,} records in {done.stretches} files")
         finally:
             link.close()
 
