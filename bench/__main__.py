@@ -26,6 +26,8 @@ BENCHES = [
     "against_kafka",
     "spark",
     "security",
+    "cluster",
+    "cluster_scale",
 ]
 
 

@@ -21,6 +21,7 @@ from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
@@ -43,6 +44,7 @@ ONE_PER_MODULE: list[Request] = [
     MetadataRequest(topics=()),
     OffsetFetchRequest(groups=()),
     ListGroupsRequest(),
+    ListPartitionReassignmentsRequest(),
     ApiVersionsRequest(client_software_name="test", client_software_version="1"),
     CreateTopicsRequest(topics=()),
     DeleteTopicsRequest(topics=(), timeout_ms=0),

@@ -59,9 +59,10 @@ class Maintenance:
 
     def apply_retention(self) -> None:
         now_ms = self._broker.steady_clock.now_ms()
-        for partition in self._broker.topics.all_partitions():
+        for partition in self._broker.topics.partitions_here():
             try:
-                self.remove(partition.log.delete_expired(now_ms))
+                committed = None if partition.replica is None else partition.high_watermark
+                self.remove(partition.log.delete_expired(now_ms, committed))
                 partition.log.expire_producers(now_ms)
             except ApiError as refused:
                 _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)

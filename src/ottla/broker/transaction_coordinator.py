@@ -52,6 +52,8 @@ class TransactionCoordinator:
 
     async def start(self) -> None:
         """Take over what the log says of transactions, and end those of which it says how they end."""
+        if self._broker.cluster is not None:
+            return
         state = self._broker.topics.by_name.get(TRANSACTION_STATE)
         for partition in state.partitions if state else ():
             self._load(partition)

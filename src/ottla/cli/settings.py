@@ -24,6 +24,8 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
@@ -46,6 +48,8 @@ def sections() -> dict[str, type[Any]]:
         "queues": QueuesConfig,
         "dmqp": DmqpConfig,
         "tracing": TracingConfig,
+        "cluster": ClusterConfig,
+        "replication": ReplicationConfig,
     }
 
 

@@ -137,7 +137,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
         ends.add(partition.log.next_offset, **labels)
         offline.add(int(partition.log.is_offline), **labels)
 
-    async for partition in opened(broker.topics.all_partitions()):
+    async for partition in opened(broker.topics.partitions_here()):
         note(partition)
     return sizes, starts, ends, offline
 

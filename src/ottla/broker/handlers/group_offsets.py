@@ -77,8 +77,10 @@ def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[Offs
 async def _commit(
     broker: Broker, request: OffsetCommitRequest, context: Context
 ) -> tuple[OffsetCommitResponseTopic, ...]:
-    known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     groups = broker.groups
+    if error := groups.error_for(request.group_id):
+        return _all_refused(request, error)
+    known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     response, actions = groups.rules.offsets.commit(
         msgspec.structs.replace(request, topics=known), context.version, groups.now_ms()
     )
@@ -182,6 +184,8 @@ def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 def _fetched(
     broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool, requires_stable: bool
 ) -> InTurns[OffsetFetchResponseGroup]:
+    if error := broker.groups.error_for(group.group_id):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
     topics = []
     for topic in wanted:
@@ -249,6 +253,8 @@ def _fetched_partition(index: int, value: OffsetCommitValue | None, error: Error
 
 
 async def offset_delete(broker: Broker, request: OffsetDeleteRequest, _context: Context) -> OffsetDeleteResponse:
+    if error := broker.groups.error_for(request.group_id):
+        return OffsetDeleteResponse(error_code=error, topics=())
     response, actions = broker.groups.rules.offsets.delete(request)
     error = await broker.groups.persist(actions)
     if error:

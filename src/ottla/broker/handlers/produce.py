@@ -6,11 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL
 from ottla.wire.messages.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
+_ALL: Final = -1
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -54,7 +58,7 @@ def produce(
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -65,7 +69,7 @@ def produce(
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return _when_durable(broker, response, undurable) if undurable else response
+    return _when_durable(broker, request, response, undurable) if undurable else response
 
 
 async def _produce_in_transaction(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
@@ -88,7 +92,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable, request.transactional_id))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -100,7 +104,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return await _when_durable(broker, response, undurable)
+    return await _when_durable(broker, request, response, undurable)
 
 
 def _append(  # noqa: PLR0913
@@ -109,7 +113,7 @@ def _append(  # noqa: PLR0913
     part: PartitionProduceData,
     context: Context,
     undurable: Undurable,
-    transactional_id: str | None = None,
+    request: ProduceRequest,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -122,11 +126,17 @@ def _append(  # noqa: PLR0913
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_in_transaction(broker, transactional_id, partition, records, context.header.version)
+        check_in_transaction(broker, request.transactional_id, partition, records, context.header.version)
+    if partition.replica is not None:
+        partition.replica.check_can_append(request.acks)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
-    if log.config.flush == "ack":
+    if partition.replica is not None:
+        partition.replica.appended(0 if appended.is_duplicate else len(batch))
+        if request.acks == _ALL or log.config.flush == "ack":
+            undurable.append((partition, appended.last_offset))
+    elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
     elif partition.waits and not appended.is_duplicate:
         partition.appended(len(batch))
@@ -151,7 +161,12 @@ def _refused(
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
     _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
-    return _refusal(part.index, refused)
+    refusal = _refusal(part.index, refused)
+    if refused.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return refusal
+    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name[topic.name]
+    leader, epoch = state.partitions[part.index].leader
+    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
 
 
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
@@ -175,8 +190,10 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
                 raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
 
 
-async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Undurable) -> ProduceResponse:
-    waits = [broker.flusher.durable(partition, offset) for partition, offset in undurable]
+async def _when_durable(
+    broker: Broker, request: ProduceRequest, response: ProduceResponse, undurable: Undurable
+) -> ProduceResponse:
+    waits = [_safe(broker, request, partition, offset) for partition, offset in undurable]
     results = await asyncio.gather(*waits, return_exceptions=True)
     failed: dict[tuple[str, int], ApiError] = {}
     for (partition, _), result in zip(undurable, results, strict=True):
@@ -189,6 +206,14 @@ async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Un
     if not failed:
         return response
     return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
+
+
+async def _safe(broker: Broker, request: ProduceRequest, partition: Partition, last_offset: int) -> None:
+    """Wait until it is on the disk, if the flush policy says so, and until it is replicated, if the client does."""
+    if partition.log.config.flush == "ack":
+        await broker.flusher.durable(partition, last_offset)
+    if partition.replica is not None and request.acks == _ALL:
+        await partition.replica.replicated(last_offset, request.timeout_ms / 1000)
 
 
 def _with_failures(

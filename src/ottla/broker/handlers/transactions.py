@@ -38,6 +38,9 @@ _FENCED_SINCE: Final = 2
 async def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     if request.transactional_id is None:
         return _without_transactions(broker)
+    if broker.cluster is not None:
+        # Its coordinator would have to move with the leader of its partition, and does not.
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=_NONE)
     expected = None
     if (request.producer_id, request.producer_epoch) != (_NONE, _NONE):
         if _NONE in (request.producer_id, request.producer_epoch):
