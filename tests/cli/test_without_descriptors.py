@@ -17,12 +17,16 @@ from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.fetch import FetchRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.list_offsets import ListOffsetsRequest
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .serving import Serve
 
@@ -40,6 +44,7 @@ ONE_PER_MODULE: list[Request] = [
     MetadataRequest(topics=()),
     OffsetFetchRequest(groups=()),
     ListGroupsRequest(),
+    ListPartitionReassignmentsRequest(),
     ApiVersionsRequest(client_software_name="test", client_software_version="1"),
     CreateTopicsRequest(topics=()),
     DeleteTopicsRequest(topics=(), timeout_ms=0),
@@ -47,6 +52,9 @@ ONE_PER_MODULE: list[Request] = [
     DescribeLogDirsRequest(topics=()),
     DescribeClusterRequest(include_cluster_authorized_operations=False),
     DescribeTopicPartitionsRequest(topics=()),
+    EndTxnRequest(transactional_id="", producer_id=0, producer_epoch=0, committed=True),
+    TxnOffsetCommitRequest(transactional_id="", group_id="", producer_id=0, producer_epoch=0, topics=()),
+    ListTransactionsRequest(state_filters=(), producer_id_filters=()),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
     ),

@@ -107,7 +107,7 @@ async def flush(partition: Partition, times: Histogram) -> None:
     begun = partition.log.begin_flush()
     if begun is None:
         return
-    before = partition.high_watermark
+    before = partition.log.acknowledged_offset
     times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
     try:
         partition.log.finish_flush(begun)
@@ -115,7 +115,9 @@ async def flush(partition: Partition, times: Histogram) -> None:
         for wait in tuple(partition.waits):
             wait.end()
         raise
-    if partition.log.config.flush == "ack" and partition.high_watermark > before:
+    if partition.log.config.flush == "ack" and partition.log.acknowledged_offset > before:
+        if partition.replica is not None:
+            partition.replica.advance()
         # Only now do consumers see what was appended. How many bytes that is, is not known here.
         for wait in tuple(partition.waits):
             wait.end()
