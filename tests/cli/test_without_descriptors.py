@@ -10,10 +10,10 @@ from tests.broker.raw_client import RawClient
 from ottla.broker.dispatch import ROUTES
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.create_acls import CreateAclsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
+from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from ottla.wire.declare import Request
 
+ANY = 1
 BROKER = 4
 STANDARD_STREAMS = 3
 ONE_PER_MODULE: list[Request] = [
@@ -56,10 +57,18 @@ ONE_PER_MODULE: list[Request] = [
     DescribeLogDirsRequest(topics=()),
     DescribeClusterRequest(include_cluster_authorized_operations=False),
     DescribeTopicPartitionsRequest(topics=()),
-    SaslHandshakeRequest(mechanism="PLAIN"),
-    CreateAclsRequest(creations=()),
-    DescribeUserScramCredentialsRequest(users=()),
+    DescribeAclsRequest(
+        resource_type_filter=ANY,
+        resource_name_filter=None,
+        pattern_type_filter=ANY,
+        principal_filter=None,
+        host_filter=None,
+        operation=ANY,
+        permission_type=ANY,
+    ),
+    DescribeUserScramCredentialsRequest(users=None),
     DescribeClientQuotasRequest(components=(), strict=False),
+    SaslHandshakeRequest(mechanism="PLAIN"),
     EndTxnRequest(transactional_id="", producer_id=0, producer_epoch=0, committed=True),
     TxnOffsetCommitRequest(transactional_id="", group_id="", producer_id=0, producer_epoch=0, topics=()),
     ListTransactionsRequest(state_filters=(), producer_id_filters=()),

@@ -63,7 +63,15 @@ class ConfluentTransactional(Transactional):
     def __init__(self, servers: str, name: str) -> None:
         self._servers = servers
         self._producer = confluent_kafka.Producer(
-            {"bootstrap.servers": servers, "transactional.id": name, "log_level": 0, "reconnect.backoff.max.ms": 250}
+            {
+                "bootstrap.servers": servers,
+                "transactional.id": name,
+                "log_level": 0,
+                "reconnect.backoff.max.ms": 250,
+                # When it looks for all brokers anew, librdkafka 2.16 goes on asking a group's coordinator through a
+                # connection that it has given up, and waits for ever.
+                "metadata.recovery.strategy": "none",
+            }
         )
         self._call(lambda: self._producer.init_transactions(PATIENCE_S))
 
@@ -124,7 +132,7 @@ class KafkaPythonTransactional(Transactional):
         self._call(lambda: self._producer.send(topic, value))
 
     def send_offset(self, group: str, at: TopicPartition, offset: int) -> None:
-        offsets = {kafka.TopicPartition(*at): OffsetAndMetadata(offset, "", -1)}
+        offsets = {kafka.TopicPartition(at.topic, at.partition): OffsetAndMetadata(offset, "", -1)}
         self._call(lambda: self._producer.send_offsets_to_transaction(offsets, group))
 
     def commit(self) -> None:
@@ -134,7 +142,7 @@ class KafkaPythonTransactional(Transactional):
         self._call(self._producer.abort_transaction)
 
     def close(self) -> None:
-        self._producer.close(0)
+        self._call(lambda: self._producer.close(PATIENCE_S))
 
 
 class AiokafkaTransactional(Transactional):
@@ -164,7 +172,7 @@ class AiokafkaTransactional(Transactional):
         self._call(lambda: self._producer.send(topic, value))
 
     def send_offset(self, group: str, at: TopicPartition, offset: int) -> None:
-        offsets = {aiokafka.TopicPartition(*at): offset}
+        offsets = {aiokafka.TopicPartition(at.topic, at.partition): offset}
         self._call(lambda: self._producer.send_offsets_to_transaction(offsets, group))
 
     def commit(self) -> None:
