@@ -175,11 +175,11 @@ async def _serve(
     http = await _bind_http(broker, http_config, queues_config)
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     _say_ready(broker, http, ready_file)
+    await broker.dispatcher.load_all()
     # If nothing is exposed, nobody waits for this.
     dmqp = dmqp or await _open_dmqp(broker, dmqp_config)
     if http is not None:
         http.start()
-    await broker.dispatcher.load_all()
     _calm_garbage_collection()
     await stopping.wait()
     if http is not None:
