@@ -93,4 +93,5 @@ def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -
         assert {config.name for config in described.configs} > {"group.max.size", "log.dirs"}
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (hard, hard))
         assert serve.terminate() == 0
-        assert serve.output()[1] == ""
+        # What nobody has asked for is given up; Kafka is served.
+        assert [line for line in serve.output()[1].splitlines() if not line.startswith("ottla: no DMQP")] == []

@@ -177,14 +177,15 @@ async def _serve(
     _say_ready(broker, http, ready_file)
     await broker.dispatcher.load_all()
     # If nothing is exposed, nobody waits for this.
-    dmqp = dmqp or await _open_dmqp(broker, dmqp_config)
+    dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
     _calm_garbage_collection()
     await stopping.wait()
     if http is not None:
         await http.stop()
-    await dmqp.stop()
+    if dmqp is not None:
+        await dmqp.stop()
     await broker.stop()
 
 
@@ -207,6 +208,15 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
     broker.shard_door = door
     return door
+
+
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+    """For want of descriptors, say, it cannot even be imported: that harms nobody who uses Kafka."""
+    try:
+        return await _open_dmqp(broker, config)
+    except (ImportError, OSError) as failed:
+        click.echo(f"ottla: no DMQP: {failed}", err=True)
+        return None
 
 
 def _on_signal(stopping: asyncio.Event) -> None:
