@@ -46,8 +46,9 @@ class Fetcher:
             client_id=f"broker-{replication.node_id}-fetcher-{leader}",
             request_timeout_ms=wait_ms + _PATIENCE_MS,
             connect_timeout_ms=_PATIENCE_MS,
+            security=replication.security,
         )
-        self._manner = Manner(config, None, bytearray(_SCRATCH_BYTES))
+        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:

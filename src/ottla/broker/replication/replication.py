@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
+from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
@@ -40,6 +41,8 @@ class Replication:
         self._isr_changes = IsrChanges(cluster)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self.security = node_security(broker.settings.cluster)
+        self.tls = None if self.security is None else self.security.tls_context()
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
