@@ -25,6 +25,7 @@ BENCHES = [
     "dmqp",
     "against_kafka",
     "spark",
+    "cluster",
     "cluster_scale",
 ]
 

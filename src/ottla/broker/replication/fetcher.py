@@ -86,12 +86,12 @@ class Fetcher:
         while True:
             self._wake.clear()
             try:
-                asked = list(self._due())
-                if not asked or self._leader not in self._replication.cluster.view.brokers:
+                if not any(self._due()) or self._leader not in self._replication.cluster.view.brokers:
                     await self._pause(self._next_due_s())
                     continue
                 connection = await self._connected()
-                answer = await connection.ask(self._request(asked))
+                # Only now: there may be more to ask for than when there was no connection yet.
+                answer = await connection.ask(self._request(list(self._due())))
                 await self._take(answer, dict(self._epochs), connection)
                 self._complaint = ""
             except ClientClosed:
