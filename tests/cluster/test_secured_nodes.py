@@ -57,9 +57,7 @@ def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: 
         ]
         until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
         client = authority.client("node", file="client")
-        login = Security(
-            tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key)
-        )
+        login = Security(tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key))
         address = str(nodes[0].broker.listener.ports[1].address)
         with Admin(address, security=login) as admin, Producer(address, security=login) as producer:
             admin.create_topic("t", replication_factor=2, configs={"min.insync.replicas": "2"})
