@@ -99,6 +99,7 @@ class Broker:
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.security = Security(self)
+            undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
             undoing.pop_all()
