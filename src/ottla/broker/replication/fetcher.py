@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
-from ottla.client.config import ClientConfig
 from ottla.client.errors import ClientClosed, ClientError, ConnectFailed
-from ottla.client.opening import Manner, open_connection
+from ottla.client.opening import open_connection
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_SCRATCH_BYTES: Final = 256 << 10
-_PATIENCE_MS: Final = 10_000
-"""A leader that is silent for so much longer than it may is gone."""
-
 
 class Fetcher:
     def __init__(self, replication: Replication, leader: int) -> None:
@@ -41,13 +36,7 @@ class Fetcher:
         self._connection: Connection | None = None
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
-        wait_ms = replication.config.replica_fetch_wait_max_ms
-        config = ClientConfig(
-            client_id=f"broker-{replication.node_id}-fetcher-{leader}",
-            request_timeout_ms=wait_ms + _PATIENCE_MS,
-            connect_timeout_ms=_PATIENCE_MS,
-        )
-        self._manner = Manner(config, None, bytearray(_SCRATCH_BYTES))
+        self._manner = replication.connecting.manner_to(leader)
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:
@@ -178,6 +167,9 @@ class Fetcher:
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
                 await self._take_partition(replica, data, connection)
+                if data.records and key in self._replicas:
+                    # To the end, so that a full answer does not always come from the same ones.
+                    self._replicas[key] = self._replicas.pop(key)
                 if data.records and replica.log.config.flush == "ack":
                     to_flush.append(replica)
                 if turns.are_over():
