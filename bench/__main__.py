@@ -25,6 +25,7 @@ BENCHES = [
     "dmqp",
     "against_kafka",
     "spark",
+    "security",
     "cluster",
     "cluster_scale",
 ]

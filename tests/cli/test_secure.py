@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import socket
 import ssl
 import stat
 import tomllib
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+import ottla
+from ottla.cli.serve import broker_settings
+from ottla.core.errors import OttlaError
 from ottla.core.keys import read_key_file
 from ottla.core.sealing import Sealer
 from ottla.storage.catalog.entries import ScramMechanism
@@ -131,3 +136,28 @@ def test_what_cannot_be_finished_leaves_nothing(cli: Cli, tmp_path: Path) -> Non
 
 def test_a_name_that_cannot_be_a_user_is_refused(cli: Cli) -> None:
     assert "--user" in cli.refuses("secure", "init", "secure", "--user", 'ann";', exit_code=2)
+
+
+def test_a_broker_made_like_that_lets_in_who_was_told_how(cli: Cli, tmp_path: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    printed = cli("secure", "init", "secure", "--data-dir", "d", "--port", str(port)).stdout
+    program = printed[printed.index("import ottla") : printed.index("\n\nKeep a copy")]
+    names: dict[str, Any] = {}
+    settings, *_ = broker_settings(tmp_path / "secure" / "ottla.toml", (), {})
+
+    with ottla.Broker(tmp_path / "d", settings):
+        exec(program, names)  # noqa: S102 - it was printed to be run
+        with names["producer"] as producer:
+            producer.send("orders", b"the-marker-that-nobody-may-find").result()
+        with ottla.Consumer(
+            f"localhost:{port}", topics=["orders"], auto_offset_reset="earliest", security=names["security"]
+        ) as consumer:
+            [record] = consumer.poll(1, timeout_ms=10_000)
+            assert record.value == b"the-marker-that-nobody-may-find"
+        with pytest.raises(OttlaError, match="refused the login"):
+            ottla.Admin(f"localhost:{port}", security=replace(names["security"], password="guessed"))
+
+    files = [path for path in (tmp_path / "d").rglob("*") if path.is_file()]
+    assert [path for path in files if b"the-marker" in path.read_bytes()] == []

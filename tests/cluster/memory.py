@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from ottla.client.connection import Connection
     from ottla.cluster.state import ViewListener
-    from ottla.core.ids import Address
     from ottla.wire.codec import RequestFor
 
 ResponseT = TypeVar("ResponseT", bound=Response)
@@ -127,23 +126,21 @@ class MemoryCluster:
 class Brokers:
     """Brokers of one catalog. Partition 0 of topic `t` is on all of them."""
 
-    def __init__(self, folder: Path, log: LogConfig, net: NetConfig, replication: ReplicationConfig) -> None:
+    def __init__(self, folder: Path, log: LogConfig) -> None:
         self.catalog = MemoryCatalog()
         self.topic_id = TopicId.random()
         self.key = PartitionKey(self.topic_id, 0)
         self.running: dict[int, Broker] = {}
         self._folder = folder
         self._log = log
-        self._net = net
-        self._replication = replication
         self._connections: dict[int, Connection] = {}
 
     async def start(self, node_id: int, rack: str | None = None) -> None:
         settings = Settings(
             broker=BrokerConfig(data_dir=self._folder / str(node_id), node_id=node_id),
-            net=self._net,
+            net=NetConfig(port=0),
             log=self._log,
-            replication=self._replication,
+            replication=QUICK,
         )
         broker = Broker(settings)
         cluster = MemoryCluster(self.catalog, node_id)
@@ -152,9 +149,7 @@ class Brokers:
         self.running[node_id] = broker
         if self.topic_id.raw not in broker.topics.by_id:
             self._create(broker, {})
-        self.catalog.register(
-            BrokerInfo(node_id, {port.name: port.address for port in reversed(broker.listener.ports)}, rack=rack)
-        )
+        self.catalog.register(BrokerInfo(node_id, {"PLAINTEXT": broker.address}, rack=rack))
 
     def _create(self, broker: Broker, configs: Mapping[str, str]) -> None:
         broker.topics.put(broker.catalog.create_topic("t", 1, configs, topic_id=self.topic_id))
@@ -189,12 +184,8 @@ class Brokers:
         connection = self._connections.get(node_id)
         if connection is None or not connection.is_open:
             manner = Manner(ClientConfig(request_timeout_ms=int(PATIENCE_S * 1000)), None, bytearray(1 << 16))
-            connection = self._connections[node_id] = await open_connection(self._address(node_id), manner)
+            connection = self._connections[node_id] = await open_connection(self.running[node_id].address, manner)
         return await connection.ask(request, version=version)
-
-    def _address(self, node_id: int) -> Address:
-        """Where clients come in, who have nothing to show."""
-        return next(port.address for port in self.running[node_id].listener.ports if port.name == "PLAINTEXT")
 
     async def stop(self) -> None:
         for connection in self._connections.values():
@@ -204,15 +195,10 @@ class Brokers:
 
 
 @asynccontextmanager
-async def brokers_of(  # noqa: PLR0913
-    folder: Path,
-    count: int = 3,
-    log: LogConfig | None = None,
-    racks: Sequence[str] = (),
-    net: NetConfig | None = None,
-    replication: ReplicationConfig = QUICK,
+async def brokers_of(
+    folder: Path, count: int = 3, log: LogConfig | None = None, racks: Sequence[str] = ()
 ) -> AsyncIterator[Brokers]:
-    brokers = Brokers(folder, log or LogConfig(flush="os"), net or NetConfig(port=0), replication)
+    brokers = Brokers(folder, log or LogConfig(flush="os"))
     try:
         for node_id in range(1, count + 1):
             await brokers.start(node_id, racks[node_id - 1] if racks else None)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.client.certificates import make_certificates
 
 from ottla.core.errors import ErrorCode
-from ottla.net.config import NetConfig
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
@@ -24,7 +21,7 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
 )
 
-from .memory import QUICK, Brokers, brokers_of, until
+from .memory import Brokers, brokers_of, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -350,24 +347,3 @@ def test_a_partition_that_has_moved_away_leaves_nothing_behind(tmp_path: Path, n
 
 def ends_of(brokers: Brokers, nodes: tuple[int, ...]) -> list[int]:
     return [brokers.log(node).next_offset for node in nodes]
-
-
-@in_loop
-async def test_nodes_know_each_other_by_their_certificates(tmp_path: Path) -> None:
-    made = make_certificates(tmp_path)
-    for_clients = {"protocol": "PLAINTEXT", "host": "127.0.0.1", "port": 0}
-    for_nodes = {
-        "protocol": "SSL",
-        "host": "127.0.0.1",
-        "port": 0,
-        "cert_file": str(made.broker),
-        "key_file": str(made.key_of(made.broker)),
-        "client_ca_file": str(made.authority),
-        "client_certificates": "required",
-    }
-    shown = replace(QUICK, tls=True, tls_ca=made.authority, tls_cert=made.client, tls_key=made.key_of(made.client))
-    async with brokers_of(tmp_path, net=NetConfig(listeners=(for_nodes, for_clients)), replication=shown) as brokers:
-        brokers.place(leader=1)
-
-        assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
-        assert ends(brokers) == [1, 1, 1]

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.queue import Message
+    from ottla.queue.config import Fsync
     from ottla.queue.damage import Damage
 
 MARKER = "the-marker-that-nobody-may-find"
@@ -27,8 +28,9 @@ def everything(folder: Path, keys: KeyRing | None) -> list[Message]:
         return list(reader)
 
 
-def test_messages_come_back_and_a_marker_is_found_nowhere(tmp_path: Path) -> None:
-    with Queue(tmp_path, "jobs", keys=ONE_KEY, part_bytes=2000) as queue:
+@pytest.mark.parametrize("fsync", ["push", "batch", "never"])
+def test_messages_come_back_and_a_marker_is_found_nowhere(tmp_path: Path, fsync: Fsync) -> None:
+    with Queue(tmp_path, "jobs", keys=ONE_KEY, part_bytes=2000, fsync=fsync) as queue:
         queue.push(MARKER)
         queue.push_many([MARKER.encode() * 10 for _ in range(10)])
         assert files_with(MARKER, tmp_path) == []

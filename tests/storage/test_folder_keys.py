@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.clock import ManualClock
-from ottla.core.errors import DataDirError
+from ottla.core.errors import DataDirError, StorageError
 from ottla.core.ids import TopicPartition
 from ottla.core.keys import KeyRing
 from ottla.core.sealing import Sealer
@@ -95,13 +95,14 @@ def test_a_file_that_is_damaged_is_refused(tmp_path: Path, text: str) -> None:
         open_dir(tmp_path, ONE_KEY)
 
 
-@pytest.mark.parametrize("ring", [None, ONE_KEY])
-def test_a_file_that_is_gone_is_not_made_anew_beside_encrypted_segments(tmp_path: Path, ring: KeyRing | None) -> None:
+def test_a_file_that_is_gone_is_not_made_anew_beside_encrypted_segments(tmp_path: Path) -> None:
     write(tmp_path, ONE_KEY)
     (tmp_path / FILE).unlink()
 
     with pytest.raises(DataDirError, match="is encrypted"):
-        open_dir(tmp_path, ring)
+        open_dir(tmp_path, ONE_KEY)
+    with open_dir(tmp_path, None) as data_dir, pytest.raises(StorageError, match="no keys are given"):
+        data_dir.open_partition(AT, LogConfig(), TOPIC)
 
 
 def test_a_folder_that_was_always_encrypted_takes_no_plain_segments(tmp_path: Path) -> None:

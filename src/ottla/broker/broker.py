@@ -99,6 +99,7 @@ class Broker:
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.security = Security(self)
+            undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
             undoing.pop_all()
@@ -195,7 +196,11 @@ class Broker:
         if self.cluster is not None:
             from ottla.broker.membership import join
 
-            await join(self, self.cluster)
+            try:
+                await join(self, self.cluster)
+            except BaseException:
+                await self._halt()
+                raise
 
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
@@ -206,6 +211,11 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""
+        await self._halt()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    async def _halt(self) -> None:
+        """All of it but the closing."""
         if self.cluster is not None:
             await self.cluster.stop()
         if self.replication is not None:
@@ -218,10 +228,8 @@ class Broker:
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
         await self.maintenance.stop()
         await self.flusher.stop()
-        loop = asyncio.get_running_loop()
         if self.tracing is not None:
-            await loop.run_in_executor(None, self.tracing.close)
-        await loop.run_in_executor(None, self.close)
+            await asyncio.get_running_loop().run_in_executor(None, self.tracing.close)
 
     def close(self) -> None:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+GROUP_PREFIX: Final = "__dmqp."
+"""Before the name of a topic: the group whose offsets say how far it is popped."""
 
 
 class ShardAddress(NamedTuple):
@@ -36,8 +40,11 @@ class ShardDoor(Protocol):
 
     def find(self, topic: str) -> Exposed: ...
 
-    async def expose(self, topic: str, ports: Sequence[int]) -> Exposed:
-        """Serve every shard: on these ports as far as they go, then on those it had, then on free ones."""
+    async def expose(self, topic: str, ports: Sequence[int], principal: str) -> Exposed:
+        """Serve every shard: on these ports as far as they go, then on those it had, then on free ones.
+
+        What is pushed and popped there is done in the name of this principal: DMQP has no users.
+        """
 
     async def unexpose(self, topic: str) -> None: ...
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -15,13 +15,9 @@ from ottla.cli import client_configs
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.keys import EncryptionConfig, first_ring, write_key_file
 
-if TYPE_CHECKING:
-    from ottla.storage.catalog.entries import ScramCredential
-
 _ALWAYS: Final = ("localhost", "127.0.0.1", "::1")
 _USER: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PASSWORD_BYTES: Final = 24
-_ITERATIONS: Final = 8192
 
 
 @click.group()
@@ -98,28 +94,12 @@ def _write_certificates(folder: Path, names: list[str], user: str, days: int) ->
 
 def _add_user(data_dir: Path, key_file: Path, user: str, password: str) -> None:
     """Into the data folder of a broker that does not run."""
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.security.users import add_user_offline
 
-    broker = Broker(Settings(broker=BrokerConfig(data_dir=data_dir), encryption=EncryptionConfig(key_file=key_file)))
-    try:
-        broker.catalog.put_credential(_credential(user, password))
-    finally:
-        broker.close()
-
-
-def _credential(user: str, password: str) -> ScramCredential:
-    """By RFC 5802, with SHA-512."""
-    import hashlib
-    import hmac
-
-    from ottla.storage.catalog.entries import ScramCredential, ScramMechanism
-
-    salt = secrets.token_bytes(_PASSWORD_BYTES)
-    salted = hashlib.pbkdf2_hmac("sha512", password.encode(), salt, _ITERATIONS)
-    stored = hashlib.sha512(hmac.digest(salted, b"Client Key", "sha512")).digest()
-    server = hmac.digest(salted, b"Server Key", "sha512")
-    return ScramCredential(user, ScramMechanism.SCRAM_SHA_512, salt, _ITERATIONS, stored, server)
+    settings = Settings(broker=BrokerConfig(data_dir=data_dir), encryption=EncryptionConfig(key_file=key_file))
+    add_user_offline(settings, user, password, [client_configs.MECHANISM])
 
 
 def _broker_config(folder: Path, data_dir: Path, listen: tuple[str, int], user: str) -> str:

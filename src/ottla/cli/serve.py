@@ -229,6 +229,8 @@ async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -
     from ottla.http.server import HttpServer
 
     http = HttpServer(broker, config, broker.settings.net.host, queues)
+    if broker.security.asks_who and not config.tls and not http.address.host.startswith(_LOOPBACK):
+        click.echo(f"ottla: HTTP on {http.address} takes passwords and is not encrypted: set http.tls", err=True)
     try:
         await http.bind()
     except OSError as refused:

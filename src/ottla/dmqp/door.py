@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, InvalidRequest, StorageError, UnknownTopicOrPartition
+from ottla.core.security import ANONYMOUS
 from ottla.dmqp.exposures import Exposure, ExposuresFile
 from ottla.dmqp.listening import server_context
 from ottla.dmqp.preparing import prepare
@@ -74,7 +75,7 @@ class DmqpDoor:
     def find(self, topic: str) -> Exposed:
         return self._find(topic).described(self._now_ms())
 
-    async def expose(self, topic: str, ports: Sequence[int]) -> Exposed:
+    async def expose(self, topic: str, ports: Sequence[int], principal: str = ANONYMOUS) -> Exposed:
         async with self._changing:
             state = self._broker.topics.by_name.get(topic)
             if state is None:
@@ -82,9 +83,9 @@ class DmqpDoor:
             chosen = [port for port in ports if port]
             if len(ports) > len(state.partitions) or len(set(chosen)) < len(chosen):
                 raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards: give each a port of its own")
-            await prepare(self._broker, state)
+            await prepare(self._broker, state, principal)
             before = self._topics.get(topic)
-            exposure = Exposure(topic=topic, topic_id=state.entry.id.text, ports=list(ports))
+            exposure = Exposure(topic=topic, topic_id=state.entry.id.text, ports=list(ports), principal=principal)
             if before is not None:
                 exposure.ports += before.exposure.ports[len(ports) :]
                 await self._close(before)

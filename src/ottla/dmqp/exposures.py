@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from ottla.core.errors import DataDirError, StorageError
+from ottla.core.security import ANONYMOUS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,8 @@ class Exposure(msgspec.Struct, kw_only=True):
     """A topic that is created anew under the name is not exposed."""
     ports: list[int]
     """Of each shard."""
+    principal: str = ANONYMOUS
+    """Who exposed it, in whose name all is done there."""
     next_sequence: int = 0
     """At least this is the next sequence id …"""
     ends: list[int] = []

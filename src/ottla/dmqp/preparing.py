@@ -24,7 +24,7 @@ _LEAST_MESSAGE_BYTES: Final = MAX_PAYLOAD_BYTES + _ROOM_AROUND_PAYLOAD
 """What a batch with the largest payload takes, which is a little more than what Kafka allows unless told."""
 
 
-async def prepare(broker: Broker, state: TopicState) -> None:
+async def prepare(broker: Broker, state: TopicState, principal: str) -> None:
     if state.entry.is_internal:
         raise InvalidRequest(f"{state.name} is the broker's own")
     if "compact" in state.entry.configs.get("cleanup.policy", ""):
@@ -33,5 +33,5 @@ async def prepare(broker: Broker, state: TopicState) -> None:
         config = AlterableConfig(name="max.message.bytes", config_operation=_SET, value=str(_LEAST_MESSAGE_BYTES))
         resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=state.name, configs=(config,))
         request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-        [result] = (await LocalClient(broker, "dmqp", ("127.0.0.1", 0)).ask(request)).responses
+        [result] = (await LocalClient(broker, "dmqp", ("127.0.0.1", 0), principal).ask(request)).responses
         raise_refusal(result.error_code, result.error_message)

@@ -47,7 +47,8 @@ class ServedTopic:
         """Serve every shard; ApiError or OSError, and nothing is served, if that cannot be."""
         topic = self.exposure.topic
         self._is_tls = tls is not None
-        self._logs = [ShardLog(broker, topic, shard) for shard in range(len(broker.topics.by_name[topic].partitions))]
+        partitions, principal = broker.topics.by_name[topic].partitions, self.exposure.principal
+        self._logs = [ShardLog(broker, topic, one.at.partition, principal) for one in partitions]
         await self._restore_counter()
         try:
             for log in self._logs:

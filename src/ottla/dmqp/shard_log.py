@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.asking import LocalClient, raise_refusal
+from ottla.broker.doors import GROUP_PREFIX
 from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.offset_commit import (
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.fetched import Piece
 
-GROUP_PREFIX: Final = "__dmqp."
 _CLIENT_ID: Final = "dmqp"
 _PRODUCE_BY_NAME: Final = 12
 _COMMIT_WITH_RETENTION: Final = 4
@@ -41,11 +41,11 @@ class Cursor(NamedTuple):
 
 
 class ShardLog:
-    def __init__(self, broker: Broker, topic: str, shard: int) -> None:
+    def __init__(self, broker: Broker, topic: str, shard: int, principal: str) -> None:
         self.topic = topic
         self.shard = shard
         self._broker = broker
-        self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0))
+        self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
 
     @property
     def start(self) -> int:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 
+from ottla.broker.doors import GROUP_PREFIX
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Done, Given, Struct
 from ottla.http.problems import Problem
@@ -79,32 +81,46 @@ def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
 
 
 async def list_exposed(call: Call) -> ExposedTopicList:
-    return ExposedTopicList(topics=[_shown(call, one) for one in _door(call).exposed()])
+    seen = [one for one in _door(call).exposed() if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)]
+    return ExposedTopicList(topics=[_shown(call, one) for one in seen])
 
 
 async def show_exposed(call: Call) -> ExposedTopic:
-    return _shown(call, _door(call).find(call.path("topic")))
+    topic = call.path("topic")
+    call.check(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+    return _shown(call, _door(call).find(topic))
 
 
 async def expose(call: Call) -> ExposedTopic:
     body = await call.body(Exposure)
-    return _shown(call, await _door(call).expose(call.path("topic"), body.ports))
+    topic = call.path("topic")
+    # Whoever reaches the ports does what this client may do.
+    for operation in (AclOperation.ALTER, AclOperation.READ, AclOperation.WRITE):
+        call.check(operation, ResourceType.TOPIC, topic)
+    call.check(AclOperation.READ, ResourceType.GROUP, GROUP_PREFIX + topic)
+    return _shown(call, await _door(call).expose(topic, body.ports, call.principal))
 
 
 async def unexpose(call: Call) -> Done:
-    await _door(call).unexpose(call.path("topic"))
+    topic = call.path("topic")
+    call.check(AclOperation.ALTER, ResourceType.TOPIC, topic)
+    await _door(call).unexpose(topic)
     return Done()
 
 
 async def register(call: Call) -> Lease:
     body = await call.body(Registration)
+    topic = call.path("topic")
+    call.check(AclOperation.READ, ResourceType.TOPIC, topic)
     door = _door(call)
-    shards = door.register(call.path("topic"), body.consumer)
+    shards = door.register(topic, body.consumer)
     return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
 
 
 async def unregister(call: Call) -> Done:
-    _door(call).unregister(call.path("topic"), call.path("consumer"))
+    topic = call.path("topic")
+    call.check(AclOperation.READ, ResourceType.TOPIC, topic)
+    _door(call).unregister(topic, call.path("consumer"))
     return Done()
 
 

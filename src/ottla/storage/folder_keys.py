@@ -57,11 +57,12 @@ def check_keys(folder: Path, ring: KeyRing | None) -> FolderKeys | None:
     """What a folder says of its keys, which are those that it needs; else DataDirError. Nothing is changed."""
     path = folder / FILE
     if not path.exists():
+        if ring is None:
+            # Should there be encrypted segments all the same, their partitions do not open.
+            return None
         if _has_encrypted_segments(folder):
-            needed = "no keys are given" if ring is None else f"{FILE} is missing"
-            raise DataDirError(f"{folder} is encrypted, and {needed}")
-        is_new = not (folder / META_PROPERTIES).exists()
-        return None if ring is None else FolderKeys(folder, frozenset(), allows_plain=not is_new)
+            raise DataDirError(f"{folder} is encrypted, and {FILE} is missing")
+        return FolderKeys(folder, frozenset(), allows_plain=(folder / META_PROPERTIES).exists())
     if ring is None:
         raise DataDirError(
             f"{folder} is encrypted, and no keys are given: set encryption.key_file, key_variable or key_command"

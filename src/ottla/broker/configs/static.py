@@ -12,6 +12,7 @@ from ottla.net.config import NetConfig
 
 if TYPE_CHECKING:
     from ottla.broker.configs.definition import Value
+    from ottla.net.listener_config import ListenerConfig
 
 
 def static_settings(broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address) -> dict[str, str]:
@@ -42,8 +43,8 @@ def in_kafkas_words(
         "log.retention.check.interval.ms": broker.retention_check_interval_ms,
         "log.flush.offset.checkpoint.interval.ms": broker.checkpoint_interval_ms,
         "offsets.topic.num.partitions": broker.offsets_topic_partitions,
-        "listeners": (f"PLAINTEXT://{address}",),
-        "advertised.listeners": (f"PLAINTEXT://{net.advertised}",) if net.advertised else None,
+        "listeners": _listeners(net, address),
+        "advertised.listeners": _advertised(net),
         "socket.request.max.bytes": net.max_frame_bytes,
         "max.connections": net.max_connections,
         "max.connections.per.ip": net.max_connections_per_address,
@@ -56,3 +57,22 @@ def in_kafkas_words(
         "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
         "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
     }
+
+
+def _listeners(net: NetConfig, address: Address) -> tuple[str, ...]:
+    if not net.listeners:
+        return (f"PLAINTEXT://{address}",)
+    return tuple(map(str, _parsed(net)))
+
+
+def _advertised(net: NetConfig) -> tuple[str, ...] | None:
+    if not net.listeners:
+        return (f"PLAINTEXT://{net.advertised}",) if net.advertised else None
+    named = [f"{one.protocol}://{one.advertised}" for one in _parsed(net) if one.advertised]
+    return tuple(named) or None
+
+
+def _parsed(net: NetConfig) -> tuple[ListenerConfig, ...]:
+    from ottla.net.listener_config import parse_listeners
+
+    return parse_listeners(net.listeners)

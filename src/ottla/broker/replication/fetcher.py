@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
+from ottla.client.config import ClientConfig
 from ottla.client.errors import ClientClosed, ClientError, ConnectFailed
-from ottla.client.opening import open_connection
+from ottla.client.opening import Manner, open_connection
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_SCRATCH_BYTES: Final = 256 << 10
+_PATIENCE_MS: Final = 10_000
+"""A leader that is silent for so much longer than it may is gone."""
+
 
 class Fetcher:
     def __init__(self, replication: Replication, leader: int) -> None:
@@ -36,7 +41,14 @@ class Fetcher:
         self._connection: Connection | None = None
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
-        self._manner = replication.connecting.manner_to(leader)
+        wait_ms = replication.config.replica_fetch_wait_max_ms
+        config = ClientConfig(
+            client_id=f"broker-{replication.node_id}-fetcher-{leader}",
+            request_timeout_ms=wait_ms + _PATIENCE_MS,
+            connect_timeout_ms=_PATIENCE_MS,
+            security=replication.security,
+        )
+        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.replication.connecting import Connecting
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
+from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
 from ottla.broker.turns import Turns
 from ottla.cluster.state import NO_NODE, PartitionKey
@@ -39,10 +39,11 @@ class Replication:
         self.present: frozenset[int] = frozenset(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
         self._fetchers: dict[int, Fetcher] = {}
-        self.connecting = Connecting(config, cluster.node_id)
         self._isr_changes = IsrChanges(cluster)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self.security = node_security(broker.settings.cluster)
+        self.tls = None if self.security is None else self.security.tls_context()
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 

@@ -75,6 +75,8 @@ class Security:
         self._apply_quotas()
 
     def close(self) -> None:
+        if self.logins is not None:
+            self.logins.close()
         if self.audit is not None:
             self.audit.close()
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from pathlib import Path  # noqa: TC003 - the type of a setting is looked up when it is read
-from typing import Literal
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,27 +19,8 @@ class ReplicationConfig:
     """How long a follower waits after something went wrong."""
     high_watermark_checkpoint_interval_ms: int = 5_000
     """How often it is noted how far partitions are committed."""
-    tls: bool = False
-    """Encrypt connections to other nodes. Nodes reach each other at the first listener of each."""
-    tls_ca: Path | None = None
-    """The authorities that other nodes' certificates must be of, in PEM; without it, those that the system trusts."""
-    tls_cert: Path | None = None
-    """The certificate that this node shows to others, in PEM."""
-    tls_key: Path | None = None
-    """The key of tls_cert, if it is not in the same file."""
-    mechanism: Literal["", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] = ""
-    """How this node logs in to others with SASL; empty for not at all."""
-    username: str = ""
-    """As whom it logs in. With ACLs, that user needs ClusterAction on the cluster, or is a super user."""
-    password: str = ""
-    """The password that belongs to it."""
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if type(value) is int and value < 1:
-                raise ValueError(f"{field.name} must be at least 1, got {value}")
-        if bool(self.mechanism) != bool(self.username and self.password):
-            raise ValueError("mechanism, username and password go together")
-        if not self.tls and (self.tls_ca or self.tls_cert or self.tls_key):
-            raise ValueError("tls_ca, tls_cert and tls_key need tls = true")
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

@@ -1,0 +1,89 @@
+"""DMQP where ACLs are kept: who may expose a topic, and in whose name it is used."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.dmqp.serving import RawShard
+
+from ottla.client.admin.acls import AclFilter
+from ottla.core.security import AclOperation, ResourceType
+from ottla.dmqp.config import DmqpConfig
+from ottla.dmqp.door import DmqpDoor
+from ottla.dmqp.frame import Status
+
+from .securing import secured
+from .test_rest import PATIENCE_S, Served, allow, served
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RIGHTS = [
+    ("ann", AclOperation.ALTER, ResourceType.TOPIC, "jobs"),
+    ("ann", AclOperation.READ, ResourceType.TOPIC, "jobs"),
+    ("ann", AclOperation.WRITE, ResourceType.TOPIC, "jobs"),
+    ("ann", AclOperation.READ, ResourceType.GROUP, "__dmqp.jobs"),
+    ("ann", AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, "jobs"),
+]
+
+
+@pytest.fixture
+def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("dmqp")
+    with secured(folder, acls=True, super_users=("User:admin",)) as broker, served(broker, tls=True) as http:
+        loop = broker.embedded._loop
+        assert loop is not None
+
+        def run(work: Any) -> Any:
+            return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
+
+        async def start() -> DmqpDoor:
+            door = DmqpDoor(broker.embedded.broker, DmqpConfig())
+            await door.start()
+            broker.embedded.broker.shard_door = door
+            return door
+
+        door = run(start())
+        try:
+            yield http
+        finally:
+            run(door.stop())
+
+
+def test_who_exposes_a_topic_needs_every_right_that_its_users_will_have(rest: Served) -> None:
+    with rest.by("admin") as admin, rest.by("ann") as ann, rest.by("bob") as bob:
+        assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
+        for needed in RIGHTS:
+            assert ann.post("/v1/dmqp/jobs", json={}).status_code == 403, needed
+            allow(rest, needed)
+        exposed = ann.post("/v1/dmqp/jobs", json={})
+        assert exposed.status_code == 200, exposed.text
+        [place] = exposed.json()["shards"]
+        with RawShard(place["port"]) as shard:
+            assert shard.push(b"x").status == Status.OK
+            assert shard.pop().payload == b"x"
+        for refused in (
+            bob.get("/v1/dmqp/jobs"),
+            bob.delete("/v1/dmqp/jobs"),
+            bob.post("/v1/dmqp/jobs/consumers", json={"consumer": "bob"}),
+            bob.delete("/v1/dmqp/jobs/consumers/ann"),
+        ):
+            assert refused.status_code == 403
+        assert bob.get("/v1/dmqp").json() == {"topics": []}
+        assert ann.get("/v1/dmqp/jobs").status_code == 200
+        assert ann.post("/v1/dmqp/jobs/consumers", json={"consumer": "ann"}).json()["shards"] == [0]
+        assert ann.delete("/v1/dmqp/jobs").status_code == 200
+
+
+def test_rights_that_are_taken_away_end_what_was_done_in_their_name(rest: Served) -> None:
+    with rest.by("admin") as admin, rest.by("ann") as ann, rest.broker.admin() as acls:
+        assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
+        allow(rest, *RIGHTS)
+        [place] = ann.post("/v1/dmqp/jobs", json={}).json()["shards"]
+        with RawShard(place["port"]) as shard:
+            assert shard.push(b"x").status == Status.OK
+            assert acls.delete_acls(AclFilter(principal="User:ann"))
+            assert shard.push(b"y").status == Status.EIO
+            assert shard.pop().status == Status.EIO
