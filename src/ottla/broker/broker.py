@@ -187,7 +187,7 @@ class Broker:
         if self._following is not None:
             self._following.start()
         if self.replication is not None:
-            self.replication.start()
+            await self.replication.start()
         self.groups.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)

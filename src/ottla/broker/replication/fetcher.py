@@ -179,6 +179,9 @@ class Fetcher:
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
                 await self._take_partition(replica, data, connection)
+                if data.records and key in self._replicas:
+                    # To the end, so that a full answer does not always come from the same ones.
+                    self._replicas[key] = self._replicas.pop(key)
                 if data.records and replica.log.config.flush == "ack":
                     to_flush.append(replica)
                 if turns.are_over():
