@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from timeit import repeat, timeit
+from timeit import repeat
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,19 +23,20 @@ from bench.report import Row, against, speed
 from bench.requests import produce_frame
 from bench.sides import Kafka, free_port
 from ottla.broker.authorization.authorizer import Authorizer
+from ottla.broker.authorization.topics import produce
 from ottla.broker.broker import Broker, Settings
 from ottla.broker.config import BrokerConfig
 from ottla.broker.context import Context
 from ottla.broker.security.users import add_user_offline
-from ottla.net.config import NetConfig
 from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
 from ottla.wire.apis import PRODUCE
-from ottla.wire.header import RequestHeader
+from ottla.wire.codec import decode_request
+from ottla.wire.header import RequestHeader, read_request_header
 
 RECORDS = 60_000
 VALUE = bytes(1024)
-ROUNDS = 5
+ROUNDS = 7
 REQUESTS = 5_000
 LOOKUPS = 200_000
 PASSWORD = "bench"  # noqa: S105 - of a broker that lives for a minute
@@ -173,32 +174,31 @@ def throughput() -> Iterator[Row]:
         yield speed(f"{what} 1 KiB, what TLS leaves of it, against Apache Kafka", kept, kafkas, "%", at_least=1.0)
 
 
-def handled_us(folder: Path, *, acls: bool) -> Iterator[float]:
-    """What it takes to answer one produce request, without a network; a value each time it is asked."""
-    listener = {"protocol": "SASL_PLAINTEXT", "port": 0}
-    security = SecurityConfig(acls=acls, super_users=("User:bench",) if acls else ())
-    settings = Settings(broker=BrokerConfig(data_dir=folder))
-    add_user_offline(settings, "bench", PASSWORD, ["SCRAM-SHA-256"])
-    broker = Broker(settings._replace(net=NetConfig(listeners=(listener,)), security=security))
-    broker.create_topic("bench")
-    connection: Any = SimpleNamespace(principal="User:bench", peer=("127.0.0.1", 1), login=None, state={})
-    frame = memoryview(bytearray(produce_frame()[4:]))
-    answer = broker.dispatcher.answer
-    try:
-        while True:
-            yield timeit(lambda: answer(connection, frame), number=REQUESTS) / REQUESTS * 1e6
-    finally:
-        broker.close()
-
-
 def requests() -> Iterator[Row]:
+    """What its rule takes of answering a produce request, both without a network."""
     with tempfile.TemporaryDirectory() as folder:
-        on, off = handled_us(Path(folder) / "on", acls=True), handled_us(Path(folder) / "off", acls=False)
-        times = [(next(on), next(off)) for _ in range(ROUNDS)]
-        on.close()  # type: ignore[attr-defined]  # a generator
-        off.close()  # type: ignore[attr-defined]
-    ours, theirs = min(one for one, _ in times), min(other for _, other in times)
-    yield against("answering a produce request, ACLs on against off", ours, theirs, at_most=1.1)
+        broker = Broker(Settings(broker=BrokerConfig(data_dir=Path(folder))))
+        broker.create_topic("bench")
+        authorizer = Authorizer(
+            SecurityConfig(acls=True, super_users=("User:bench",)), lambda: broker.catalog.view.acls
+        )
+        connection: Any = SimpleNamespace(principal="User:bench", peer=("127.0.0.1", 1), login=None, state={})
+        frame = memoryview(bytearray(produce_frame()[4:]))
+        header = read_request_header(frame)
+        request: Any = decode_request(header, frame)
+        context = Context(header, connection)
+
+        def answer() -> None:
+            broker.dispatcher.answer(connection, frame)
+
+        def pass_rule() -> None:
+            produce(authorizer, lambda *_: None, broker, request, context)
+
+        rule_us, answer_us = (
+            min(repeat(work, number=REQUESTS, repeat=ROUNDS)) / REQUESTS * 1e6 for work in (pass_rule, answer)
+        )
+        broker.close()
+    yield against("the rule of a produce request, against answering it", rule_us, answer_us, at_most=0.1)
 
 
 def lookups() -> Iterator[Row]:

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.administration import LocalAdministration, NewTopic
-from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -22,8 +22,9 @@ from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
 from ottla.broker.tracing_config import TracingConfig
+from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
@@ -37,12 +38,14 @@ from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from ottla.broker.administration import Administration
+    from ottla.broker.compactor import Compactor
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.doors import ShardDoor
@@ -71,6 +74,7 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    transactions: TransactionConfig = TransactionConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
@@ -107,10 +111,10 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.transactions = TransactionCoordinator(self, settings.transactions)
         self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
-        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.shard_door: ShardDoor | None = None
         """Set by who serves DMQP."""
@@ -166,6 +170,12 @@ class Broker:
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
+    @cached_property
+    def compactor(self) -> Compactor:
+        from ottla.broker.compactor import Compactor  # no start has to wait for it
+
+        return Compactor(self)
+
     @property
     def cluster_id(self) -> str:
         return self.catalog.cluster_id
@@ -189,6 +199,7 @@ class Broker:
         if self.replication is not None:
             await self.replication.start()
         self.groups.start()
+        await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
@@ -226,6 +237,7 @@ class Broker:
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:
@@ -278,6 +290,8 @@ class Broker:
         """What a new topic of this name gets where nothing else is said."""
         if name == CONSUMER_OFFSETS:
             partitions = partitions or self.config.offsets_topic_partitions
+        if name == TRANSACTION_STATE:
+            partitions = partitions or self.settings.transactions.state_topic_partitions
         if configs is None:
             configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
         return partitions or self.config.default_partitions, configs
@@ -299,6 +313,7 @@ class Broker:
         if self.replication is not None:
             self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
+        self.transactions.topic_deleted(state.name)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -327,5 +342,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
+        static = static_settings(
+            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
+        )
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

@@ -11,6 +11,7 @@ import uuid
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.group_placement import GroupPlacement
+from ottla.broker.replaying import batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -27,6 +28,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.coordinator import Coordinator
 from ottla.groups.records import partition_for
+from ottla.records.control import read_end_marker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
@@ -45,7 +47,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_LOAD_BYTES: Final = 1 << 20
 _ALL: Final = -1
 _REPLICATED_WITHIN_S: Final = 5.0
 """offsets.commit.timeout.ms of Kafka."""
@@ -104,17 +105,26 @@ class GroupCoordinator:
         return ErrorCode.NONE if self._placement is None else self._placement.error_for(group_id)
 
     def _replayed(self, partition: Partition) -> Iterator[None]:
-        """Read a partition; between pieces of it others may be served."""
-        offset = partition.log.start_offset
-        while batches := partition.log.read(offset, _LOAD_BYTES):
-            for record in RecordReader(batches, offset):
-                offset = record.offset
+        """Read a partition; between batches of it others may be served."""
+        for header, batch in batches_of(partition):
+            yield
+            if header.is_control:
+                marker = read_end_marker(batch)
+                if marker is not None:
+                    self.transaction_ended(partition, header.producer_id, is_commit=marker.is_commit)
+                continue
+            producer_id = header.producer_id if header.is_transactional else None
+            for record in RecordReader(batch):
                 try:
-                    self.rules.table.replay(record.key or b"", record.value)
+                    self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
-            offset += 1
-            yield
+
+    def transaction_ended(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
+        """The end of a producer's transaction is in this partition of the log."""
+        self.rules.table.transaction_ended(
+            producer_id, lambda group_id: self.partition_of(group_id) is partition, is_commit=is_commit
+        )
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
@@ -199,8 +209,13 @@ class GroupCoordinator:
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
             builder.append(now_ms, key, value)
-        batch = builder.build()
-        appended = partition.log.append(batch, partition.leader_epoch)
+        if isinstance(action, PersistOffsets) and action.producer is not None:
+            producer_id, epoch = action.producer
+            batch = builder.build(producer_id=producer_id, producer_epoch=epoch, is_transactional=True)
+            appended = partition.log.append_of_coordinator(batch, partition.leader_epoch)
+        else:
+            batch = builder.build()
+            appended = partition.log.append(batch, partition.leader_epoch)
         self.rules.table.apply(action)
         partition.appended(len(batch))
         return partition, appended.last_offset

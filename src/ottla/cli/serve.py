@@ -118,6 +118,7 @@ def broker_settings(
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     loaded = load_settings(config_file, assignments, flags)
     settings = Settings(
@@ -125,6 +126,7 @@ def broker_settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        transactions=loaded.section(TransactionConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),

@@ -34,6 +34,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     return {
         "broker": BrokerConfig,
@@ -41,6 +42,7 @@ def sections() -> dict[str, type[Any]]:
         "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "transactions": TransactionConfig,
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,

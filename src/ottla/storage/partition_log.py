@@ -151,6 +151,19 @@ class PartitionLog:
         self.next_offset = last_offset + 1
         return Appended(base_offset, last_offset, log_append_time, False)  # noqa: FBT003
 
+    def append_of_coordinator(self, batch: bytearray, leader_epoch: int = 0) -> Appended:
+        """Write a batch that a coordinator made as part of a producer's transaction: it has no sequence numbers."""
+        if self._offline is not None:
+            raise self._offline_error()
+        header = read_header(batch)
+        check_size(len(batch), self.config)
+        self.producers.check_epoch(header.producer_id, header.producer_epoch)
+        base_offset = self._put(batch, header, leader_epoch)
+        self.producers.appended(header, base_offset)
+        last_offset = base_offset + header.last_offset_delta
+        self.next_offset = last_offset + 1
+        return Appended(base_offset, last_offset, NO_TIMESTAMP, is_duplicate=False)
+
     def append_end_marker(
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
@@ -158,18 +171,23 @@ class PartitionLog:
         if self._offline is not None:
             raise self._offline_error()
         self.producers.check_end(producer_id, producer_epoch, marker)
-        now_ms = self._clock.now_ms()
-        batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
-        offset = self.next_offset
-        place(batch, 0, offset, leader_epoch)
-        if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch, self.next_offset)
-        self._write(batch, offset, now_ms)
-        aborted = self.producers.ended(read_header(batch), offset, marker)
+        batch = build_end_marker(marker, producer_id, producer_epoch, self._clock.now_ms())
+        header = read_header(batch)
+        offset = self._put(batch, header, leader_epoch)
+        aborted = self.producers.ended(header, offset, marker)
         if aborted is not None:
             self._note_aborted(aborted)
         self.next_offset = offset + 1
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
+
+    def _put(self, batch: bytearray, header: BatchHeader, leader_epoch: int) -> int:
+        """Write it at the end, which does not move yet; its base offset."""
+        base_offset = self.next_offset
+        place(batch, 0, base_offset, leader_epoch)
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch, base_offset)
+        self._write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
+        return base_offset
 
     def append_as_follower(self, batch: memoryview) -> BatchHeader:
         """Write a batch as the leader has it, with its offsets and its epoch. There may be a gap before it."""
@@ -406,7 +424,7 @@ class PartitionLog:
             self._snapshots.keep_only(())
             self.epochs.entries.clear()
             write_epochs(self.folder / LEADER_EPOCHS, (), is_durable=True)
-            begun = Segment.create(self.folder, offset, self.config, self._files)
+            begun = Segment.create(self.folder, offset, self.config, self._files, self.cipher)
             sync_folder(self.folder)
         except OSError as failed:
             self._go_offline(f"it could not be begun anew: {failed}")

@@ -21,6 +21,7 @@ from ottla.spark.pipelines.progress import line, with_progress
 from ottla.spark.pipelines.state_folder import StateFolder
 from ottla.spark.pipelines.tables.merging import DataFile, groups_to_merge
 from ottla.spark.pipelines.times import moment_ms, shown
+from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
 
 
 @pytest.mark.parametrize(
@@ -309,3 +310,17 @@ def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
     (tmp_path / "state" / "schemas.json").write_text("{")
     with pytest.raises(OttlaError, match=r"schemas.json is damaged"):
         state.schemas()
+
+
+def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> None:
+    def mark(file: str, path: str) -> dict[str, object]:
+        text = f'[source.orders]\nschema = "id int"\n[sink.table]\nkind = "parquet"\npath = "{path}"\n'
+        pipeline = parse_pipeline(text, Path(file), {})
+        return fingerprint(pipeline, pipeline.sinks["table"], [])
+
+    refuse_mismatch("table", None, mark("/a/shop.toml", "table"))
+    refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/b/c/shop.toml", "table"))
+    with pytest.raises(
+        ConfigError, match="the place was table, and is /tables/orders now; what was written stays there"
+    ):
+        refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/a/shop.toml", "/tables/orders"))

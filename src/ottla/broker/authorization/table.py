@@ -144,6 +144,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ),
     apis.ADD_OFFSETS_TO_TXN.key: Rule((Need(Op.WRITE, _TXN, "transactional_id"), Need(Op.READ, _GROUP, "group_id"))),
     apis.END_TXN.key: Rule((Need(Op.WRITE, _TXN, "transactional_id"),)),
+    apis.WRITE_TXN_MARKERS.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.TXN_OFFSET_COMMIT.key: Rule(
         (Need(Op.WRITE, _TXN, "transactional_id"), Need(Op.READ, _GROUP, "group_id")),
         Each(Op.READ, _TOPIC, "topics", "topics"),

@@ -17,6 +17,7 @@ from ottla.broker.handlers.replica_fetch import (
 from ottla.broker.turns import FEW, Turns
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError
+from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -252,7 +253,7 @@ def _read(  # noqa: PLR0913
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=log.start_offset,
         diverging_epoch=divergence,
-        aborted_transactions=_aborted(partition, offset, until) if isolation_level == _READ_COMMITTED else None,
+        aborted_transactions=_aborted(partition, offset, records) if isolation_level == _READ_COMMITTED else None,
         records=records,
     )
 
@@ -266,11 +267,28 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset:
     return EpochEndOffset(epoch=epoch, end_offset=end)
 
 
-def _aborted(partition: Partition, offset: int, until: int) -> tuple[AbortedTransaction, ...]:
+def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> tuple[AbortedTransaction, ...]:
+    """The aborted transactions that the reader of these records has to leave out."""
+    if not records:
+        return ()
+    found = partition.log.aborted_transactions(offset, partition.log.next_offset)
+    if not found:
+        return ()
+    end = _end_of(records)
     return tuple(
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-        for aborted in partition.log.aborted_transactions(offset, until)
+        for aborted in found
+        if aborted.first_offset < end
     )
+
+
+def _end_of(records: memoryview | bytes) -> int:
+    at = 0
+    while True:
+        header = read_header(records, at)
+        at += header.size
+        if at >= len(records):
+            return header.next_offset
 
 
 def _refusal(index: int, refused: ApiError) -> PartitionData:

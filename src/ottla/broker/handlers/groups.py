@@ -1,5 +1,5 @@
 """FindCoordinator (10), JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14), DescribeGroups (15),
-ListGroups (16), DeleteGroups (42). Transactional ids have no coordinator yet.
+ListGroups (16), DeleteGroups (42).
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.wire.messages.sync_group import SyncGroupRequest
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _MANY_SINCE: Final = 4
 
 
@@ -53,10 +54,14 @@ def find_coordinator(
 
 def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> Coordinator:
     error, message = ErrorCode.NONE, None
-    if key_type != _GROUP:
-        error, message = ErrorCode.INVALID_REQUEST, "only groups have a coordinator here"
-    elif not key:
+    if key_type not in (_GROUP, _TRANSACTION):
+        error, message = ErrorCode.INVALID_REQUEST, "only groups and transactional ids have a coordinator here"
+    elif not key and key_type == _GROUP:
         error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+    elif not key:
+        error, message = ErrorCode.INVALID_REQUEST, "a transactional id needs a name"
+    elif key_type == _TRANSACTION and broker.cluster is not None:
+        error, message = ErrorCode.INVALID_REQUEST, "a cluster of several brokers serves no transactions yet"
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     found = broker.surroundings.coordinator_of(key, context.connection)

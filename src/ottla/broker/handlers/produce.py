@@ -1,4 +1,4 @@
-"""Produce (0) and InitProducerId (22). Transactional ids are not served yet."""
+"""Produce (0)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
-from ottla.records.batch import TRANSACTIONAL, check_produced
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.records.batch import TRANSACTIONAL
 from ottla.wire.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -45,6 +45,8 @@ def produce(
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
     if request.acks not in (-1, 0, 1):
         return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+    if request.transactional_id is not None:
+        return _produce_in_transaction(broker, request, context)
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
@@ -56,7 +58,7 @@ def produce(
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable, request.acks))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -70,6 +72,17 @@ def produce(
     return _when_durable(broker, request, response, undurable) if undurable else response
 
 
+async def _produce_in_transaction(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    try:
+        await join_transaction(broker, request, context.version)
+    except ApiError as refused:
+        response = _all_refused(request, refused)
+        if request.acks == 0:
+            _hang_up_on_errors(response)
+        return response
+    return await _produce_many(broker, request, context)
+
+
 async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
     """As `produce`, for so many partitions that others have to be served in between."""
     turns = Turns()
@@ -79,7 +92,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable, request.acks))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -100,7 +113,7 @@ def _append(  # noqa: PLR0913
     part: PartitionProduceData,
     context: Context,
     undurable: Undurable,
-    acks: int,
+    request: ProduceRequest,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -113,17 +126,15 @@ def _append(  # noqa: PLR0913
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_produced(records)
-        # Nobody could end the transaction, and so nobody could read past it.
-        raise _InvalidTxnState("transactions are not served yet")
+        check_in_transaction(broker, request.transactional_id, partition, records, context.header.version)
     if partition.replica is not None:
-        partition.replica.check_can_append(acks)
+        partition.replica.check_can_append(request.acks)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
     if partition.replica is not None:
         partition.replica.appended(0 if appended.is_duplicate else len(batch))
-        if acks == _ALL or log.config.flush == "ack":
+        if request.acks == _ALL or log.config.flush == "ack":
             undurable.append((partition, appended.last_offset))
     elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
@@ -223,18 +234,3 @@ def _name(broker: Broker, topic: TopicProduceResponse) -> str:
 
 class _InvalidRequiredAcks(ApiError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
-
-
-class _InvalidTxnState(ApiError):
-    code = ErrorCode.INVALID_TXN_STATE
-
-
-def init_producer_id(broker: Broker, request: InitProducerIdRequest, _context: Context) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        code = ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    try:
-        producer_id = broker.producer_ids.next()
-    except ApiError as refused:
-        return InitProducerIdResponse(error_code=refused.code, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)

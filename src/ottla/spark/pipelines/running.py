@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
+from ottla.spark.link import link_to
 from ottla.spark.pipelines.failures import reason_of
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
 from ottla.spark.pipelines.progress import line, rows_read, with_progress
@@ -78,7 +79,7 @@ class _Run:
         self._planned = queries
         self._state = state
         self._options = options
-        self._reporter = Reporter(kafka_of(pipeline))
+        self._reporter = Reporter(link_to(kafka_of(pipeline)))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
         self._failures: dict[str, int] = {}
