@@ -6,10 +6,10 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.administration import LocalAdministration, NewTopic
-from ottla.broker.compactor import Compactor
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.broker.administration import Administration
+    from ottla.broker.compactor import Compactor
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.doors import ShardDoor
@@ -114,7 +115,6 @@ class Broker:
         self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
-        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.shard_door: ShardDoor | None = None
         """Set by who serves DMQP."""
@@ -169,6 +169,12 @@ class Broker:
         from ottla.broker.membership import ProducerIdsInReserve
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
+
+    @cached_property
+    def compactor(self) -> Compactor:
+        from ottla.broker.compactor import Compactor  # no start has to wait for it
+
+        return Compactor(self)
 
     @property
     def cluster_id(self) -> str:

@@ -33,7 +33,7 @@ class Maintenance:
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
-            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._broker.compactor.check)),
+            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._compact)),
             asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
             asyncio.create_task(
                 self._every(transactions.config.id_expiration_check_interval_ms, transactions.forget_expired)
@@ -56,6 +56,9 @@ class Maintenance:
                     await to_wait_for
             except ApiError as refused:
                 _logger.error("maintenance will be tried again: %s", refused)
+
+    def _compact(self) -> Awaitable[None]:
+        return self._broker.compactor.check()
 
     def apply_retention(self) -> None:
         now_ms = self._broker.steady_clock.now_ms()
