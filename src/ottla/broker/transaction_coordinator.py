@@ -101,10 +101,10 @@ class TransactionCoordinator:
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None
     ) -> Decision:
         decided = self.rules.init_producer_id(transactional_id, timeout_ms, expected, self.now_ms())
-        has_aborted = decided.change is not None and decided.change.is_ending
         decided = await self.carry_out(decided)
-        if has_aborted and decided.error is ErrorCode.CONCURRENT_TRANSACTIONS:
-            # What was under way is aborted by now, so the client need not come back for its answer.
+        if decided.error is ErrorCode.CONCURRENT_TRANSACTIONS:
+            # What was under way is about to have ended, so the client need not come back for its answer.
+            await asyncio.wait([self._finishing(transactional_id)], timeout=_ANSWER_AFTER_S)
             decided = self.rules.init_producer_id(transactional_id, timeout_ms, expected, self.now_ms())
             decided = await self.carry_out(decided)
         return decided
