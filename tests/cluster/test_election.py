@@ -7,13 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cluster.election import elect_anyone, first_state, prefer, settle, without
-from ottla.cluster.state import (
-    NO_NODE,
-    ElectionNotNeeded,
-    EligibleLeadersNotAvailable,
-    PartitionState,
-    PreferredLeaderNotAvailable,
-)
+from ottla.cluster.state import NO_NODE, EligibleLeadersNotAvailable, PartitionState, PreferredLeaderNotAvailable
+from ottla.core.errors import ElectionNotNeeded
 
 from .making import TOPIC, brokers, partition
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.cluster.reassignment import advance, begin, cancel
-from ottla.cluster.state import NoReassignmentInProgress
-from ottla.core.errors import InvalidReplicaAssignment
+from ottla.core.errors import InvalidReplicaAssignment, NoReassignmentInProgress
 
 from .making import brokers, partition
 

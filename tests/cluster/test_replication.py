@@ -12,6 +12,7 @@ from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
+from ottla.storage.data_dir import CLEAN_SHUTDOWN
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import (
@@ -325,6 +326,24 @@ async def test_what_was_committed_is_known_after_a_restart(tmp_path: Path) -> No
         await brokers.kill(1)
 
         assert (tmp_path / "1" / "replication-offset-checkpoint").read_text() == "0\n1\nt 0 2\n"
+
+
+@in_loop
+async def test_after_a_crash_nobody_leads_in_the_epoch_in_which_it_crashed(tmp_path: Path) -> None:
+    async with brokers_of(tmp_path, count=1) as brokers:
+        brokers.place(leader=1)
+        await produce(brokers, 1, b"first")
+        await brokers.kill(1)
+        await brokers.start(1)
+        assert (await produce(brokers, 1, b"second")).error_code == ErrorCode.NONE  # it had stopped in order
+
+        await brokers.kill(1)
+        (tmp_path / "1" / CLEAN_SHUTDOWN).unlink()
+        await brokers.start(1)
+        assert (await produce(brokers, 1, b"third")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+        brokers.catalog.elect(brokers.key, 1)
+        await produce_until_taken(brokers, 1, b"third")
 
 
 @pytest.mark.parametrize("node", [1, 2])

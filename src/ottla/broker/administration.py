@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ottla.cluster.state import ElectionNotNeeded, NoReassignmentInProgress
-from ottla.core.errors import InvalidReplicaAssignment
+from ottla.core.errors import ElectionNotNeeded, InvalidReplicaAssignment, NoReassignmentInProgress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -197,7 +197,7 @@ class Broker:
         if self._following is not None:
             self._following.start()
         if self.replication is not None:
-            self.replication.start()
+            await self.replication.start()
         self.groups.start()
         await self.transactions.start()
         await self.listener.start()
@@ -207,7 +207,11 @@ class Broker:
         if self.cluster is not None:
             from ottla.broker.membership import join
 
-            await join(self, self.cluster)
+            try:
+                await join(self, self.cluster)
+            except BaseException:
+                await self._halt()
+                raise
 
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
@@ -218,6 +222,11 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""
+        await self._halt()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    async def _halt(self) -> None:
+        """All of it but the closing."""
         if self.cluster is not None:
             await self.cluster.stop()
         if self.replication is not None:
@@ -231,10 +240,8 @@ class Broker:
         await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
-        loop = asyncio.get_running_loop()
         if self.tracing is not None:
-            await loop.run_in_executor(None, self.tracing.close)
-        await loop.run_in_executor(None, self.close)
+            await asyncio.get_running_loop().run_in_executor(None, self.tracing.close)
 
     def close(self) -> None:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:

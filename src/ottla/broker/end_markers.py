@@ -16,12 +16,20 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_ALL: Final = -1
+_SOME_BYTES: Final = 1
+"""Enough for followers that wait for more."""
+
 
 def write_end_marker(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
     """Append it, and let those know who wait for it; its offset."""
+    if partition.replica is not None:
+        partition.replica.check_can_append(_ALL)
     appended = partition.log.append_end_marker(*producer, marker, partition.leader_epoch)
     if partition.at.topic == CONSUMER_OFFSETS:
         broker.groups.transaction_ended(partition, producer[0], is_commit=marker.is_commit)
+    if partition.replica is not None:
+        partition.replica.appended(_SOME_BYTES)
     # How much can be read now that could not before is not known here.
     for wait in tuple(partition.waits):
         wait.end()

@@ -16,6 +16,7 @@ from ottla.cluster.node import ZooKeeperCluster
 from ottla.cluster.state import PartitionKey
 from ottla.core.errors import (
     ApiError,
+    ConfigError,
     CoordinatorLoadInProgress,
     DataDirError,
     InvalidReplicaAssignment,
@@ -74,10 +75,20 @@ class Membership:
 async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
     """Be there for clients and other nodes; the listener is up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
-    listeners = {port.name: _told_to_all(port) for port in reversed(broker.listener.ports)}
+    listeners = {port.name: _told_to_all(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
+
+
+def _in_order(broker: Broker) -> list[Port]:
+    """The one that nodes use among themselves comes last."""
+    ports = broker.listener.ports
+    wanted = broker.settings.cluster.node_listener or ports[0].name
+    chosen = next((port for port in ports if port.name == wanted), None)
+    if chosen is None:
+        raise ConfigError(f"cluster.node_listener is {wanted}, and there is no such listener")
+    return [*(port for port in reversed(ports) if port.name != wanted), chosen]
 
 
 def _told_to_all(port: Port) -> Address:

@@ -46,6 +46,10 @@ class Partition:
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
+    def open(self) -> None:
+        """Have the log ready for when it is needed."""
+        _ = self.log
+
     def close(self) -> None:
         """Its log is closed, and not kept here any more."""
         self._log = None

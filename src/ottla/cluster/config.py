@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - the type of a setting is looked up when it is read
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 _SHORTEST_SESSION_MS: Final = 2_000
 
 
@@ -25,6 +26,20 @@ class ClusterConfig:
     """How many nodes hold `__consumer_offsets` and its like; fewer if there are not so many."""
     leader_rebalance_interval_ms: int = 300_000
     """How often the controller gives partitions back to the nodes preferred to lead them; 0 for never."""
+    node_listener: str = ""
+    """The protocol of the listener over which nodes copy from each other, such as SSL; else the first listener."""
+    node_tls_ca: Path | None = None
+    """The certificates that other nodes' are checked against; with them nodes copy over TLS."""
+    node_tls_cert: Path | None = None
+    """This node's own certificate for other nodes."""
+    node_tls_key: Path | None = None
+    """The key that belongs to it."""
+    node_user: str = ""
+    """Log in to other nodes as this user, who needs the right to ClusterAction where there are ACLs."""
+    node_password: str = ""
+    """The password that belongs to it."""
+    node_mechanism: Mechanism = "SCRAM-SHA-512"
+    """How nodes log in to each other."""
     zookeeper_tls_ca: Path | None = None
     """The certificates that ZooKeeper's is checked against; with them the connection is encrypted."""
     zookeeper_tls_cert: Path | None = None
@@ -46,7 +61,8 @@ class ClusterConfig:
         for name in ("default_replication_factor", "internal_replication_factor"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if bool(self.zookeeper_tls_cert) != bool(self.zookeeper_tls_key):
-            raise ValueError("zookeeper_tls_cert and zookeeper_tls_key go together")
+        for whose in ("zookeeper", "node"):
+            if bool(getattr(self, f"{whose}_tls_cert")) != bool(getattr(self, f"{whose}_tls_key")):
+                raise ValueError(f"{whose}_tls_cert and {whose}_tls_key go together")
         if self.zookeeper_sasl and not self.zookeeper_user:
             raise ValueError("zookeeper_sasl needs zookeeper_user and zookeeper_password")

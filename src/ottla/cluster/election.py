@@ -9,13 +9,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.cluster.state import (
-    NO_NODE,
-    ElectionNotNeeded,
-    EligibleLeadersNotAvailable,
-    PartitionState,
-    PreferredLeaderNotAvailable,
-)
+from ottla.cluster.state import NO_NODE, EligibleLeadersNotAvailable, PartitionState, PreferredLeaderNotAvailable
+from ottla.core.errors import ElectionNotNeeded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,13 +9,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ottla.cluster.election import settle
-from ottla.cluster.state import NoReassignmentInProgress, PartitionState
-from ottla.core.errors import InvalidReplicaAssignment
+from ottla.core.errors import InvalidReplicaAssignment, NoReassignmentInProgress
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ottla.cluster.state import BrokerInfo
+    from ottla.cluster.state import BrokerInfo, PartitionState
 
 
 def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, BrokerInfo]) -> PartitionState:

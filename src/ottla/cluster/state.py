@@ -126,16 +126,6 @@ class NotInSession(ApiError):
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
 
-class NoReassignmentInProgress(ApiError):
-    code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-
-
-class ElectionNotNeeded(ApiError):
-    """The one who would be elected leads already."""
-
-    code = ErrorCode.ELECTION_NOT_NEEDED
-
-
 class PreferredLeaderNotAvailable(ApiError):
     code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
 

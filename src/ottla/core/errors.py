@@ -346,6 +346,16 @@ class RequestTimedOut(ApiError):
     code = ErrorCode.REQUEST_TIMED_OUT
 
 
+class NoReassignmentInProgress(ApiError):
+    code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+class ElectionNotNeeded(ApiError):
+    """The one who would be elected leads already."""
+
+    code = ErrorCode.ELECTION_NOT_NEEDED
+
+
 class NotLeaderOrFollower(ApiError):
     """Another node leads this partition, or none does."""
 

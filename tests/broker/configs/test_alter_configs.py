@@ -220,8 +220,8 @@ def test_the_defaults_for_topics_can_be_changed_while_the_broker_runs(
     }
     assert replace_all({"log.roll.ms": "5"}, {"log.retention.ms": "5"}, resource=resource) == {"log.retention.ms": "5"}
     assert dynamic == {one.broker_name for one in TOPIC_DEFINITIONS.values() if one.broker_name} | {
-        "producer.id.expiration.ms",
         "broker.draining",
+        "producer.id.expiration.ms",
         "leader.replication.throttled.rate",
         "follower.replication.throttled.rate",
         "replica.alter.log.dirs.io.max.bytes.per.second",

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from ottla.transactions.transaction import Transaction
 
 _NONE: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
 _STATES: Final = {state.shown: state for state in State}
 
 
@@ -189,3 +190,5 @@ async def _marked(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarker
 async def _safe(broker: Broker, partition: Partition, offset: int) -> None:
     if partition.log.config.flush == "ack":
         await broker.flusher.durable(partition, offset)
+    if partition.replica is not None:
+        await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)

@@ -46,8 +46,9 @@ class Fetcher:
             client_id=f"broker-{replication.node_id}-fetcher-{leader}",
             request_timeout_ms=wait_ms + _PATIENCE_MS,
             connect_timeout_ms=_PATIENCE_MS,
+            security=replication.security,
         )
-        self._manner = Manner(config, None, bytearray(_SCRATCH_BYTES))
+        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:
@@ -178,6 +179,9 @@ class Fetcher:
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
                 await self._take_partition(replica, data, connection)
+                if data.records and key in self._replicas:
+                    # To the end, so that a full answer does not always come from the same ones.
+                    self._replicas[key] = self._replicas.pop(key)
                 if data.records and replica.log.config.flush == "ack":
                     to_flush.append(replica)
                 if turns.are_over():

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
+from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
+from ottla.broker.turns import Turns
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
 from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
@@ -40,6 +42,8 @@ class Replication:
         self._isr_changes = IsrChanges(cluster)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
+        self.security = node_security(broker.settings.cluster)
+        self.tls = None if self.security is None else self.security.tls_context()
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
@@ -52,7 +56,7 @@ class Replication:
 
     # Starting and stopping
 
-    def start(self) -> None:
+    async def start(self) -> None:
         """Before this node is registered: what it leads by the view that it finds, a former process led."""
         topics = self.broker.topics
         topics.attach = self.attach
@@ -63,10 +67,25 @@ class Replication:
             for state in self.cluster.view.led_by(self.node_id):
                 if (replica := self.replicas.get(state.key)) is not None:
                     replica.refused_epoch = state.leader_epoch
+        await self._open_logs()
         self.cluster.listen(self._changed)
         self.cluster.on_session_lost(self._session_lost)
         self._apply(self.cluster.view.partitions.values())
         self._tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._checkpoint_now_and_then())]
+
+    async def _open_logs(self) -> None:
+        """Now, and not all at once when this node is elected or follows."""
+        turns = Turns()
+        for state in self.cluster.view.held_by(self.node_id):
+            replica = self.replicas.get(state.key)
+            if replica is not None:
+                replica.state = state
+                try:
+                    replica.partition.open()
+                except ApiError as refused:
+                    _logger.error("%s cannot be opened: %s", replica.partition.at, refused)
+                if turns.are_over():
+                    await asyncio.sleep(0)
 
     async def stop(self) -> None:
         self._is_stopped = True
