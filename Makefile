@@ -34,7 +34,7 @@ bench: $(VENV)/bench  ## Measure, and print the ratios
 	$(BIN)/python -m bench $(ARGS)
 
 cluster-test: $(VENV)/test  ## Every fault that a cluster must survive, under load, and the rules in every order (needs Java 17+)
-	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=5000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
+	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=3000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
 
 soak: $(VENV)/bench  ## Mixed load and restarts for SECONDS (default 600); fails if a promise is broken
 	$(BIN)/python -m bench.soak --seconds $(or $(SECONDS),600) $(ARGS)

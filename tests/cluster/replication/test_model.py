@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -12,8 +13,10 @@ from ottla.cluster.state import NO_NODE
 
 from .world import NODES, World
 
+pytestmark = pytest.mark.timeout(1800)  # with many examples
+
 node = st.sampled_from(NODES)
-_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "150"))
+_EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "100"))
 
 
 class Replicas(RuleBasedStateMachine):
