@@ -25,6 +25,9 @@ BENCHES = [
     "dmqp",
     "against_kafka",
     "spark",
+    "security",
+    "cluster",
+    "cluster_scale",
 ]
 
 

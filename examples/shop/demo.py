@@ -149,7 +149,10 @@ class Demo:
                 archiver = Archiver(link, _ARCHIVED, place, hold, Rules(trims_older_than_ms=0))
                 while not self._is_closed.wait(self._plan.archive_every_s):
                     done = archiver.round()
-                    self._say(f"{'archive':>12}  {_ARCHIVED}: {done.records:,} records in {done.stretches} files")
+                    if done.records:
+                        self._say(f"{'archive':>12}  {_ARCHIVED}: {done.records:,} records in {done.stretches} files")
+                # What comes last is in both, until the topic is trimmed again.
+                Archiver(link, _ARCHIVED, place, hold, Rules(merges_all=True)).round()
         finally:
             link.close()
 
@@ -178,14 +181,13 @@ class Demo:
         say(f"\n{outcome.paid:,} paid orders, by kind and method:\n")
         for row in found:
             say(share(f"{row.kind} {row.method}", row.price, max(each.price for each in found)))
+        archive = self._plan.folder / "archive"
         live = source.option("subscribe", _ARCHIVED).load().count()
-        outcome.all_clicks = (
-            source.option("subscribe", _ARCHIVED).option("archive", str(self._plan.folder / "archive")).load().count()
-        )
-        outcome.archived_clicks = outcome.all_clicks - live
+        outcome.archived_clicks = spark.read.parquet(str(archive / _ARCHIVED)).count()
+        outcome.all_clicks = source.option("subscribe", _ARCHIVED).option("archive", str(archive)).load().count()
         say(
-            f"\n{outcome.all_clicks:,} clicks as one frame: "
-            f"{outcome.archived_clicks:,} from the archive, {live:,} from the topic\n"
+            f"\n{outcome.archived_clicks:,} clicks in the archive, {live:,} in the topic, and as one frame, each once: "
+            f"{outcome.all_clicks:,}\n"
         )
 
     def _say(self, line: str) -> None:

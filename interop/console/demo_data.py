@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 
 import httpx
 from confluent_kafka import Consumer, Producer
@@ -39,8 +40,25 @@ def fill(http: httpx.Client, bootstrap: str) -> None:
     for number in range(READINGS):
         producer.produce("sensor-readings", key=f"sensor-{number % 5}", value=reading(number))
     assert producer.flush(30) == 0
+    tell_of_pipeline(producer)
     read_some(bootstrap, "billing", "orders", 900)
     read_some(bootstrap, "reports", "page-views", 15_000)
+
+
+def tell_of_pipeline(producer: Producer) -> None:
+    """What a pipeline that was killed last said."""
+    query = {
+        "name": "lake",
+        "sink": "delta /lake/orders",
+        "batch": 41,
+        "rows": 12_000,
+        "rows_per_second": 480.5,
+        "lag": 37,
+    }
+    status = {"name": "orders-to-lake", "state": "running", "started_ms": 1794725428734, "queries": [query]}
+    hour_ago_ms = int(time.time() * 1000) - 3_600_000
+    producer.produce("__ottla_pipelines", key=status["name"], value=json.dumps(status), timestamp=hour_ago_ms)
+    assert producer.flush(30) == 0
 
 
 def order(number: int) -> str:

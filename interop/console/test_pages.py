@@ -26,6 +26,8 @@ PAGES = {
     "configs": ("topics/orders/configs", "retention.ms"),
     "groups": ("groups", "billing"),
     "group": ("groups/billing", "Lag by partition"),
+    "pipelines": ("pipelines", "orders-to-lake"),
+    "pipeline": ("pipelines/orders-to-lake", "has not been heard of"),
     "cluster": ("cluster", "Log folders"),
     "connect": ("connect", "bootstrap.servers"),
 }

@@ -169,7 +169,7 @@ REFUSED: dict[str, tuple[bytes | None, ErrorCode]] = {
     "log-append-time": (bytes(any_batch(attributes=LOG_APPEND_TIME)), ErrorCode.INVALID_TIMESTAMP),
     "transactional": (
         bytes(any_batch(attributes=TRANSACTIONAL, producer_id=5, producer_epoch=0, base_sequence=0)),
-        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
     "producer-without-epoch": (bytes(any_batch(producer_id=5)), ErrorCode.INVALID_RECORD),
     "far-future": (bytes(any_batch(base_timestamp=YEAR_3000, max_timestamp=YEAR_3000)), ErrorCode.INVALID_TIMESTAMP),

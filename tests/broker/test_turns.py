@@ -204,7 +204,9 @@ async def answered(broker: Broker, request: Request, version: int) -> tuple[Any,
 
     loop.call_soon(serve)
     frame = b"".join(encode_request(request, version, 1, "test"))
-    connection: Any = SimpleNamespace(peer=("127.0.0.1", 1), local=("127.0.0.1", 1))
+    connection: Any = SimpleNamespace(
+        peer=("127.0.0.1", 1), local=("127.0.0.1", 1), listener="PLAINTEXT", advertised=None, principal="User:ANONYMOUS"
+    )
     answer = broker.dispatcher.answer(connection, memoryview(bytearray(frame))[4:])
     buffers = answer if isinstance(answer, list) else await answer  # type: ignore[misc]
     response = decode_response(request, version, 1, memoryview(b"".join(buffers or ()))[4:])  # type: ignore[type-var]

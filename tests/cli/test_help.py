@@ -35,6 +35,8 @@ LISTING = {
     ("cluster", "brokers"),
     ("cluster", "configs", "show"),
     ("cluster", "describe"),
+    ("cluster", "reassign"),
+    ("cluster", "status"),
     ("config", "show"),
     ("dmqp", "expose"),
     ("dmqp", "list"),
@@ -52,6 +54,8 @@ LISTING = {
 }
 DESTROYING = {
     ("acl", "delete"),
+    ("cluster", "drain"),
+    ("cluster", "elect"),
     ("group", "delete"),
     ("group", "delete-offsets"),
     ("topic", "delete"),

@@ -3,12 +3,15 @@
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from ottla import Producer
+from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ottla[arrow]'")
 
@@ -35,6 +38,15 @@ def write(servers: str, *values: bytes) -> None:
             producer.send("orders", value)
 
 
+def statuses(servers: str) -> list[PipelineStatus]:
+    """All that was ever told about pipelines."""
+    told: list[PipelineStatus] = []
+    with Consumer(servers, [PIPELINES_TOPIC], auto_offset_reset="earliest") as consumer:
+        while records := consumer.poll(timeout_ms=500):
+            told += [msgspec.json.decode(record.value, type=PipelineStatus) for record in records]
+    return told
+
+
 def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
     with EmbeddedBroker() as broker:
         write(broker.bootstrap_servers, b"1", b"2")
@@ -53,6 +65,43 @@ def test_it_follows_a_topic_until_it_is_told_to_stop(tmp_path: Path) -> None:
             )
             program.send_signal(signal.SIGTERM)
             assert program.wait(30) == 0
+        last = statuses(broker.bootstrap_servers)[-1]
+        assert (last.name, last.state, last.queries[0].rows) == ("archive-orders", "stopped", 3)
+
+
+def test_it_outlives_a_restart_of_the_broker(tmp_path: Path) -> None:
+    data, archive = tmp_path / "data", tmp_path / "archive"
+    first = EmbeddedBroker(data)
+    with first:
+        servers, settings = first.bootstrap_servers, first.broker.settings
+        write(servers, b"1")
+        following = command(servers, archive, "--every", "10ms")
+        program = subprocess.Popen(following, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert program.stdout is not None
+        assert program.stderr is not None
+        assert program.stdout.readline().startswith("orders: 1 record archived")
+    # Others may have something to say first: nobody is told how it is doing, either.
+    assert any(line.endswith("trying again\n") for line in program.stderr)
+    again = settings._replace(net=replace(settings.net, port=int(servers.rpartition(":")[2])))
+    with EmbeddedBroker(data, again), program:
+        write(servers, b"2")
+        assert program.stdout.readline() == "orders: 1 record archived in 1 piece; the archive ends at 0: 2\n"
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(60) == 0
+
+
+def test_what_stopped_it_is_told(tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        write(broker.bootstrap_servers, b"1")
+        subprocess.run(command(broker.bootstrap_servers, tmp_path), check=True)
+        write(broker.bootstrap_servers, b"2", b"3")
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.delete_records({TopicPartition("orders", 0): 2})
+        ended = subprocess.run(command(broker.bootstrap_servers, tmp_path), capture_output=True, text=True, check=False)
+        assert ended.returncode == 1
+        last = statuses(broker.bootstrap_servers)[-1]
+        assert last.state == "failed"
+        assert last.error in ended.stderr
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_the_last_word_of_each_pipeline_counts(http: httpx.Client, name: str) ->
 
     tell(http, running(name, state="failed", error="the disk is full"))
     shown = http.get(f"/v1/pipelines/{name}").json()
-    assert (shown["state"], shown["error"]) == ("failed", "the disk is full")
+    assert (shown["state"], shown["error"], shown["rows_per_second"]) == ("failed", "the disk is full", 0.0)
 
 
 def test_a_pipeline_that_went_silent_is_lost(http: httpx.Client, name: str) -> None:

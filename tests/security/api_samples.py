@@ -33,6 +33,7 @@ from ottla.wire.messages.share_acknowledge import AcknowledgePartition, Acknowle
 from ottla.wire.messages.share_fetch import FetchPartition as ShareFetchPartition
 from ottla.wire.messages.share_fetch import FetchTopic as ShareFetchTopic
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic
+from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
 if TYPE_CHECKING:
     from ottla.wire.declare import Request
@@ -263,6 +264,19 @@ SAMPLES = (
     _of("AddPartitionsToTxn", (Op.CLUSTER_ACTION, CLUSTER)),
     _of("AddOffsetsToTxn", (Op.WRITE, TXN), (Op.READ, GROUP), group_id="readers", **_txn),
     _of("EndTxn", (Op.WRITE, TXN), committed=True, **_txn),
+    _of(
+        "WriteTxnMarkers",
+        (Op.CLUSTER_ACTION, CLUSTER),
+        markers=(
+            WritableTxnMarker(
+                producer_id=1,
+                producer_epoch=0,
+                transaction_result=False,
+                topics=(WritableTxnMarkerTopic(name="orders", partition_indexes=(0,)),),
+                coordinator_epoch=0,
+            ),
+        ),
+    ),
     _of(
         "TxnOffsetCommit",
         (Op.WRITE, TXN),

@@ -29,6 +29,10 @@ class Served:
         self.broker = broker
         self._http = http
 
+    @property
+    def url(self) -> str:
+        return self._http.url
+
     def client(self, **options: Any) -> httpx.Client:
         url = self._http.url.replace("127.0.0.1", "localhost")
         trust = ssl.create_default_context(cafile=str(self.broker.authority.cert))
@@ -209,3 +213,12 @@ def test_plain_http_on_the_https_port_is_not_answered(rest: Served) -> None:
         url = str(http.base_url).replace("https", "http")
     with pytest.raises(httpx.HTTPError):
         httpx.get(f"{url}/health", timeout=PATIENCE_S)
+
+
+def test_logins_and_failed_handshakes_are_counted(rest: Served) -> None:
+    with rest.client(auth=("ann", "wrong")) as wrong:
+        assert wrong.get("/v1/topics").status_code == 401
+    with rest.by("admin") as http:
+        text = http.get("/metrics").text
+        assert 'ottla_logins_total{mechanism="basic",outcome="failed"}' in text
+        assert "ottla_tls_failures_total{" in text

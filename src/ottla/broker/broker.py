@@ -6,9 +6,10 @@ import asyncio
 import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.compactor import Compactor
+from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import static_settings
@@ -20,10 +21,14 @@ from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, Topics
+from ottla.broker.surroundings import Alone
+from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
 from ottla.broker.tracing_config import TracingConfig
+from ottla.broker.transaction_coordinator import TransactionCoordinator
+from ottla.cluster.config import ClusterConfig
+from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
-from ottla.core.errors import InvalidTopic
+from ottla.core.errors import InvalidTopic, LeaderNotAvailable
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.core.keys import EncryptionConfig
 from ottla.groups.config import GroupConfig
@@ -33,19 +38,28 @@ from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
+    from ottla.broker.administration import Administration
+    from ottla.broker.compactor import Compactor
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.doors import ShardDoor
+    from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
+    from ottla.broker.replication.replication import Replication
+    from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
+    from ottla.cluster.node import ZooKeeperCluster
+    from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.core.keys import KeyRing
     from ottla.net.connection import Connection
-    from ottla.storage.catalog.catalog import Edit
+    from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
 
 _logger: Final = logging.getLogger(__name__)
@@ -60,9 +74,12 @@ class Settings(NamedTuple):
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
+    transactions: TransactionConfig = TransactionConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
+    cluster: ClusterConfig = ClusterConfig()
+    replication: ReplicationConfig = ReplicationConfig()
 
 
 class Broker:
@@ -72,32 +89,92 @@ class Broker:
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
-        sealer = open_sealer(settings.encryption, settings.broker.data_dir)
-        self.data_dir = DataDir(settings.broker.data_dir, self.clock, sealer=sealer)
+        self.catalog: Catalog
+        self.surroundings: Surroundings
+        self.administration: Administration
+        self.cluster: ZooKeeperCluster | None = None
+        self.replication: Replication | None = None
+        self._soon: SoonCreated | None = None
+        self._following: CatalogFollower | None = None
+        self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
         with ExitStack() as undoing:
-            undoing.callback(self.data_dir.close)
-            is_new_catalog = not (settings.broker.data_dir / "catalog.sqlite").exists()
-            self.catalog = SqliteCatalog.open(settings.broker.data_dir, sealer)
-            undoing.callback(self.catalog.close)
+            is_new_catalog = self._open_alone(undoing) if not settings.cluster.zookeeper else self._open_member(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
-            self.topics.load(is_new_catalog=is_new_catalog)
+            self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.security = Security(self)
+            undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
             undoing.pop_all()
-        self.producer_ids = ProducerIds(self.catalog)
+        self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
+        self.transactions = TransactionCoordinator(self, settings.transactions)
         self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
-        self.compactor = Compactor(self)
         self.maintenance = Maintenance(self)
         self.shard_door: ShardDoor | None = None
         """Set by who serves DMQP."""
         self.security.start()
+        if self.cluster is not None:
+            self.replicate(self.cluster)
+
+    def replicate(self, cluster: Cluster) -> None:
+        """From its start on, lead and follow what this cluster's view says."""
+        from ottla.broker.replication.replication import Replication
+
+        self.replication = Replication(self, cluster, self.settings.replication)
+
+    def _open_alone(self, undoing: ExitStack) -> bool:
+        """Whether the catalog is new."""
+        folder = self.config.data_dir
+        self.data_dir = DataDir(folder, self.clock, sealer=self._sealer)
+        undoing.callback(self.data_dir.close)
+        is_new_catalog = not (folder / "catalog.sqlite").exists()
+        self.catalog = SqliteCatalog.open(folder, self._sealer)
+        undoing.callback(self.catalog.close)
+        self.surroundings = Alone(self)
+        self.administration = LocalAdministration(self)
+        return is_new_catalog
+
+    def _open_member(self, undoing: ExitStack) -> bool:
+        """Of a cluster: what exists is in ZooKeeper, and never new to a folder."""
+        from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
+        from ottla.broker.surroundings import Together
+
+        membership = Membership(self.settings)
+        undoing.callback(membership.close)
+        self.catalog = membership.catalog
+        self.data_dir = DataDir(
+            self.config.data_dir,
+            self.clock,
+            sealer=self._sealer,
+            cluster_id=self.cluster_id,
+            node_id=self.config.node_id,
+        )
+        undoing.callback(self.data_dir.close)
+        self.cluster = membership.cluster(self.data_dir)
+        self.surroundings = Together(self, self.cluster)
+        self.administration = ClusterAdministration(self, self.cluster, membership.catalog)
+        self._soon = SoonCreated(self)
+        self._following = CatalogFollower(self, membership.catalog)
+        return False
+
+    def _producer_ids(self) -> ProducerIds | ProducerIdsInReserve:
+        if self.cluster is None:
+            return ProducerIds(self.catalog)
+        from ottla.broker.membership import ProducerIdsInReserve
+
+        return ProducerIdsInReserve(self.cluster, self.catalog)
+
+    @cached_property
+    def compactor(self) -> Compactor:
+        from ottla.broker.compactor import Compactor  # no start has to wait for it
+
+        return Compactor(self)
 
     @property
     def cluster_id(self) -> str:
@@ -117,11 +194,24 @@ class Broker:
     async def start(self) -> None:
         if not self.data_dir.was_clean:
             await self._recover()
+        if self._following is not None:
+            self._following.start()
+        if self.replication is not None:
+            await self.replication.start()
         self.groups.start()
+        await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
         self.maintenance.start()
+        if self.cluster is not None:
+            from ottla.broker.membership import join
+
+            try:
+                await join(self, self.cluster)
+            except BaseException:
+                await self._halt()
+                raise
 
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
@@ -132,23 +222,33 @@ class Broker:
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""
+        await self._halt()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    async def _halt(self) -> None:
+        """All of it but the closing."""
+        if self.cluster is not None:
+            await self.cluster.stop()
+        if self.replication is not None:
+            await self.replication.stop()
         self.listener.drain()
         self.groups.stop()
         for partition in self.topics.open_partitions():
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
-        loop = asyncio.get_running_loop()
         if self.tracing is not None:
-            await loop.run_in_executor(None, self.tracing.close)
-        await loop.run_in_executor(None, self.close)
+            await asyncio.get_running_loop().run_in_executor(None, self.tracing.close)
 
     def close(self) -> None:
         with ThreadPoolExecutor(_CLOSING_THREADS) as pool:
             self.data_dir.close(pool.map)
         self.catalog.close()
+        if self.cluster is not None:
+            self.cluster.close()
         self.security.close()
 
     # What handlers ask
@@ -170,18 +270,50 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int | None = None, configs: Mapping[str, str] | None = None
     ) -> TopicState:
-        """With what is usual for a topic of this name where nothing else is said."""
-        if name not in INTERNAL_TOPICS:
-            return self.topics.create(name, partitions or self.config.default_partitions, configs)
-        if partitions is None and name == CONSUMER_OFFSETS:
-            partitions = self.config.offsets_topic_partitions
-        configs = INTERNAL_TOPIC_CONFIGS if configs is None else configs
-        return self.topics.create(name, partitions or self.config.default_partitions, configs, is_internal=True)
+        """With what is usual for a topic of this name where nothing else is said.
+
+        In a cluster it takes a while: LeaderNotAvailable, and who asks again finds it.
+        """
+        if self.cluster is not None:
+            self.create_topic_soon(name)
+            raise LeaderNotAvailable(f"topic {name} is being created")
+        partitions, configs = self.usual(name, partitions, configs)
+        return self.topics.create(name, partitions, configs, is_internal=name in INTERNAL_TOPICS)
+
+    def create_topic_soon(self, name: str) -> None:
+        if self._soon is not None:
+            self._soon.create(NewTopic(name))
+
+    def usual(
+        self, name: str, partitions: int | None, configs: Mapping[str, str] | None
+    ) -> tuple[int, Mapping[str, str]]:
+        """What a new topic of this name gets where nothing else is said."""
+        if name == CONSUMER_OFFSETS:
+            partitions = partitions or self.config.offsets_topic_partitions
+        if name == TRANSACTION_STATE:
+            partitions = partitions or self.settings.transactions.state_topic_partitions
+        if configs is None:
+            configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
+        return partitions or self.config.default_partitions, configs
+
+    @property
+    def default_replication_factor(self) -> int:
+        return 1 if self.cluster is None else self.settings.cluster.default_replication_factor
 
     def delete_topic(self, state: TopicState) -> None:
         """It is gone at once; its files go in the background."""
-        self.maintenance.remove(self.topics.delete(state))
+        self._forget(state, self.topics.delete(state))
+
+    def forget_topic(self, state: TopicState) -> None:
+        """The same for one that is not in the catalog any more."""
+        self._forget(state, self.topics.forget(state))
+
+    def _forget(self, state: TopicState, folders: list[Path]) -> None:
+        self.maintenance.remove(folders)
+        if self.replication is not None:
+            self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
+        self.transactions.topic_deleted(state.name)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -190,6 +322,9 @@ class Broker:
     def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of this broker, or of all brokers."""
         self.catalog.change_configs(resource, edit)
+        self.reload_configs()
+
+    def reload_configs(self) -> None:
         self.configs = self._load_configs(self.address)
         self.topics.reconfigure()
 
@@ -207,5 +342,7 @@ class Broker:
         return self.configs.topic_config(configs)
 
     def _load_configs(self, address: Address) -> BrokerConfigs:
-        static = static_settings(self.config, self.settings.net, self.settings.groups, address)
+        static = static_settings(
+            self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
+        )
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

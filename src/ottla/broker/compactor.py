@@ -60,7 +60,7 @@ class Compactor:
                 continue
             rule = _rule(topic)
             for partition in topic.partitions:
-                if partition not in self._given_up and not partition.log.is_offline:
+                if partition.is_here and partition not in self._given_up and not partition.log.is_offline:
                     compacted_until = self._broker.data_dir.compacted_until(partition.at)
                     dirty = find_dirty(partition.log, compacted_until, partition.last_stable_offset, rule, now_ms)
                     if dirty.is_due(rule):

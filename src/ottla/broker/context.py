@@ -22,6 +22,10 @@ class Client(Protocol):
     login: object
 
     @property
+    def listener(self) -> str:
+        """The name of the listener that it came in by."""
+
+    @property
     def advertised(self) -> Address | None:
         """Where it is told to connect to, if not to where it is."""
 

@@ -77,7 +77,7 @@ class Flusher:
         if begun is None:
             return
         begun.error = self.disk_error(partition)
-        before = partition.high_watermark
+        before = partition.log.acknowledged_offset
         self.fsync_times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
         try:
             partition.log.finish_flush(begun)
@@ -85,7 +85,9 @@ class Flusher:
             for wait in tuple(partition.waits):
                 wait.end()
             raise
-        if partition.log.config.flush == "ack" and partition.high_watermark > before:
+        if partition.log.config.flush == "ack" and partition.log.acknowledged_offset > before:
+            if partition.replica is not None:
+                partition.replica.advance()
             # Only now do consumers see what was appended. How many bytes that is, is not known here.
             for wait in tuple(partition.waits):
                 wait.end()

@@ -10,6 +10,8 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.group_placement import GroupPlacement
+from ottla.broker.replaying import batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -26,16 +28,18 @@ from ottla.groups.actions import (
 )
 from ottla.groups.coordinator import Coordinator
 from ottla.groups.records import partition_for
+from ottla.records.control import read_end_marker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.groups.actions import Action
+    from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
     from ottla.wire.declare import Response
 
@@ -43,7 +47,9 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_LOAD_BYTES: Final = 1 << 20
+_ALL: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
+"""offsets.commit.timeout.ms of Kafka."""
 
 
 class GroupCoordinator:
@@ -51,6 +57,7 @@ class GroupCoordinator:
         self.rules = Coordinator(config, lambda: str(uuid.uuid4()))
         self.config = config
         self._broker = broker
+        self._placement = GroupPlacement(broker, broker.cluster) if broker.cluster is not None else None
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -62,24 +69,67 @@ class GroupCoordinator:
 
     def start(self) -> None:
         """Take over what the log says of groups and offsets."""
+        if self._placement is not None:
+            self._placement.start()
+            return
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         for partition in state.partitions if state else ():
-            self._load(partition)
+            for _ in self._replayed(partition):
+                pass
         self.run(self.rules.table.start(self.now_ms()))
 
-    def _load(self, partition: Partition) -> None:
-        offset = partition.log.start_offset
-        while batches := partition.log.read(offset, _LOAD_BYTES):
-            for record in RecordReader(batches, offset):
-                offset = record.offset
+    async def load(self, partition: Partition) -> None:
+        """The same for one partition, while others are served."""
+        for _ in self._replayed(partition):
+            await asyncio.sleep(0)
+        for group in self._groups_in(partition.at.partition):
+            self.run(group.start(self.now_ms()))
+            self.rules.table.settle(group)
+        self._set_timer()
+
+    def unload(self, index: int) -> None:
+        """Forget the groups of a partition that another node leads."""
+        for group in self._groups_in(index):
+            self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+
+    def _groups_in(self, index: int) -> list[ClassicGroup]:
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        return [
+            group
+            for group in self.rules.table
+            if state is None or partition_for(group.group_id, len(state.partitions)) == index
+        ]
+
+    def error_for(self, group_id: str) -> ErrorCode:
+        """Why this broker cannot answer for the group; NONE if it can."""
+        return ErrorCode.NONE if self._placement is None else self._placement.error_for(group_id)
+
+    def _replayed(self, partition: Partition) -> Iterator[None]:
+        """Read a partition; between batches of it others may be served."""
+        for header, batch in batches_of(partition):
+            yield
+            if header.is_control:
+                marker = read_end_marker(batch)
+                if marker is not None:
+                    self.transaction_ended(partition, header.producer_id, is_commit=marker.is_commit)
+                continue
+            producer_id = header.producer_id if header.is_transactional else None
+            for record in RecordReader(batch):
                 try:
-                    self.rules.table.replay(record.key or b"", record.value)
+                    self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
-            offset += 1
+
+    def transaction_ended(self, partition: Partition, producer_id: int, *, is_commit: bool) -> None:
+        """The end of a producer's transaction is in this partition of the log."""
+        self.rules.table.transaction_ended(
+            producer_id, lambda group_id: self.partition_of(group_id) is partition, is_commit=is_commit
+        )
 
     def stop(self) -> None:
         """Send those who wait elsewhere; what was written stays."""
+        if self._placement is not None:
+            self._placement.stop()
         self._unload_all(ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self._timer is not None:
             self._timer.cancel()
@@ -148,23 +198,34 @@ class GroupCoordinator:
                     _logger.error("group %s could not be written: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
                     self.run(self.rules.persist_failed(action, self.now_ms()))
-        return error, self._safe(written) if self._broker.settings.log.flush == "ack" and written else None
+        must_wait = self._broker.settings.log.flush == "ack" or self._broker.replication is not None
+        return error, self._safe(written) if must_wait and written else None
 
     def _append(self, action: Persist | PersistOffsets) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
+        if partition.replica is not None:
+            partition.replica.check_can_append(_ALL)
         builder = BatchBuilder()
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
             builder.append(now_ms, key, value)
-        batch = builder.build()
-        appended = partition.log.append(batch, partition.leader_epoch)
+        if isinstance(action, PersistOffsets) and action.producer is not None:
+            producer_id, epoch = action.producer
+            batch = builder.build(producer_id=producer_id, producer_epoch=epoch, is_transactional=True)
+            appended = partition.log.append_of_coordinator(batch, partition.leader_epoch)
+        else:
+            batch = builder.build()
+            appended = partition.log.append(batch, partition.leader_epoch)
         self.rules.table.apply(action)
         partition.appended(len(batch))
         return partition, appended.last_offset
 
     async def _safe(self, written: dict[Partition, int]) -> None:
         for partition, offset in written.items():
-            await self._broker.flusher.durable(partition, offset)
+            if self._broker.settings.log.flush == "ack":
+                await self._broker.flusher.durable(partition, offset)
+            if partition.replica is not None:
+                await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
 
     def partition_of(self, group_id: str) -> Partition:
         """Where the group is written down. The topic is created when the first group is."""

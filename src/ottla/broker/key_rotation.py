@@ -82,7 +82,7 @@ class KeyRotation:
     async def _rewrite(self, ring: KeyRing) -> None:
         failures = 0
         topics = self._broker.topics
-        for partition in list(topics.all_partitions()):
+        for partition in list(topics.partitions_here()):
             async with self._broker.rewriting:
                 try:
                     # Its topic may have been deleted meanwhile: opening the log would bring it back.

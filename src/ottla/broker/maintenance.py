@@ -29,11 +29,15 @@ class Maintenance:
 
     def start(self) -> None:
         config, groups, key_rotation = self._broker.config, self._broker.groups, self._broker.key_rotation
+        transactions = self._broker.transactions
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
-            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._broker.compactor.check)),
+            asyncio.create_task(self._every(config.compaction_check_interval_ms, self._compact)),
             asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
+            asyncio.create_task(
+                self._every(transactions.config.id_expiration_check_interval_ms, transactions.forget_expired)
+            ),
             asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)),
         ]
         self.remove(self._broker.data_dir.deleted_folders())
@@ -53,11 +57,15 @@ class Maintenance:
             except ApiError as refused:
                 _logger.error("maintenance will be tried again: %s", refused)
 
+    def _compact(self) -> Awaitable[None]:
+        return self._broker.compactor.check()
+
     def apply_retention(self) -> None:
         now_ms = self._broker.steady_clock.now_ms()
-        for partition in self._broker.topics.all_partitions():
+        for partition in self._broker.topics.partitions_here():
             try:
-                self.remove(partition.log.delete_expired(now_ms))
+                committed = None if partition.replica is None else partition.high_watermark
+                self.remove(partition.log.delete_expired(now_ms, committed))
                 partition.log.expire_producers(now_ms)
             except ApiError as refused:
                 _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)

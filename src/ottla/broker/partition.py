@@ -5,25 +5,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.recompression import Recompression
-from ottla.core.errors import FencedLeaderEpoch, UnknownLeaderEpoch
+from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.configs.topic_config import TopicConfig
+    from ottla.broker.replication.replica import Replica
     from ottla.broker.waiting import ByteWait
     from ottla.core.ids import TopicPartition
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1
+NOBODY: Final = -1
 
 
 class Partition:
-    __slots__ = ("_log", "_open", "at", "leader_epoch", "recompression", "waits")
+    __slots__ = ("_log", "_open", "at", "leader_epoch", "min_insync_replicas", "recompression", "replica", "waits")
 
     def __init__(self, at: TopicPartition, config: TopicConfig, open_log: Callable[[], PartitionLog]) -> None:
         self.at = at
         self.leader_epoch = 0
+        self.replica: Replica | None = None
+        """In a cluster: whether this broker leads or follows. Alone it has the only copy."""
+        self.min_insync_replicas = config.min_insync_replicas
         self.recompression = Recompression.of(config)
         self.waits: set[ByteWait] = set()
         self._open = open_log
@@ -33,12 +38,28 @@ class Partition:
     def log(self) -> PartitionLog:
         """Opened when it is first needed, so that a start does not wait for partitions nobody asks for."""
         if self._log is None:
+            if self.replica is not None and not self.replica.is_here:
+                raise NotLeaderOrFollower(f"{self.at} is not kept here")
             self._log = self._open()
-            # It may come from elsewhere, and epochs never go back.
-            self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
+            if self.replica is None:
+                # It may come from elsewhere, and epochs never go back.
+                self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
+    def open(self) -> None:
+        """Have the log ready for when it is needed."""
+        _ = self.log
+
+    def close(self) -> None:
+        """Its log is closed, and not kept here any more."""
+        self._log = None
+
+    @property
+    def is_here(self) -> bool:
+        return self.replica is None or self.replica.is_here
+
     def use_config(self, config: TopicConfig) -> None:
+        self.min_insync_replicas = config.min_insync_replicas
         self.recompression = Recompression.of(config)
         if self._log is not None:
             self._log.use_config(config.log)
@@ -48,9 +69,14 @@ class Partition:
         return self._log is not None
 
     @property
+    def leader(self) -> tuple[int, int]:
+        """Who leads in a cluster, and in which epoch (KIP-951)."""
+        return (NOBODY, NO_EPOCH) if self.replica is None else (self.replica.leader, self.replica.leader_epoch)
+
+    @property
     def high_watermark(self) -> int:
         """Consumers see the records below this."""
-        return self.log.acknowledged_offset
+        return self.log.acknowledged_offset if self.replica is None else self.replica.high_watermark
 
     @property
     def last_stable_offset(self) -> int:
@@ -61,13 +87,22 @@ class Partition:
 
     def check_epoch(self, epoch: int) -> None:
         """Whether a client's idea of who leads is ours (KIP-320); NO_EPOCH has none."""
-        if epoch == NO_EPOCH or epoch == self.leader_epoch:
+        if epoch in (NO_EPOCH, self.leader_epoch):
             return
         if epoch < self.leader_epoch:
             raise FencedLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not {epoch}")
         raise UnknownLeaderEpoch(f"{self.at} is at leader epoch {self.leader_epoch}, not yet {epoch}")
 
+    def check_leader(self, epoch: int) -> None:
+        """The same, and that it is this broker who leads."""
+        self.check_epoch(epoch)
+        if self.replica is not None:
+            self.replica.check_leads()
+
     def appended(self, size: int) -> None:
         """Tell those who wait that so many bytes can be read now."""
+        if self.replica is not None:
+            self.replica.appended(size)
+            return
         for wait in tuple(self.waits):
             wait.got(size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import (
@@ -13,7 +14,7 @@ from ottla.core.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ottla.wire.messages.create_partitions import CreatePartitionsTopic
     from ottla.wire.messages.create_topics import CreatableTopic
@@ -24,27 +25,26 @@ MOST_PARTITIONS_PER_TOPIC: Final = 100_000
 """Ours: more are a mistake on one node, and would make every answer that lists them huge."""
 
 _DEFAULT: Final = -1
-_REPLICAS: Final = 1
 
 
-def count_of(topic: CreatableTopic, default_partitions: int, node_id: int) -> int:
-    """How many partitions a new topic is to have; what it asks for must be possible."""
+def count_of(topic: CreatableTopic, default_partitions: int, nodes: Collection[int]) -> int:
+    """How many partitions a new topic is to have; what it asks for must be possible on these nodes."""
     if topic.assignments:
-        return _count_assigned(topic, node_id)
+        return _count_assigned(topic, nodes)
     factor = topic.replication_factor
     if factor < _DEFAULT or factor == 0:
         raise InvalidReplicationFactor("Replication factor must be larger than 0, or -1 to use the default value.")
     if topic.num_partitions < _DEFAULT or topic.num_partitions == 0:
         raise InvalidPartitions("Number of partitions was set to an invalid non-positive value.")
-    if factor > _REPLICAS:
+    if factor > len(nodes):
         raise InvalidReplicationFactor(
             f"Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be "
-            f"reached because only {_REPLICAS} broker(s) are registered."
+            f"reached because only {len(nodes)} broker(s) are registered."
         )
     return default_partitions if topic.num_partitions == _DEFAULT else topic.num_partitions
 
 
-def _count_assigned(topic: CreatableTopic, node_id: int) -> int:
+def _count_assigned(topic: CreatableTopic, nodes: Collection[int]) -> int:
     if topic.replication_factor != _DEFAULT:
         raise InvalidRequest("A manual partition assignment was specified, but replication factor was not set to -1.")
     if topic.num_partitions != _DEFAULT:
@@ -56,13 +56,20 @@ def _count_assigned(topic: CreatableTopic, node_id: int) -> int:
                 f"Found multiple manual partition assignments for partition {assignment.partition_index}"
             )
         assigned.add(assignment.partition_index)
-        _check_replicas(assignment.broker_ids, node_id)
+        _check_replicas(assignment.broker_ids, nodes)
     if assigned != set(range(len(assigned))):
         raise InvalidReplicaAssignment("partitions should be a consecutive 0-based integer sequence")
     return len(assigned)
 
 
-def check_growth(topic: CreatePartitionsTopic, count_now: int, node_id: int) -> None:
+def factor_of(topic: CreatableTopic) -> int | None:
+    """How many nodes are to hold it, None if nobody said. By hand, each partition has its own."""
+    if topic.assignments:
+        return len(topic.assignments[0].broker_ids)
+    return None if topic.replication_factor == _DEFAULT else topic.replication_factor
+
+
+def check_growth(topic: CreatePartitionsTopic, count_now: int, nodes: Collection[int]) -> None:
     """Whether a topic that has `count_now` partitions may grow as it is asked to."""
     if topic.count == count_now:
         raise InvalidPartitions(f"Topic already has {count_now} partition(s).")
@@ -81,7 +88,7 @@ def check_growth(topic: CreatePartitionsTopic, count_now: int, node_id: int) -> 
             "specified."
         )
     for assignment in topic.assignments:
-        _check_replicas(assignment.broker_ids, node_id)
+        _check_replicas(assignment.broker_ids, nodes)
 
 
 def check_request(topics: Iterable[CreatableTopic], default_partitions: int) -> None:
@@ -110,12 +117,13 @@ def check_added(total: int) -> None:
         )
 
 
-def _check_replicas(broker_ids: Sequence[int], node_id: int) -> None:
+def _check_replicas(broker_ids: Sequence[int], nodes: Collection[int]) -> None:
     prefix = "The manual partition assignment includes"
     if not broker_ids:
         raise InvalidReplicaAssignment(f"{prefix} an empty replica list.")
     for broker_id in sorted(broker_ids):
-        if broker_id != node_id:
+        if broker_id not in nodes:
             raise InvalidReplicaAssignment(f"{prefix} broker {broker_id}, but no such broker is registered.")
-    if len(broker_ids) > _REPLICAS:
-        raise InvalidReplicaAssignment(f"{prefix} the broker {node_id} more than once.")
+    repeated = [broker_id for broker_id, times in Counter(broker_ids).items() if times > 1]
+    if repeated:
+        raise InvalidReplicaAssignment(f"{prefix} the broker {repeated[0]} more than once.")

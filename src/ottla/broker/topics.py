@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, "__transaction_state"})
+TRANSACTION_STATE: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
 INTERNAL_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
@@ -62,18 +63,24 @@ class Topics:
         self._config_for = config_for
         self.by_name: dict[str, TopicState] = {}
         self.by_id: dict[bytes, TopicState] = {}
+        self.attach: Callable[[TopicState, Partition], None] | None = None
+        """In a cluster: called for each new partition, before anybody can ask for it."""
         self.version = 0
         """Grows with every change, so that who keeps something made of topics knows when to make it anew."""
 
-    def load(self, *, is_new_catalog: bool) -> None:
-        """Take over what the catalog lists, and deal with folders that it does not."""
+    def load(self, *, is_new_catalog: bool, is_shared: bool = False) -> None:
+        """Take over what the catalog lists, and deal with folders that it does not.
+
+        What other nodes share may have been deleted and created again while this one was away.
+        """
         if is_new_catalog:
             self._adopt_folders()
         for entry in self._catalog.view.topics.values():
-            self._put(entry)
-        for at, _ in list(self._data_dir.partitions()):
+            self.put(entry)
+        for at, topic_id in list(self._data_dir.partitions()):
             state = self.by_name.get(at.topic)
-            if state is None or at.partition >= len(state.partitions):
+            is_other = is_shared and state is not None and topic_id not in (None, state.entry.id)
+            if state is None or at.partition >= len(state.partitions) or is_other:
                 renamed = self._data_dir.set_stray_aside(at)
                 _logger.warning("%s belongs to no topic and is set aside as %s", at, renamed.name)
 
@@ -115,8 +122,15 @@ class Topics:
                     yield partition
 
     def all_partitions(self) -> Iterator[Partition]:
+        """Those that are kept here, in a cluster, else all."""
         for state in self.by_name.values():
-            yield from state.partitions
+            for partition in state.partitions:
+                if partition.is_here:
+                    yield partition
+
+    def partitions_here(self) -> Iterator[Partition]:
+        """Those that this broker keeps: all, unless it is one of many."""
+        return (partition for partition in self.all_partitions() if partition.is_here)
 
     # Changing
 
@@ -130,17 +144,21 @@ class Topics:
         self, name: str, partitions: int, configs: Mapping[str, str] | None = None, *, is_internal: bool = False
     ) -> TopicState:
         self.check_new(name)
-        return self._put(self._catalog.create_topic(name, partitions, configs or {}, is_internal=is_internal))
+        return self.put(self._catalog.create_topic(name, partitions, configs or {}, is_internal=is_internal))
 
     def grow(self, state: TopicState, partitions: int) -> None:
-        self._put(self._catalog.grow_topic(state.entry.id, partitions))
+        self.put(self._catalog.grow_topic(state.entry.id, partitions))
 
     def configure(self, state: TopicState, edit: Edit[str]) -> None:
-        self._put(self._catalog.change_topic_configs(state.entry.id, edit))
+        self.put(self._catalog.change_topic_configs(state.entry.id, edit))
 
     def delete(self, state: TopicState) -> list[Path]:
         """Take the topic away at once; the folders that are left of it are the caller's to remove."""
         self._catalog.delete_topic(state.entry.id)
+        return self.forget(state)
+
+    def forget(self, state: TopicState) -> list[Path]:
+        """The same for one that is not in the catalog any more."""
         del self.by_name[state.name]
         del self.by_id[state.raw_id]
         self.version += 1
@@ -153,9 +171,9 @@ class Topics:
     def reconfigure(self) -> None:
         """Let every topic go by what its configs come to now that the broker's have changed."""
         for state in self.by_name.values():
-            self._put(state.entry)
+            self.put(state.entry)
 
-    def _put(self, entry: Topic) -> TopicState:
+    def put(self, entry: Topic) -> TopicState:
         config = self._config_for(entry.configs)
         state = self.by_name.get(entry.name)
         if state is None or state.entry.id != entry.id:
@@ -166,7 +184,10 @@ class Topics:
         for partition in state.partitions:
             partition.use_config(config)
         for index in range(len(state.partitions), entry.partitions):
-            state.partitions.append(self._partition(state, index))
+            partition = self._partition(state, index)
+            state.partitions.append(partition)
+            if self.attach is not None:
+                self.attach(state, partition)
         self.version += 1
         return state
 

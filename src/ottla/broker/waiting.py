@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable
+    from typing import Protocol
 
-    from ottla.broker.partition import Partition
+    class Awaited(Protocol):
+        """A partition: as consumers see it, or as its followers do."""
+
+        waits: set[ByteWait]
 
 
 class ByteWait:
@@ -20,7 +24,7 @@ class ByteWait:
 
     __slots__ = ("_future", "_missing", "_partitions", "_timer", "is_last")
 
-    def __init__(self, partitions: Iterable[Partition], missing: int, until_s: float) -> None:
+    def __init__(self, partitions: Iterable[Awaited], missing: int, until_s: float) -> None:
         loop = asyncio.get_running_loop()
         self._missing = missing
         self._partitions = list(partitions)
@@ -34,7 +38,7 @@ class ByteWait:
     def __await__(self) -> Generator[object, None, None]:
         return self._future.__await__()
 
-    def watch(self, partition: Partition) -> None:
+    def watch(self, partition: Awaited) -> None:
         """From now on this one counts too, unless the wait is over."""
         if not self._future.done():
             self._partitions.append(partition)

@@ -1,4 +1,4 @@
-"""`ottla cluster`: the brokers and their settings."""
+"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.arguments import pairs
+from ottla.cli.cluster_local import local
+from ottla.cli.cluster_moves import drain, elect, reassign, status
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows, is_under_replicated
@@ -27,7 +29,14 @@ ALL_BROKERS: Final = "all"
 
 @click.group()
 def cluster() -> None:
-    """Look at brokers, and change their settings."""
+    """Look at brokers, change their settings, and move what they hold."""
+
+
+cluster.add_command(status)
+cluster.add_command(reassign)
+cluster.add_command(elect)
+cluster.add_command(drain)
+cluster.add_command(local)
 
 
 @cluster.command(

@@ -26,7 +26,7 @@ class Command:
 COMMANDS: Final = {
     "acl": Command("ottla.cli.acl", "Look at ACLs, and change who may do what."),
     "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
-    "cluster": Command("ottla.cli.cluster", "Look at brokers, and change their settings."),
+    "cluster": Command("ottla.cli.cluster", "Look at brokers, change their settings, and move what they hold."),
     "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
     "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
     "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),

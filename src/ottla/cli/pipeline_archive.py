@@ -10,12 +10,13 @@ import click
 
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
-from ottla.cli.tables import counted
+from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
-    from ottla.spark.archive.archiver import Done, Rules
+    from ottla.spark.archive.archiver import Archiver, Done, Rules
+    from ottla.spark.archive.reporting import ArchiveReport
 
 EXAMPLES = """\b
 Examples:
@@ -63,20 +64,55 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
     from ottla.client.blocking.background import Background
     from ottla.spark.archive.archiver import Archiver
     from ottla.spark.archive.places import place_of
+    from ottla.spark.archive.reporting import ArchiveReport
 
-    stopping = threading.Event()
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, lambda *_: stopping.set())
     place = place_of(location, topic)
     link = Background("archiver", reach.servers, {"client_id": "ottla-archive", "security": reach.security()})
     try:
-        with place.held() as hold:
+        with (
+            place.held() as hold,
+            ArchiveReport(link, topic, location, is_following=every_s is not None) as report,
+        ):
             archiver = Archiver(link, topic, place, hold, rules)
-            _tell(topic, archiver.round(), is_first=True)
-            while every_s is not None and not stopping.wait(every_s):
-                _tell(topic, archiver.round(), is_first=False)
+            if every_s is None:
+                _round(topic, archiver, report, is_first=True)
+            else:
+                _follow(topic, archiver, report, every_s)
     finally:
         link.close()
+
+
+def _follow(topic: str, archiver: Archiver, report: ArchiveReport, every_s: float) -> None:
+    """Until it is told to stop, once; told twice it breaks off, which does no harm. A broker may go and come back."""
+    from ottla.client.errors import BrokerUnavailable
+
+    stopping = _stop_signal()
+    is_first = True
+    while is_first or not stopping.wait(every_s):
+        try:
+            _round(topic, archiver, report, is_first=is_first)
+        except BrokerUnavailable as away:
+            click.echo(f"ottla: {printable(str(away))}; trying again", err=True)
+        is_first = False
+
+
+def _stop_signal() -> threading.Event:
+    stopping = threading.Event()
+
+    def stop(*_: object) -> None:
+        stopping.set()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, stop)
+    return stopping
+
+
+def _round(topic: str, archiver: Archiver, report: ArchiveReport, *, is_first: bool) -> None:
+    done = archiver.round()
+    report.add(done)
+    _tell(topic, done, is_first=is_first)
 
 
 def _tell(topic: str, done: Done, *, is_first: bool) -> None:

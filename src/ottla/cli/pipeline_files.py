@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -9,6 +10,7 @@ import click
 
 from ottla.cli.connecting import reach_from
 from ottla.core.errors import ConfigError
+from ottla.spark.errors import SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +45,12 @@ def load(file: Path, options: dict[str, Any]) -> Pipeline:
     if not reach.is_chosen:
         return load_pipeline(file)
     return load_pipeline(file, broker=reach.servers, kafka=kafka_settings(reach))
+
+
+def need_spark() -> None:
+    """Say in one sentence that it is missing, before anything is imported that needs it."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'")
 
 
 def kafka_settings(reach: Reach) -> dict[str, str]:

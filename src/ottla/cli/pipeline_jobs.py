@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.connecting import with_broker_options
-from ottla.cli.pipeline_files import load, with_file, with_master
+from ottla.cli.pipeline_files import load, need_spark, with_file, with_master
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -34,18 +34,17 @@ Examples:
 @with_broker_options
 def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Put the records of a span of time through a pipeline, at once, by the records' timestamps."""
-    from ottla.spark.pipelines.backfill import Backfill, run_backfill
-    from ottla.spark.pipelines.sessions import pipeline_session
     from ottla.spark.pipelines.times import moment_ms
 
     now_ms = int(time.time() * 1000)
-    wanted = Backfill(
-        from_ms=moment_ms(from_, now_ms),
-        to_ms=moment_ms(to, now_ms),
-        sinks=options.pop("sinks"),
-        data_dir=options.pop("data_dir"),
-    )
+    from_ms, to_ms = moment_ms(from_, now_ms), moment_ms(to, now_ms)
+    sinks, data_dir = options.pop("sinks"), options.pop("data_dir")
     pipeline = load(file, options)
+    need_spark()
+    from ottla.spark.pipelines.backfill import Backfill, run_backfill
+    from ottla.spark.pipelines.sessions import pipeline_session
+
+    wanted = Backfill(from_ms=from_ms, to_ms=to_ms, sinks=sinks, data_dir=data_dir)
     spark = pipeline_session(pipeline, master)
     try:
         run_backfill(spark, pipeline, wanted, click.echo)
@@ -71,6 +70,7 @@ Examples:
 @with_broker_options
 def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Write the rows of a pipeline's table to TOPIC, in the order and with the timestamps they had."""
+    need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
     from ottla.spark.pipelines.sessions import pipeline_session

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_table, with_output_option
-from ottla.cli.pipeline_files import kafka_settings, load, with_file, with_master
+from ottla.cli.pipeline_files import kafka_settings, load, need_spark, with_file, with_master
 from ottla.core.errors import ConfigError
 
 _COLUMNS: Final = (
@@ -80,6 +80,7 @@ def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any
     if no_spark:
         click.echo(outline(pipeline))
         return
+    need_spark()
     from ottla.spark.pipelines.preparing import with_schemas
     from ottla.spark.pipelines.queries import check_upgrade, plan_text, planned_queries
     from ottla.spark.pipelines.sessions import pipeline_session

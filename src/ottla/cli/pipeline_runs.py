@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.logs import set_up_logging
-from ottla.cli.pipeline_files import load, with_file, with_master
+from ottla.cli.pipeline_files import load, need_spark, with_file, with_master
 from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
@@ -37,11 +37,12 @@ Examples:
 @with_broker_options
 def run_verb(file: Path, *, available_now: bool, every: str | None, master: str, **options: Any) -> None:  # noqa: ANN401
     """Run a pipeline until it is stopped: with Ctrl-C, SIGTERM or `ottla pipeline stop`."""
+    pipeline = load(file, options)
+    every_ms = _milliseconds(every)
+    need_spark()
     from ottla.spark.pipelines.running import RunOptions, run_pipeline
     from ottla.spark.pipelines.sessions import pipeline_session
 
-    pipeline = load(file, options)
-    every_ms = _milliseconds(every)
     set_up_logging("warning", "text")
     click.echo(f"{pipeline.name}: starting Spark on {master}", err=True)
     spark = pipeline_session(pipeline, master)

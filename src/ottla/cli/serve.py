@@ -42,7 +42,8 @@ Examples:
   ottla serve --data-dir /var/lib/ottla --port 9092
   ottla serve --config /etc/ottla.toml --log-level info --log-format json
   ottla serve --listener PLAINTEXT://127.0.0.1:9092 --listener SASL_SSL://0.0.0.0:9093 --config ottla.toml
-  ottla serve --host 0.0.0.0 --set net.advertised=kafka.example:9092
+  ottla serve --host 0.0.0.0 --advertised kafka.example:9092
+  ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
   ottla serve --ephemeral --ready-file ready.json
 """,
 )
@@ -58,6 +59,10 @@ Examples:
     help="In place of --host and --port: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; may be repeated.",
 )
 @click.option("--http-port", type=int, help="The HTTP port; 0 picks a free one, -1 serves none [default: 8080].")
+@click.option("--advertised", metavar="HOST:PORT", help="Where clients and other nodes are told to connect to.")
+@click.option("--zookeeper", metavar="HOST:PORT,…", help="Belong to the cluster that is kept in this ZooKeeper.")
+@click.option("--node-id", type=int, help="This broker's number in its cluster [default: 0].")
+@click.option("--rack", help="Where this node is: replicas are kept on different racks.")
 @click.option(
     "--ephemeral",
     is_flag=True,
@@ -79,6 +84,10 @@ def serve(  # noqa: PLR0913
     port: int | None,
     listeners: tuple[str, ...],
     http_port: int | None,
+    advertised: str | None,
+    zookeeper: str | None,
+    node_id: int | None,
+    rack: str | None,
     ephemeral: bool,  # noqa: FBT001 - click passes it by name
     ready_file: Path | None,
     log_level: str,
@@ -92,6 +101,10 @@ def serve(  # noqa: PLR0913
         "net.port": ("--port", port),
         "net.listeners": ("--listener", ",".join(listeners) or None),
         "http.port": ("--http-port", http_port),
+        "net.advertised": ("--advertised", advertised),
+        "cluster.zookeeper": ("--zookeeper", zookeeper),
+        "broker.node_id": ("--node-id", node_id),
+        "cluster.rack": ("--rack", rack),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
     with ExitStack() as at_exit:
@@ -118,6 +131,8 @@ def broker_settings(
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
@@ -126,6 +141,7 @@ def broker_settings(
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     loaded = load_settings(config_file, assignments, flags)
     settings = Settings(
@@ -133,9 +149,12 @@ def broker_settings(
         net=loaded.section(NetConfig),
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
+        transactions=loaded.section(TransactionConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
+        cluster=loaded.section(ClusterConfig),
+        replication=loaded.section(ReplicationConfig),
     )
     return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig), loaded.section(DmqpConfig)
 
@@ -179,16 +198,17 @@ async def _serve(
     http = await _bind_http(broker, http_config, queues_config)
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     _say_ready(broker, http, ready_file)
+    await broker.dispatcher.load_all()
     # If nothing is exposed, nobody waits for this.
-    dmqp = dmqp or await _open_dmqp(broker, dmqp_config)
+    dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
     if http is not None:
         http.start()
-    await broker.dispatcher.load_all()
     _calm_garbage_collection()
     await stopping.wait()
     if http is not None:
         await http.stop()
-    await dmqp.stop()
+    if dmqp is not None:
+        await dmqp.stop()
     await broker.stop()
 
 
@@ -213,6 +233,15 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
     return door
 
 
+async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor | None:
+    """For want of descriptors, say, it cannot even be imported: that harms nobody who uses Kafka."""
+    try:
+        return await _open_dmqp(broker, config)
+    except (ImportError, OSError) as failed:
+        click.echo(f"ottla: no DMQP: {failed}", err=True)
+        return None
+
+
 def _on_signal(stopping: asyncio.Event) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
@@ -235,6 +264,8 @@ async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -
     from ottla.http.server import HttpServer
 
     http = HttpServer(broker, config, broker.settings.net.host, queues)
+    if broker.security.asks_who and not config.tls and not http.address.host.startswith(_LOOPBACK):
+        click.echo(f"ottla: HTTP on {http.address} takes passwords and is not encrypted: set http.tls", err=True)
     try:
         await http.bind()
     except OSError as refused:

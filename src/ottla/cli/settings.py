@@ -24,6 +24,8 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.groups.config import GroupConfig
@@ -32,6 +34,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.config import LogConfig
+    from ottla.transactions.config import TransactionConfig
 
     return {
         "broker": BrokerConfig,
@@ -39,11 +42,14 @@ def sections() -> dict[str, type[Any]]:
         "security": SecurityConfig,
         "log": LogConfig,
         "groups": GroupConfig,
+        "transactions": TransactionConfig,
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
         "dmqp": DmqpConfig,
         "tracing": TracingConfig,
+        "cluster": ClusterConfig,
+        "replication": ReplicationConfig,
     }
 
 

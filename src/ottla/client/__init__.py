@@ -2,7 +2,7 @@
 
 from ottla.client.client import Client
 from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig
-from ottla.client.group.interface import Committed, RebalanceListener
+from ottla.client.group.interface import Committed, GroupProgress, RebalanceListener
 from ottla.client.security import Security
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "ClientConfig",
     "Committed",
     "ConsumerConfig",
+    "GroupProgress",
     "ProducerConfig",
     "RebalanceListener",
     "Security",

@@ -82,6 +82,10 @@ class ProducerConfig:
     """Who must have a message before it counts as delivered: all replicas in sync, the leader (1), or nobody (0)."""
     idempotence: bool = True
     """Number the batches, so that one that is sent again is not stored twice. Needs acks="all"."""
+    transactional_id: str | None = None
+    """Send in transactions under this name, of which one producer at a time may make use; None to send without."""
+    transaction_timeout_ms: int = 60_000
+    """A transaction that is not ended within this time is aborted by its coordinator."""
     compression: CompressionName = "none"
     """What batches are compressed with."""
     compression_level: int | None = None
@@ -108,6 +112,9 @@ class ProducerConfig:
         _check_at_least(self, 1024, "producer_max_bytes")
         _check_at_least(self, 2, "producer_queue_buffers")
         _check_at_least(self, 1, "produce_request_timeout_ms", "delivery_timeout_ms", "max_in_flight")
+        _check_at_least(self, 1, "transaction_timeout_ms")
+        if self.transactional_id is not None and not (self.transactional_id and self.idempotence):
+            raise ConfigError("transactional_id must not be empty, and needs idempotence")
         self._check_level()
         if self.idempotence and self.acks != "all":
             raise ConfigError(f'acks must be "all" with idempotence, got {self.acks!r}; or set idempotence=False')

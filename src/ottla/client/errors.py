@@ -10,6 +10,7 @@ ClientError
 ├── UnsupportedByBroker     the broker is too old, or too new, for this request
 ├── ClientClosed            used after it was closed
 ├── DeliveryFailed          a message could not be delivered in the time allowed
+├── TransactionFailed       something of a transaction went wrong, and all of it has to be aborted
 ├── SerializationFailed     a key or value that its serializer cannot handle
 └── BrokerError             the broker answered with an error; `code` says which
     ├── UnknownTopic, AuthorizationFailed, RecordTooLarge, OffsetOutOfRange
@@ -78,6 +79,10 @@ class ClientClosed(ClientError):
 
 class DeliveryFailed(ClientError):
     """Messages that were not acknowledged; the cause, if the broker named one, is `__cause__`."""
+
+
+class TransactionFailed(ClientError):
+    """The transaction can only be aborted, or was; what went wrong is `__cause__`."""
 
 
 class SerializationFailed(ClientError):

@@ -39,6 +39,8 @@ class ClientOptions(TypedDict, total=False):
 class ProducerOptions(TypedDict, total=False):
     acks: Acks
     idempotence: bool
+    transactional_id: str | None
+    transaction_timeout_ms: int
     compression: CompressionName
     compression_level: int | None
     producer_batch_timeout_ms: int

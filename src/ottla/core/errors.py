@@ -328,6 +328,58 @@ class ResourceNotFound(ApiError):
     code = ErrorCode.RESOURCE_NOT_FOUND
 
 
+class LeaderNotAvailable(ApiError):
+    """Nobody leads it yet; that may be a matter of moments."""
+
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+
+
+class CoordinatorLoadInProgress(ApiError):
+    """Not ready yet; the same may be asked again in a moment."""
+
+    code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+class RequestTimedOut(ApiError):
+    """Begun, and not seen to end in the time that was allowed."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+
+
+class NoReassignmentInProgress(ApiError):
+    code = ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+
+
+class ElectionNotNeeded(ApiError):
+    """The one who would be elected leads already."""
+
+    code = ErrorCode.ELECTION_NOT_NEEDED
+
+
+class NotLeaderOrFollower(ApiError):
+    """Another node leads this partition, or none does."""
+
+    code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+class NotEnoughReplicas(ApiError):
+    """Fewer are in sync than min.insync.replicas asks for; nothing was appended."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS
+
+
+class NotEnoughReplicasAfterAppend(ApiError):
+    """Appended, and then there were too few."""
+
+    code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+
+
+class OffsetNotAvailable(ApiError):
+    """A new leader, or a follower, cannot say yet what consumers may read."""
+
+    code = ErrorCode.OFFSET_NOT_AVAILABLE
+
+
 class FencedLeaderEpoch(ApiError):
     code = ErrorCode.FENCED_LEADER_EPOCH
 

@@ -20,7 +20,15 @@ class ScramMechanism(IntEnum):
     SCRAM_SHA_512 = 2
 
 
-class ResourceType(IntEnum):
+class Code(IntEnum):
+    """One that Kafka has added since is unknown here, and no error."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Code:  # noqa: ARG003 - whatever it is
+        return cls(0)
+
+
+class ResourceType(Code):
     UNKNOWN = 0
     ANY = 1
     TOPIC = 2
@@ -31,7 +39,7 @@ class ResourceType(IntEnum):
     USER = 7
 
 
-class PatternType(IntEnum):
+class PatternType(Code):
     UNKNOWN = 0
     ANY = 1
     MATCH = 2
@@ -39,7 +47,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-class AclOperation(IntEnum):
+class AclOperation(Code):
     UNKNOWN = 0
     ANY = 1
     ALL = 2
@@ -58,7 +66,7 @@ class AclOperation(IntEnum):
     TWO_PHASE_COMMIT = 15
 
 
-class AclPermission(IntEnum):
+class AclPermission(Code):
     UNKNOWN = 0
     ANY = 1
     DENY = 2

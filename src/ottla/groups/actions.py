@@ -49,6 +49,8 @@ class PersistOffsets(Struct, frozen=True):
 
     group_id: str
     changes: Mapping[TopicPartition, OffsetCommitValue | None]
+    producer: tuple[int, int] | None = None
+    """The id and epoch of whoever commits them in a transaction: then they take effect when it is committed."""
 
 
 class AnswerJoin(Struct, frozen=True):

@@ -212,6 +212,15 @@ class ClassicGroup:
         is_completing = self.state is State.COMPLETING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
 
+    def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+        """The same for a commit in a transaction. Before TxnOffsetCommit 3 it did not say whose it is."""
+        if self.state is State.DEAD:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if generation < 0 and (self.state is State.EMPTY or (not member_id and instance_id is None)):
+            return ErrorCode.NONE
+        member = self._member(member_id, instance_id, generation)
+        return member if isinstance(member, ErrorCode) else ErrorCode.NONE
+
     def note_commit(self, member_id: str, now_ms: int) -> None:
         """A commit is as good as a heartbeat."""
         if (member := self._rebalance.members.get(member_id)) is not None:

@@ -20,6 +20,11 @@ from ottla.wire.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from ottla.groups.table import GroupTable
     from ottla.wire.messages.offset_commit import OffsetCommitRequest
     from ottla.wire.messages.offset_delete import OffsetDeleteRequest
+    from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 _FIRST_COMMIT_WITH_GROUP_NOT_FOUND: Final = 9
 
@@ -59,6 +65,30 @@ class Commits:
             )
         actions: list[Action] = [PersistOffsets(request.group_id, changes)] if changes else []
         return OffsetCommitResponse(topics=tuple(topics)), actions
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, bytes], now_ms: int
+    ) -> tuple[TxnOffsetCommitResponse, list[Action]]:
+        """The same for offsets that take effect when the producer's transaction is committed."""
+        refusal = self._check_commit_in_transaction(request)
+        changes: dict[TopicPartition, OffsetCommitValue | None] = {}
+        topics = []
+        for topic in request.topics:
+            results = []
+            for part in topic.partitions:
+                error = refusal or self._check_metadata(part.committed_metadata)
+                if error is ErrorCode.NONE:
+                    at = TopicPartition(topic.name, part.partition_index)
+                    changes[at] = new_value(part, topic_ids[topic.name], -1, now_ms)
+                results.append(TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
+        producer = request.producer_id, request.producer_epoch
+        actions: list[Action] = [PersistOffsets(request.group_id, changes, producer)] if changes else []
+        return TxnOffsetCommitResponse(topics=tuple(topics)), actions
+
+    def is_unstable(self, group_id: str, at: TopicPartition) -> bool:
+        """Whether a transaction that has not ended may yet change what is committed."""
+        return self._table.pending.has(group_id, at)
 
     def get(self, group_id: str, at: TopicPartition, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
         return self._table.offsets(group_id).get(at.topic, at.partition, topic_id)
@@ -94,6 +124,7 @@ class Commits:
         for group in self._table:
             offsets = self._table.offsets(group.group_id)
             gone = [at for name, topic_id in topics.items() for at in offsets.in_topic(name, topic_id)]
+            gone += [at for at in self._table.pending.partitions(group.group_id) if at.topic in topics]
             if gone:
                 actions.append(PersistOffsets(group.group_id, dict.fromkeys(gone)))
         return actions
@@ -103,10 +134,11 @@ class Commits:
         actions: list[Action] = []
         for group in self._table:
             offsets = self._table.offsets(group.group_id)
-            expired = offsets.expired(group, self._table.config, now_ms)
+            unstable = self._table.pending.partitions(group.group_id)
+            expired = [at for at in offsets.expired(group, self._table.config, now_ms) if at not in unstable]
             if expired:
                 actions.append(PersistOffsets(group.group_id, dict.fromkeys(expired)))
-            if group.is_unused and len(expired) == len(offsets):
+            if group.is_unused and len(expired) == len(offsets) and not unstable:
                 actions.append(Persist(group.group_id, None))
         return actions
 
@@ -119,6 +151,14 @@ class Commits:
             return ErrorCode.NONE
         is_told = version >= _FIRST_COMMIT_WITH_GROUP_NOT_FOUND
         return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+
+    def _check_commit_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
+        if not request.group_id:
+            return ErrorCode.INVALID_GROUP_ID
+        group = self._table.get(request.group_id)
+        if group is None:
+            return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
+        return group.check_commit_in_transaction(request.member_id, request.group_instance_id, request.generation_id)
 
     def _check_metadata(self, metadata: str | None) -> ErrorCode:
         is_too_long = len(metadata or "") > self._table.config.offset_metadata_max_bytes

@@ -1,7 +1,7 @@
 """What a broker asks its classic groups. How it is to be used:
 
-- On start, `table.replay` every record of `__consumer_offsets` (of a transaction, once it is committed), then
-  `table.start`.
+- On start, `table.replay` every record of `__consumer_offsets`, and tell `table.transaction_ended` of every end marker
+  in it; then `table.start`. Tell it of every marker that is appended later.
 - Carry out the actions of every call in their order. For a Persist or PersistOffsets, append `records_of(action)`
   and call `table.apply(action)` in one step, before anything else is asked; then wait until the records are safe,
   and only then give the answers that follow. If the append fails, answer those with `error_after_failed_append`,
@@ -134,8 +134,9 @@ class Coordinator:
         if group.state is not State.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP, []
         actions: list[Action] = []
-        if offsets := self.table.offsets(group_id):
-            actions.append(PersistOffsets(group_id, {at: None for at, _ in offsets}))
+        doomed = {at for at, _ in self.table.offsets(group_id)} | self.table.pending.partitions(group_id)
+        if doomed:
+            actions.append(PersistOffsets(group_id, dict.fromkeys(doomed)))
         return ErrorCode.NONE, [*actions, Persist(group_id, None)]
 
 

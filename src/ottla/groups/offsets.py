@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
     from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition
+    from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
 
 
 class GroupOffsets:
@@ -69,7 +70,10 @@ def is_of_another_topic(value: OffsetCommitValue, topic_id: bytes) -> bool:
 
 
 def new_value(
-    committed: OffsetCommitRequestPartition, topic_id: bytes, retention_ms: int, now_ms: int
+    committed: OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition,
+    topic_id: bytes,
+    retention_ms: int,
+    now_ms: int,
 ) -> OffsetCommitValue:
     return OffsetCommitValue(
         offset=committed.committed_offset,

@@ -10,6 +10,7 @@ from ottla.groups.actions import Persist, PersistOffsets
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.formats import GroupKey
 from ottla.groups.offsets import GroupOffsets
+from ottla.groups.pending import PendingOffsets
 from ottla.groups.records import decode_group_value, decode_key, decode_offset_value
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class GroupTable:
         self._new_uuid = new_uuid
         self._groups: dict[str, ClassicGroup] = {}
         self._offsets: dict[str, GroupOffsets] = {}
+        self.pending = PendingOffsets()
         # A group is in the heap once for its earliest deadline, and may be there again for later ones that no
         # longer hold; heartbeats only ever put a deadline off, and need not touch the heap at all.
         self._wake_ups: list[tuple[int, str]] = []
@@ -50,8 +52,11 @@ class GroupTable:
 
     # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take over a record of the log. Raises ProtocolError if it cannot be read, and has changed nothing then."""
+    def replay(self, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
+        """Take over a record of the log, of this producer's transaction if it is of one.
+
+        Raises ProtocolError if it cannot be read, and has changed nothing then.
+        """
         of = decode_key(key)
         if of is None:
             return
@@ -59,12 +64,25 @@ class GroupTable:
             self._replay_group(of.group, value)
         else:
             at = TopicPartition(of.topic, of.partition)
-            self._apply_offsets(of.group, {at: None if value is None else decode_offset_value(value)})
+            decoded = None if value is None else decode_offset_value(value)
+            if producer_id is None:
+                self._apply_offsets(of.group, {at: decoded})
+            elif decoded is not None:
+                self.pending.add(of.group, producer_id, {at: decoded})
+
+    def transaction_ended(self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool) -> None:
+        """The log of some groups has the end of a transaction: what it committed takes effect, or never was."""
+        for group_id, changes in self.pending.ended(producer_id, is_one_of_them, is_commit=is_commit):
+            self._take_over(group_id, changes)
 
     def apply(self, action: Persist | PersistOffsets) -> None:
         """Take over what has just been appended."""
         if isinstance(action, PersistOffsets):
-            self._apply_offsets(action.group_id, action.changes)
+            if action.producer is None:
+                self._apply_offsets(action.group_id, action.changes)
+            else:
+                kept = {at: value for at, value in action.changes.items() if value is not None}
+                self.pending.add(action.group_id, action.producer[0], kept)
         elif action.value is None:
             self._erase(action.group_id)
 
@@ -79,6 +97,7 @@ class GroupTable:
         """Forget a group that the log still has, and tell those who wait."""
         group = self._groups.pop(group_id, None)
         self._offsets.pop(group_id, None)
+        self.pending.forget(group_id)
         self._wakes_at_ms.pop(group_id, None)
         return [] if group is None else group.die(error)
 
@@ -90,6 +109,10 @@ class GroupTable:
             self._groups[group_id] = ClassicGroup.restored(group_id, decoded, self.config, self._new_uuid)
 
     def _apply_offsets(self, group_id: str, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
+        self.pending.overtaken(group_id, changes)
+        self._take_over(group_id, changes)
+
+    def _take_over(self, group_id: str, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
         offsets = self._offsets.setdefault(group_id, GroupOffsets())
         offsets.apply(changes)
         if not offsets:

@@ -48,6 +48,7 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     broker_id: int
     host: str
     port: int
+    rack: str | None
 
 
 class ClusterInfo(Struct, frozen=True, kw_only=True):
@@ -59,7 +60,9 @@ class ClusterInfo(Struct, frozen=True, kw_only=True):
 async def show_cluster(call: Call) -> ClusterInfo:
     answer = await call.ask(DescribeClusterRequest(include_cluster_authorized_operations=False))
     raise_refusal(answer.error_code, answer.error_message)
-    nodes = [ClusterNode(broker_id=one.broker_id, host=one.host, port=one.port) for one in answer.brokers]
+    nodes = [
+        ClusterNode(broker_id=one.broker_id, host=one.host, port=one.port, rack=one.rack) for one in answer.brokers
+    ]
     return ClusterInfo(cluster_id=answer.cluster_id, controller_id=answer.controller_id, brokers=nodes)
 
 

@@ -82,12 +82,27 @@ def _connections(broker: Broker) -> Iterator[Family]:
     for what, count in sorted(listener.counts.items()):
         events.add(count, event=what)
     yield events
+    yield from _security(broker)
     parked = gauge("ottla_parked_requests", "Fetches that wait for records.")
     parked.add(len({wait for partition in broker.topics.open_partitions() for wait in partition.waits}))
     yield parked
     busy = gauge("ottla_busy_connections", "Connections on which a request is being answered.")
     busy.add(sum(connection.is_busy for connection in listener.connections))
     yield busy
+
+
+def _security(broker: Broker) -> Iterator[Family]:
+    logins = counter("ottla_logins", "Logins, by mechanism and outcome.")
+    counted = {} if broker.security.logins is None else broker.security.logins.counts
+    for what, count in sorted(counted.items()):
+        mechanism, _, outcome = what.rpartition(" ")
+        logins.add(count, mechanism=mechanism, outcome=outcome)
+    yield logins
+    failures = counter("ottla_tls_failures", "TLS handshakes that failed, by listener.")
+    for port in broker.listener.ports:
+        if port.tls is not None:
+            failures.add(port.tls.failures, listener=str(port.address))
+    yield failures
 
 
 def _http(stats: HttpStats) -> Iterator[Family]:
@@ -122,7 +137,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
         ends.add(partition.log.next_offset, **labels)
         offline.add(int(partition.log.is_offline), **labels)
 
-    async for partition in opened(broker.topics.all_partitions()):
+    async for partition in opened(broker.topics.partitions_here()):
         note(partition)
     return sizes, starts, ends, offline
 

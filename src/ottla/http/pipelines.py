@@ -54,6 +54,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     error: str
     rows: int
     rows_per_second: float
+    """Of all queries; none if it does not run."""
     lag: int
     """Of the query that is furthest behind."""
     queries: list[PipelineQuery]
@@ -116,9 +117,10 @@ async def show_pipeline(call: Call) -> Pipeline:
 
 
 def _shown(status: PipelineStatus, seen_ms: int, now_ms: int) -> Pipeline:
+    state = seen_state(status.state, now_ms - seen_ms)
     return Pipeline(
         name=status.name,
-        state=seen_state(status.state, now_ms - seen_ms),
+        state=state,
         seen_ms=seen_ms,
         started_ms=status.started_ms,
         file=status.file,
@@ -126,7 +128,7 @@ def _shown(status: PipelineStatus, seen_ms: int, now_ms: int) -> Pipeline:
         pid=status.pid,
         error=status.error,
         rows=sum(query.rows for query in status.queries),
-        rows_per_second=sum(query.rows_per_second for query in status.queries),
+        rows_per_second=sum(query.rows_per_second for query in status.queries) if state == "running" else 0.0,
         lag=max((query.lag for query in status.queries), default=0),
         queries=[msgspec.convert(query, PipelineQuery, from_attributes=True) for query in status.queries],
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ottla.broker.administration import NewTopic
 from ottla.broker.asking import Refused
 from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition
 from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
@@ -100,7 +101,7 @@ async def write_messages(call: Call) -> Written:
         if number % _TURN_MESSAGES == 0:
             await others()
     # Only now is the topic created if there is none: what is refused leaves nothing behind.
-    writer = _Writer(call, _topic(call, name), keeps_offsets=True)
+    writer = _Writer(call, await _topic(call, name), keeps_offsets=True)
     for number, one in enumerate(ready, 1):
         writer.add(one)
         if number % _TURN_MESSAGES == 0:
@@ -118,7 +119,7 @@ async def _write_stream(call: Call, name: str) -> Written:
             number += 1
             if line.strip():
                 ready = _read(decode_json(line, NewMessage), f"line {number}")
-                writer = writer or _Writer(call, _topic(call, name))
+                writer = writer or _Writer(call, await _topic(call, name))
                 writer.add(ready)
                 if writer.size >= _STREAM_BATCH_BYTES:
                     await writer.write()
@@ -154,7 +155,7 @@ async def _lines(call: Call) -> AsyncIterator[bytes]:
     yield rest
 
 
-def _topic(call: Call, name: str) -> TopicState:
+async def _topic(call: Call, name: str) -> TopicState:
     call.check(AclOperation.WRITE, ResourceType.TOPIC, name)
     state = call.broker.topics.by_name.get(name)
     if state is not None:
@@ -163,7 +164,7 @@ def _topic(call: Call, name: str) -> TopicState:
         raise UnknownTopicOrPartition(f"there is no topic {name!r}")
     if not call.may(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
         call.check(AclOperation.CREATE, ResourceType.TOPIC, name)
-    return call.broker.create_topic(name)
+    return await call.broker.administration.create_topic(NewTopic(name), _TIMEOUT_MS)
 
 
 class _Writer:

@@ -66,7 +66,7 @@ async def list_topics(call: Call) -> TopicList:
 
 async def _summary(state: TopicState) -> TopicSummary:
     messages = size_bytes = 0
-    async for partition in opened(state.partitions):
+    async for partition in opened(one for one in state.partitions if one.is_here):
         messages += partition.high_watermark - partition.log.start_offset
         size_bytes += partition.log.size
     return TopicSummary(
@@ -88,8 +88,10 @@ class PartitionInfo(Struct, frozen=True, kw_only=True):
     partition: int
     leader: int
     leader_epoch: int
+    replicas: list[int]
+    in_sync: list[int]
     start_offset: int
-    """The first offset there is."""
+    """The first offset there is; of a partition that is on other nodes alone, this and the sizes are 0."""
     end_offset: int
     """The offset that the next message gets."""
     size_bytes: int
@@ -124,7 +126,7 @@ async def show_topic(call: Call) -> Topic:
 async def _shown(call: Call, state: TopicState) -> Topic:
     summary = await _summary(state)
     sees_configs = call.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, state.name)
-    partitions = [_partition(call, partition) for partition in state.partitions]
+    partitions = [_partition(call, state, partition) for partition in state.partitions]
     return Topic(
         name=summary.name,
         topic_id=summary.topic_id,
@@ -136,16 +138,22 @@ async def _shown(call: Call, state: TopicState) -> Topic:
     )
 
 
-def _partition(call: Call, partition: Partition) -> PartitionInfo:
-    log = partition.log
+def _partition(call: Call, state: TopicState, partition: Partition) -> PartitionInfo:
+    placed = call.broker.surroundings.placed(state, partition.at.partition)
+    log = partition.log if partition.is_here else None
     return PartitionInfo(
         partition=partition.at.partition,
-        leader=call.broker.config.node_id,
-        leader_epoch=partition.leader_epoch,
-        start_offset=log.start_offset,
-        end_offset=partition.high_watermark,
-        size_bytes=log.size,
-        segments=[SegmentInfo(base_offset=one.base_offset, size_bytes=one.size) for one in log.segments],
+        leader=placed.leader,
+        leader_epoch=placed.leader_epoch,
+        replicas=list(placed.replicas),
+        in_sync=list(placed.isr),
+        start_offset=0 if log is None else log.start_offset,
+        end_offset=0 if log is None else partition.high_watermark,
+        size_bytes=0 if log is None else log.size,
+        segments=[
+            SegmentInfo(base_offset=one.base_offset, size_bytes=one.size)
+            for one in (() if log is None else log.segments)
+        ],
     )
 
 

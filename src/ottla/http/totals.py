@@ -64,7 +64,7 @@ async def show_totals(call: Call) -> Totals:
 async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     messages = size_bytes = 0
     offline = []
-    async for partition in opened(broker.topics.all_partitions()):
+    async for partition in opened(broker.topics.partitions_here()):
         messages += partition.log.next_offset
         size_bytes += partition.log.size
         if partition.log.is_offline:

@@ -31,6 +31,8 @@ class Service(Protocol):
     """What a connection needs of the one who serves it."""
 
     max_frame_bytes: int
+    name: str
+    """Of the listener: in a cluster, clients are told the addresses of the others' listeners of this name."""
     advertised: Address | None
     """Where its clients are told to connect to, if not to where they are."""
     scratch: bytearray
@@ -284,6 +286,10 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def advertised(self) -> Address | None:
         return self._service.advertised
+
+    @property
+    def listener(self) -> str:
+        return self._service.name
 
     @property
     def certificate(self) -> dict[str, Any] | None:

@@ -31,6 +31,7 @@ class Port:
 
     def __init__(self, listener: Listener, config: ListenerConfig, answer: Answer, security: SecurityConfig) -> None:
         self.config = config
+        self.name: str = config.protocol
         self.address = Address(config.host, config.port)
         self.advertised = Address(*parse_address(config.advertised)) if config.advertised else None
         self.answer = answer

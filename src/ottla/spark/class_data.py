@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ottla.spark.java import Java
+    from ottla.core.java import Java
 
 _SETTLED_S: Final = 15.0
 """The JVM writes an archive while it ends, for seconds; one that was not touched for so long is whole."""

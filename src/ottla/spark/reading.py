@@ -5,8 +5,6 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
-
 from ottla.client.errors import BrokerUnavailable, OffsetOutOfRange, RequestTimedOut
 from ottla.spark.cluster import Cluster
 from ottla.spark.errors import aged_out, cut_short, made_again
@@ -23,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from ottla.client.blocking.background import Background
+    from ottla.client.client import Client
     from ottla.client.consumer.consumer import Consumer
     from ottla.client.options import ConsumerOptions
     from ottla.spark.options import SourceOptions
@@ -43,16 +42,32 @@ def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) 
         yield from archived_rows(wanted, options, RowMaker(wanted.at, schema))
         return
     link = link_to(options.kafka)
-    if not _is_same_topic(link, wanted):
+    consumer = link.call(_begin(link.client, wanted, options))
+    if consumer is None:
         lose(made_again(wanted.at.topic, f"{wanted.start} to {wanted.end - 1} of {wanted.at}"), options)
         return
-    consumer: Consumer[bytes, bytes] = link.do(lambda: link.client.consumer(**_consumer_options(options)))
     try:
-        link.call(consumer.assign([wanted.at]))
         maker = RowMaker(wanted.at, schema)
         yield from _RangeReader(link, consumer, wanted, options).rows(maker)
     finally:
         link.call(consumer.close())
+
+
+async def _begin(client: Client, wanted: OffsetRange, options: SourceOptions) -> Consumer[bytes, bytes] | None:
+    """A consumer that reads the range from its start; None if its topic was made again."""
+    await client.router.refresh([wanted.at.topic])
+    known = client.router.view.topics.get(wanted.at.topic)
+    if known is not None and known.topic_id != wanted.topic_id:
+        return None
+    consumer: Consumer[bytes, bytes] = client.consumer(**_consumer_options(options))
+    try:
+        await consumer.assign([wanted.at])
+        # In the same turn of the loop, or it looks for an offset to begin at, and finds none.
+        consumer.seek(wanted.at, wanted.start)
+    except BaseException:
+        await consumer.close()
+        raise
+    return consumer
 
 
 def _consumer_options(options: SourceOptions) -> ConsumerOptions:
@@ -62,13 +77,6 @@ def _consumer_options(options: SourceOptions) -> ConsumerOptions:
         "consumer_queue_buffers": _BUFFERS,
     }
     return {**defaults, **consumer_options(options.kafka)}
-
-
-def _is_same_topic(link: Background, wanted: OffsetRange) -> bool:
-    router = link.client.router
-    link.call(router.refresh([wanted.at.topic]))
-    known = router.view.topics.get(wanted.at.topic)
-    return known is None or known.topic_id == wanted.topic_id
 
 
 class _RangeReader:
@@ -84,17 +92,21 @@ class _RangeReader:
         self._last_progress_s = monotonic()
 
     def rows(self, maker: RowMaker) -> Iterator[pa.RecordBatch]:
-        self._seek(self._position)
         while self._position < self._end:
             try:
-                table = self._link.call(self._consumer.fetch_arrow(timeout_ms=_WAIT_MS))
+                table, position = self._link.call(self._fetch())
             except OffsetOutOfRange:
                 yield from self._archived_meanwhile(maker)
                 self._find_what_is_left()
                 continue
             for records in table.to_batches():
                 yield from maker.rows(self._cut(records))
-            self._advance()
+            self._advance(position)
+
+    async def _fetch(self) -> tuple[pa.Table, int]:
+        """Records, and where the next ones are."""
+        table = await self._consumer.fetch_arrow(timeout_ms=_WAIT_MS)
+        return table, await self._consumer.position(self._at)
 
     def _seek(self, offset: int) -> None:
         self._position = offset
@@ -104,12 +116,11 @@ class _RangeReader:
         """Without the records past the end of the range."""
         offsets = records.column("offset")
         if len(offsets) and offsets[-1].as_py() >= self._end:
-            return records.slice(0, pc.sum(pc.less(offsets, self._end)).as_py())
+            return records.slice(0, int(offsets.to_numpy().searchsorted(self._end)))
         return records
 
-    def _advance(self) -> None:
+    def _advance(self, position: int) -> None:
         """Offsets without records count too: markers of transactions, and what compaction took away."""
-        position = self._link.call(self._consumer.position(self._at))
         if position > self._position:
             self._position = position
             self._last_progress_s = monotonic()

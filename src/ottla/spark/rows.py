@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -92,6 +91,8 @@ class RowMaker:
 
     def _headers(self, headers: pa.ListArray) -> pa.ListArray:
         """Null where there are none, as in the Kafka connector."""
+        import pyarrow.compute as pc  # 60 ms that only tasks have to spend, and not the planning of a query
+
         kind = self._schema.field("headers").type
         pairs = headers.values
         names, values = pairs.field(0), pairs.field(1)

@@ -26,7 +26,6 @@ _CARRIED: Final = (".py", ".so", ".pyd")
 @cache
 def archives() -> tuple[str, ...]:
     """Paths in the form that Spark takes, `file.zip#name`. They are there until the program ends."""
-    # Kept by the finalizer of the temporary folder, which lives as long as what is returned here is remembered.
     folder = Path(_scratch().name)
     ours = Path(ottla.__file__).parent
     folders = {ours.name: ours, "pyspark_ottla": ours.with_name("pyspark_ottla"), **dict(_dependencies())}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 LOG_STARTS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 COMPACTED: Final = "cleaner-offset-checkpoint"
 ABORTED: Final = "aborted-transactions-checkpoint"
 """Ottla's own; Kafka passes over it."""

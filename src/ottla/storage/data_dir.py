@@ -65,7 +65,17 @@ _KRAFT: Final = "__cluster_metadata"
 class DataDir:
     """Open for one process at a time. Partitions are opened one by one, so that they can be as they are needed."""
 
-    def __init__(self, path: Path, clock: Clock, *, open_files: int = 512, sealer: Sealer | None = None) -> None:
+    def __init__(  # noqa: PLR0913
+        self,
+        path: Path,
+        clock: Clock,
+        *,
+        open_files: int = 512,
+        sealer: Sealer | None = None,
+        cluster_id: str | None = None,
+        node_id: int = 0,
+    ) -> None:
+        """The ids are noted in a folder that is new."""
         self.path = path
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
@@ -82,7 +92,7 @@ class DataDir:
             raise DataDirError(f"{path} cannot be used: {refused.strerror}") from None
         self._lock = FolderLock(path)
         try:
-            self.meta = meta_properties.load_or_create(path)
+            self.meta = meta_properties.load_or_create(path, cluster_id=cluster_id, node_id=node_id)
             if self.keys is not None and sealer is not None:
                 self.keys.note(sealer.ring)
             self.was_clean = (path / CLEAN_SHUTDOWN).exists()

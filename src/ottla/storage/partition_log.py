@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.core.errors import ApiError, OffsetOutOfRange, StorageError
+from ottla.core.errors import ApiError, CorruptMessage, OffsetOutOfRange, StorageError
 from ottla.core.sealing import SEAL_BYTES
-from ottla.records.batch import check_produced, place, read_header, set_log_append_time
-from ottla.records.control import build_end_marker
+from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
+from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage import retention
 from ottla.storage.admission import check_keys, check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
@@ -24,6 +24,7 @@ from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
 from ottla.storage.flushing import Flush, sync_all
 from ottla.storage.producer_replay import load_producers
+from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
 from ottla.storage.swap_files import discard_cleaned, swap_in
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.core.clock import Clock
+    from ottla.records.batch import BatchHeader
     from ottla.records.control import EndMarker
     from ottla.storage.config import LogConfig
     from ottla.storage.open_files import OpenFiles
@@ -140,7 +142,7 @@ class PartitionLog:
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch)
+            self._begin_epoch(leader_epoch, self.next_offset)
         last_offset = base_offset + header.last_offset_delta
         self._write(batch, last_offset, header.max_timestamp)
         if header.producer_id >= 0:
@@ -149,6 +151,19 @@ class PartitionLog:
         self.next_offset = last_offset + 1
         return Appended(base_offset, last_offset, log_append_time, False)  # noqa: FBT003
 
+    def append_of_coordinator(self, batch: bytearray, leader_epoch: int = 0) -> Appended:
+        """Write a batch that a coordinator made as part of a producer's transaction: it has no sequence numbers."""
+        if self._offline is not None:
+            raise self._offline_error()
+        header = read_header(batch)
+        check_size(len(batch), self.config)
+        self.producers.check_epoch(header.producer_id, header.producer_epoch)
+        base_offset = self._put(batch, header, leader_epoch)
+        self.producers.appended(header, base_offset)
+        last_offset = base_offset + header.last_offset_delta
+        self.next_offset = last_offset + 1
+        return Appended(base_offset, last_offset, NO_TIMESTAMP, is_duplicate=False)
+
     def append_end_marker(
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
@@ -156,18 +171,43 @@ class PartitionLog:
         if self._offline is not None:
             raise self._offline_error()
         self.producers.check_end(producer_id, producer_epoch, marker)
-        now_ms = self._clock.now_ms()
-        batch = build_end_marker(marker, producer_id, producer_epoch, now_ms)
-        offset = self.next_offset
-        place(batch, 0, offset, leader_epoch)
-        if leader_epoch > self.epochs.latest:
-            self._begin_epoch(leader_epoch)
-        self._write(batch, offset, now_ms)
-        aborted = self.producers.ended(read_header(batch), offset, marker)
+        batch = build_end_marker(marker, producer_id, producer_epoch, self._clock.now_ms())
+        header = read_header(batch)
+        offset = self._put(batch, header, leader_epoch)
+        aborted = self.producers.ended(header, offset, marker)
         if aborted is not None:
             self._note_aborted(aborted)
         self.next_offset = offset + 1
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
+
+    def _put(self, batch: bytearray, header: BatchHeader, leader_epoch: int) -> int:
+        """Write it at the end, which does not move yet; its base offset."""
+        base_offset = self.next_offset
+        place(batch, 0, base_offset, leader_epoch)
+        if leader_epoch > self.epochs.latest:
+            self._begin_epoch(leader_epoch, base_offset)
+        self._write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
+        return base_offset
+
+    def append_as_follower(self, batch: memoryview) -> BatchHeader:
+        """Write a batch as the leader has it, with its offsets and its epoch. There may be a gap before it."""
+        if self._offline is not None:
+            raise self._offline_error()
+        header = check_batch(batch)
+        if header.base_offset < self.next_offset:
+            raise CorruptMessage(f"a batch at offset {header.base_offset} behind one that ends at {self.next_offset}")
+        marker = read_end_marker(batch) if header.is_control else None
+        if header.leader_epoch > self.epochs.latest:
+            self._begin_epoch(header.leader_epoch, header.base_offset)
+        self._write(batch, header.last_offset, header.max_timestamp)
+        if marker is not None:
+            aborted = self.producers.ended(header, header.base_offset, marker)
+            if aborted is not None:
+                self._note_aborted(aborted)
+        elif header.producer_id >= 0 and not header.is_control:
+            self.producers.appended(header, header.base_offset)
+        self.next_offset = header.next_offset
+        return header
 
     def _note_aborted(self, aborted: AbortedTransaction) -> None:
         self._unsynced.has_new_files = True
@@ -211,10 +251,10 @@ class PartitionLog:
             self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
         raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
 
-    def _begin_epoch(self, epoch: int) -> None:
+    def _begin_epoch(self, epoch: int, offset: int) -> None:
         with storage_errors(f"{self.folder.name}: leader epoch {epoch}"):
             known = list(self.epochs.entries)
-            self.epochs.begin(epoch, self.next_offset)
+            self.epochs.begin(epoch, offset)
             try:
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
             except OSError:
@@ -371,6 +411,30 @@ class PartitionLog:
             write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries, is_durable=True)
         _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
+    def restart_at(self, offset: int) -> None:
+        """Forget everything and begin at `offset`: the leader has nothing that would go with what is here."""
+        if self._offline is not None:
+            raise self._offline_error()
+        if self.before_truncation is not None:
+            self.before_truncation(0)
+        try:
+            self._as_left_at = None
+            for segment in reversed(self._segments.all):
+                segment.unlink()
+            self._snapshots.keep_only(())
+            self.epochs.entries.clear()
+            write_epochs(self.folder / LEADER_EPOCHS, (), is_durable=True)
+            begun = Segment.create(self.folder, offset, self.config, self._files, self.cipher)
+            sync_folder(self.folder)
+        except OSError as failed:
+            self._go_offline(f"it could not be begun anew: {failed}")
+            raise self._offline_error() from failed
+        self._segments = Segments([begun])
+        self.producers = ProducerStates()
+        self.next_offset = self.start_offset = offset
+        self._unsynced.restarted(begun, offset)
+        self._first_timestamp = begun.first_timestamp
+
     def raise_start(self, offset: int) -> None:
         """Let the log begin at `offset`: nothing below it is served any more.
 
@@ -404,13 +468,18 @@ class PartitionLog:
         self._snapshots.keep_only({*self._segments.bases, self.next_offset})
         return True
 
-    def delete_expired(self, now_ms: int) -> list[Path]:
-        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure."""
+    def delete_expired(self, now_ms: int, committed: int | None = None) -> list[Path]:
+        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure.
+
+        None of them with records from `committed` on, which other replicas may not have yet.
+        """
         if self._offline is not None:
             return []
         with storage_errors(f"{self.folder.name}: deleting old segments"):
             segments = self._segments
             doomed = retention.expired(segments.all, self.config, now_ms, self.start_offset)
+            if committed is not None:
+                doomed = min(doomed, segments.number_of(committed))
             if doomed == 0:
                 return []
             if doomed == len(segments.all):

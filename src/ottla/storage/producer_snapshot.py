@@ -38,10 +38,7 @@ def decode_snapshot(data: bytes) -> ProducerStates:
     (count,) = _COUNT.unpack_from(body)
     if version != _VERSION or crc != crc32c(body) or len(body) != _COUNT.size + count * _ENTRY.size:
         raise BadSnapshot("a wrong version, checksum or length")
-    states = ProducerStates()
-    for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
-        states.producers[fields[0]] = _producer(fields)
-    return states
+    return ProducerStates({fields[0]: _producer(fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])})
 
 
 def _fields(producer_id: int, producer: Producer) -> tuple[int, ...]:

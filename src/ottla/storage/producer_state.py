@@ -54,6 +54,9 @@ class Producer:
 class ProducerStates:
     def __init__(self, producers: dict[int, Producer] | None = None) -> None:
         self.producers = producers if producers is not None else {}
+        opened = [(p.transaction_start, n) for n, p in self.producers.items() if p.transaction_start != NO_TRANSACTION]
+        # In the order of their first offsets, as transactions begin one after the other: the first is the earliest.
+        self._open = {producer_id: start for start, producer_id in sorted(opened)}
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
         """The batch in the log that this one repeats, or None if it is the producer's next one."""
@@ -77,6 +80,12 @@ class ProducerStates:
         if producer.transaction_start != NO_TRANSACTION and not header.is_transactional:
             raise InvalidTxnState(f"producer {header.producer_id} has a transaction open, and this is no part of it")
         return None
+
+    def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
+        """Refuse a producer that has been replaced by a newer one."""
+        producer = self.producers.get(producer_id)
+        if producer is not None:
+            _refuse_fenced(producer_id, producer, producer_epoch)
 
     def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
         """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one."""
@@ -104,13 +113,14 @@ class ProducerStates:
         )
         producer.last_timestamp = header.max_timestamp
         if header.is_transactional and producer.transaction_start == NO_TRANSACTION:
-            producer.transaction_start = base_offset
+            producer.transaction_start = self._open[header.producer_id] = base_offset
 
     def ended(self, header: BatchHeader, offset: int, marker: EndMarker) -> AbortedTransaction | None:
         """A transaction's end marker is now in the log at `offset`; what it aborted, if anything."""
         producer = self._producer(header.producer_id, header.producer_epoch)
         start = producer.transaction_start
         producer.transaction_start = NO_TRANSACTION
+        self._open.pop(header.producer_id, None)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = header.max_timestamp
         if marker.is_commit or start == NO_TRANSACTION:
@@ -121,8 +131,7 @@ class ProducerStates:
     @property
     def first_unstable_offset(self) -> int | None:
         """Where the earliest open transaction began: read_committed readers see nothing from there on."""
-        starts = [p.transaction_start for p in self.producers.values() if p.transaction_start != NO_TRANSACTION]
-        return min(starts, default=None)
+        return next(iter(self._open.values()), None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
         """Forget producers that have been silent for so long and have no open transaction."""

@@ -84,3 +84,10 @@ class Unsynced:
         for flush in self._flushes:
             flush.until_offset = min(flush.until_offset, next_offset)
         self.recovery_point = min(self.recovery_point, next_offset)
+
+    def restarted(self, segment: Segment, offset: int) -> None:
+        """There is nothing but this one, which is empty and begins at `offset`."""
+        for flush in self._flushes:
+            flush.until_offset = 0
+        self._segments = [segment]
+        self.recovery_point = offset

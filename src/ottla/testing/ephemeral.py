@@ -176,6 +176,7 @@ class EphemeralBroker:
     def _catch_up(self) -> None:
         self.broker.groups.catch_up()
         self.broker.groups.expire_offsets()
+        self.broker.transactions.catch_up()
         self.broker.maintenance.apply_retention()
 
     def _do(self, work: Callable[[], T]) -> T:

@@ -220,6 +220,7 @@ def test_the_defaults_for_topics_can_be_changed_while_the_broker_runs(
     }
     assert replace_all({"log.roll.ms": "5"}, {"log.retention.ms": "5"}, resource=resource) == {"log.retention.ms": "5"}
     assert dynamic == {one.broker_name for one in TOPIC_DEFINITIONS.values() if one.broker_name} | {
+        "broker.draining",
         "producer.id.expiration.ms",
         "leader.replication.throttled.rate",
         "follower.replication.throttled.rate",

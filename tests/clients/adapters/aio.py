@@ -121,6 +121,7 @@ class AiokafkaConsumer(Consumer):
             auto_commit_interval_ms=100,
             fetch_max_wait_ms=100,
             metadata_max_age_ms=options.metadata_max_age_ms,
+            isolation_level="read_committed" if options.is_committed_only else "read_uncommitted",
             retry_backoff_ms=50,
         )
         await consumer.start()

@@ -74,6 +74,7 @@ class ConsumerOptions:
     creates_topics: bool = True
     is_cooperative: bool = False
     metadata_max_age_ms: int = 300_000
+    is_committed_only: bool = False
 
 
 DEFAULT_PRODUCER: Final = ProducerOptions()

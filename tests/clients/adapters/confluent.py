@@ -113,6 +113,7 @@ class ConfluentConsumer(Consumer):
             "fetch.wait.max.ms": 100,
             "allow.auto.create.topics": options.creates_topics,
             "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
+            "isolation.level": "read_committed" if options.is_committed_only else "read_uncommitted",
         }
         if options.instance is not None:
             config["group.instance.id"] = options.instance

@@ -88,6 +88,7 @@ class KafkaPythonConsumer(Consumer):
             auto_commit_interval_ms=100,
             fetch_max_wait_ms=100,
             metadata_max_age_ms=options.metadata_max_age_ms,
+            isolation_level="read_committed" if options.is_committed_only else "read_uncommitted",
             allow_auto_create_topics=options.creates_topics,
             reconnect_backoff_max_ms=250,
             retry_backoff_ms=50,

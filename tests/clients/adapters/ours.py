@@ -129,6 +129,7 @@ class OttlaConsumer(Consumer):
         consumer = self._client.consumer(
             group=options.group,
             group_instance_id=options.instance,
+            isolation_level="read_committed" if options.is_committed_only else "read_uncommitted",
             session_timeout_ms=options.session_timeout_ms,
             heartbeat_interval_ms=100,
             auto_offset_reset="earliest",

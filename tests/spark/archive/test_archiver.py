@@ -4,17 +4,23 @@ import random
 from datetime import date
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from ottla import Admin, Producer, TopicPartition
 from ottla.client.admin.configs import ConfigResource
 from ottla.spark.archive import archiver as archiving
+from ottla.spark.archive.cover import contents_of
 from ottla.spark.archive.errors import ArchiveError, ArchiveInUse
 from ottla.spark.archive.merging import TOGETHER
+from ottla.spark.archive.names import Span
 from ottla.spark.archive.places import FolderPlace
+from ottla.spark.archive.tables import SCHEMA
+from ottla.spark.archive.writing import merge, publish_fetched
 
 from .conftest import DAY_MS, Source, archived, plain, values
+from .test_cover import edges
 
 
 def test_each_round_takes_what_is_new(source: Source, place: FolderPlace) -> None:
@@ -182,3 +188,31 @@ def test_how_far_it_is_shows_as_a_group(source: Source, place: FolderPlace) -> N
     with Admin(source.servers) as admin:
         offsets = admin.group_offsets(f"archive-{source.topic}")
     assert offsets[TopicPartition(source.topic, 1)].offset == 10
+
+
+def test_offsets_without_records_are_archived_too(place: FolderPlace) -> None:
+    """Those of transactions' markers, and of what compaction took away."""
+    rows = pa.RecordBatch.from_pylist(
+        [
+            {"key": None, "value": b"1", "topic": "t", "partition": 0, "offset": 2, "timestamp": 0,
+             "timestampType": 0, "headers": []}
+        ],
+        schema=SCHEMA,
+    )  # fmt: skip
+    with place.held() as hold:
+        publish_fetched(hold, Span(0, 0, 2), [], b"", "2026-01-01")
+        publish_fetched(hold, Span(0, 2, 4), [rows], b"", "2026-01-01")
+        assert contents_of(place.sizes()).end(0) == 4
+        assert archived(place) == [(0, 2, b"1")]
+        assert merge(place, hold, b"", "2026-01-01", is_thorough=True) == 2
+        assert archived(place) == [(0, 2, b"1")]
+        assert edges(contents_of(place.sizes())) == [(0, 4)]
+
+
+def test_rows_that_a_name_would_not_speak_the_truth_about_are_refused(place: FolderPlace) -> None:
+    rows = pa.RecordBatch.from_pylist(
+        [{"topic": "t", "partition": 0, "offset": 7, "timestamp": 0, "timestampType": 0, "headers": []}], schema=SCHEMA
+    )
+    with place.held() as hold, pytest.raises(ArchiveError, match="offsets 7 to 7 came where 0 to 4 were to come"):
+        publish_fetched(hold, Span(0, 0, 5), [rows], b"", "2026-01-01")
+    assert place.sizes() == {}

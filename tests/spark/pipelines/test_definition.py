@@ -1,12 +1,14 @@
 """What a pipeline's file may say, and what is said of its mistakes. No Spark is needed."""
 
+import re
 import textwrap
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import Pipeline
+from ottla.spark.pipelines.definition import Pipeline, Sink, Source, StaticTable
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
 from ottla.spark.pipelines.outline import outline
 
@@ -200,3 +202,14 @@ def test_a_broker_that_is_named_elsewhere_wins(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"no.toml cannot be read: No such file or directory"):
         load_pipeline(tmp_path / "no.toml")
+
+
+def test_the_documented_file_is_a_pipeline_and_every_key_is_documented() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "pipelines.md").read_text("utf-8")
+    [shown] = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+
+    pipeline = parse_pipeline(shown, Path("/jobs/shop.toml"), {"PGPASSWORD": "x"})
+
+    assert set(pipeline.sinks) == {"lake", "minutes"}
+    keys = [each.name for kind in (Source, Sink, StaticTable) for each in fields(kind)]
+    assert [key for key in keys if key not in ("name", "of") and f"`{key}`" not in page] == []

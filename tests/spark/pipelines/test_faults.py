@@ -20,10 +20,10 @@ from tests.spark.pipelines.conftest import Pipelines
 import ottla
 from ottla import Admin, Producer, TopicPartition
 
-pytestmark = pytest.mark.timeout(400)
+pytestmark = pytest.mark.timeout(600)
 Send = Callable[..., None]
 Read = Callable[[str], list[Any]]
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 
 FILE = """
 broker = "{servers}"
@@ -31,7 +31,7 @@ every = "100 ms"
 [source.orders]
 topics = "{topic}"
 schema = "id bigint"
-max_per_batch = 300
+max_per_batch = 400
 dead_letters = "none"
 [sink.parquet]
 kind = "parquet"
@@ -99,7 +99,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     file = tmp_path / "killed.toml"
     file.write_text(FILE.format(servers=cluster.servers, topic=topic))
     chance = random.Random(os.environ.get("OTTLA_SEED", "7"))
-    total = 6000
+    total = 3000
     is_over = threading.Event()
 
     def load() -> None:
@@ -115,7 +115,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     written = 0
     for _ in range(int(os.environ.get("OTTLA_KILLS", "2"))):
         driver = Driver(file)
-        written += chance.randint(1, 900)
+        written += chance.randint(1, 800)
         # Past so many rows somewhere in the middle of whatever it does.
         wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
         assert driver.is_alive(), (tmp_path / "driver.log").read_text()

@@ -1,6 +1,8 @@
 """Work that is done once: filling the past in, and writing a table back into a topic."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -62,3 +64,36 @@ def test_a_span_of_time_is_filled_in_once_and_written_back_with_its_timestamps(
         replay_rows(table_frame(session, pipeline.sinks["table"]), Replay(topic=again, timestamp="att"), {})
     with pytest.raises(ConfigError, match=r"--sink: there is no \[sink.tabl\]; did you mean table"):
         run_backfill(session, pipeline, Backfill(from_ms=0, to_ms=1, sinks=["tabl"]), said.append)
+
+
+def test_what_is_in_the_archive_alone_is_run_through_and_filled_in(pipelines: Pipelines, cluster: Cluster) -> None:
+    from ottla.spark.pipelines.backfill import Backfill, run_backfill
+    from ottla.spark.pipelines.sessions import pipeline_session
+
+    topic = cluster.topic()
+    with Producer(cluster.servers) as producer:
+        for day in range(6):
+            producer.send(topic, json.dumps({"id": day}).encode(), timestamp_ms=day * DAY_MS)
+    command = ["pipeline", "archive", topic, "--to", str(pipelines.folder / "past"), "--trim-topic", "0s"]
+    broker = ["--broker", cluster.servers]
+    subprocess.run([sys.executable, "-m", "ottla", *command, *broker], check=True, timeout=60, capture_output=True)
+    with Producer(cluster.servers) as producer:
+        producer.send(topic, json.dumps({"id": 6}).encode(), timestamp_ms=6 * DAY_MS)
+    text = f"""
+        [source.orders]
+        topics = "{topic}"
+        schema = "id bigint"
+        archive = "past"
+        dead_letters = "none"
+        [sink.table]
+        kind = "parquet"
+        path = "table"
+    """
+    pipelines.run(text)
+    assert sorted(row.id for row in pipelines.rows()) == [*range(7)]
+
+    pipeline = pipelines.load(text.replace('"table"', '"again"'), name="again")
+    said: list[str] = []
+    span = Backfill(from_ms=2 * DAY_MS, to_ms=7 * DAY_MS)
+    run_backfill(pipeline_session(pipeline, "local[2,3]"), pipeline, span, said.append)
+    assert sorted(row.id for row in pipelines.rows("again")) == [2, 3, 4, 5, 6]

@@ -13,6 +13,7 @@ from ottla.spark.pipelines.databases.statements import create, name, postgres_ty
 from ottla.spark.pipelines.ddl import columns
 from ottla.spark.pipelines.example import example
 from ottla.spark.pipelines.explained import stateful_parts
+from ottla.spark.pipelines.failures import reason_in
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
 from ottla.spark.pipelines.inference import csv_schema, json_schema
 from ottla.spark.pipelines.loading import parse_pipeline
@@ -20,6 +21,7 @@ from ottla.spark.pipelines.progress import line, with_progress
 from ottla.spark.pipelines.state_folder import StateFolder
 from ottla.spark.pipelines.tables.merging import DataFile, groups_to_merge
 from ottla.spark.pipelines.times import moment_ms, shown
+from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
 
 
 @pytest.mark.parametrize(
@@ -169,17 +171,49 @@ def test_an_aggregate_is_told_by_keys_and_functions_whatever_is_computed_of_it()
     assert stateful_parts(plan("city#1, (sum(price#2) * 2.0) AS total#5")) == before
 
 
+PROXY_FAILURE = """\
+An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "x.py", line 1, in call
+    raise e
+pyspark.errors.exceptions.captured.ArithmeticException: [DIVIDE_BY_ZERO] Division by zero. Use try_divide
+== SQL (line 1, position 8) ==
+SELECT 1 DIV id
+
+JVM stacktrace:
+org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero
+\tat org.apache.X(Y.scala:1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("shop: table failed: why", "shop: table failed: why"),
+        ("", ""),
+        ("[STREAM_FAILED] Query [id = 1] failed: Job aborted\n\nIdentifier: x [id = 1]\norg.Xy: z", "z"),
+        (PROXY_FAILURE, "[DIVIDE_BY_ZERO] Division by zero. Use try_divide"),
+        ("Job aborted\nCaused by: java.net.SocketTimeoutException: timed out\n", "timed out"),
+        ("x\nottla.spark.errors.DataLoss: orders-0: offsets 1 to 2 are gone\n", "orders-0: offsets 1 to 2 are gone"),
+        ("Python worker failed to connect back.", "Python worker failed to connect back."),
+    ],
+)
+def test_a_failure_is_told_by_the_line_that_says_it(text: str, reason: str) -> None:
+    assert reason_in(text) == reason
+
+
 def test_progress_adds_up() -> None:
     report = {
         "batchId": 4,
-        "numInputRows": 100,
         "durationMs": {"triggerExecution": 500},
         "eventTime": {"watermark": "2026-01-01T00:00:00.000Z"},
-        "sources": [{"endOffset": '{"t":{"0":5,"1":7}}', "latestOffset": {"t": {"0": 9, "1": 7, "2": 4}}}],
+        "sources": [
+            {"endOffset": '{"t":{"0":5,"1":7}}', "latestOffset": {"t": {"0": 9, "1": 7, "2": 4}}, "numInputRows": 100}
+        ],
         "stateOperators": [{"numRowsTotal": 3, "numRowsDroppedByWatermark": 2}],
     }
     first = with_progress(QueryStatus(name="table", sink="x"), report)
-    second = with_progress(first, report | {"numInputRows": 0, "batchId": 5, "eventTime": {}})
+    idle = [{**report["sources"][0], "numInputRows": 0}]  # type: ignore[index]
+    second = with_progress(first, report | {"sources": idle, "batchId": 5, "eventTime": {}})
 
     assert line(second) == ("table: batch 5, 100 rows, 200 rows/s, lag 4, watermark 2026-01-01T00:00:00.000Z, 4 late")
     assert (second.batch_ms, second.state_rows) == (500, 3)
@@ -276,3 +310,17 @@ def test_a_state_folder_is_held_by_one(tmp_path: Path) -> None:
     (tmp_path / "state" / "schemas.json").write_text("{")
     with pytest.raises(OttlaError, match=r"schemas.json is damaged"):
         state.schemas()
+
+
+def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> None:
+    def mark(file: str, path: str) -> dict[str, object]:
+        text = f'[source.orders]\nschema = "id int"\n[sink.table]\nkind = "parquet"\npath = "{path}"\n'
+        pipeline = parse_pipeline(text, Path(file), {})
+        return fingerprint(pipeline, pipeline.sinks["table"], [])
+
+    refuse_mismatch("table", None, mark("/a/shop.toml", "table"))
+    refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/b/c/shop.toml", "table"))
+    with pytest.raises(
+        ConfigError, match="the place was table, and is /tables/orders now; what was written stays there"
+    ):
+        refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/a/shop.toml", "/tables/orders"))

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import Acl
 
 _MOST_REMEMBERED: Final = 100_000
+_KIND_BITS: Final = 4
 
 
 class Authorizer:
@@ -27,7 +28,7 @@ class Authorizer:
         self._audit = audit
         self._indexed: frozenset[Acl] | None = None
         self._index = AclIndex(())
-        self._known: dict[tuple[str, str, AclOperation, ResourceType, str], bool] = {}
+        self._known: dict[tuple[str, str, str, int], bool] = {}
 
     def is_allowed(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
         """Whether this client may; not noted in the audit log."""
@@ -35,7 +36,8 @@ class Authorizer:
         acls = self._acls()
         if acls is not self._indexed:
             self._reindex(acls)
-        key = client.principal, client.peer[0], operation, kind, name
+        # One number for both: the hash of an enum's member is computed in Python.
+        key = name, client.principal, client.peer[0], operation << _KIND_BITS | kind
         answer = self._known.get(key)
         if answer is None:
             answer = self._decide(Asker(client.principal, client.peer[0]), operation, kind, name)

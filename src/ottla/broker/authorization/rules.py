@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass
+from functools import partial
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
@@ -97,8 +98,8 @@ class Rule:
         return frozenset((*((need.operation, need.kind) for need in self.needs), *each, *self.also))
 
     def around(self, authorizer: Authorizer, handler: Handler) -> Handler:
-        if not self.needs and self.each is None and self.custom is None:
-            return handler
+        if not self.needs and self.each is None:
+            return handler if self.custom is None else partial(self.custom, authorizer, handler)
 
         def guarded(broker: Broker, request: Request, context: Context) -> Answer:
             for need in self.needs:

@@ -77,9 +77,7 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.SASL_HANDSHAKE.key: Rule(),
     apis.SASL_AUTHENTICATE.key: Rule(),
     # Topics
-    apis.PRODUCE.key: Rule(
-        (Need(Op.WRITE, _TXN, "transactional_id"),), custom=topics.produce, also=((Op.WRITE, _TOPIC),)
-    ),
+    apis.PRODUCE.key: Rule(custom=topics.produce, also=((Op.WRITE, _TOPIC), (Op.WRITE, _TXN))),
     apis.FETCH.key: Rule(custom=topics.fetch, also=((Op.READ, _TOPIC), (Op.CLUSTER_ACTION, _CLUSTER))),
     apis.LIST_OFFSETS.key: Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics")),
     apis.OFFSET_FOR_LEADER_EPOCH.key: Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics", topics.topic_name)),
@@ -146,6 +144,7 @@ RULES: Final[Mapping[int, Rule]] = {
     ),
     apis.ADD_OFFSETS_TO_TXN.key: Rule((Need(Op.WRITE, _TXN, "transactional_id"), Need(Op.READ, _GROUP, "group_id"))),
     apis.END_TXN.key: Rule((Need(Op.WRITE, _TXN, "transactional_id"),)),
+    apis.WRITE_TXN_MARKERS.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.TXN_OFFSET_COMMIT.key: Rule(
         (Need(Op.WRITE, _TXN, "transactional_id"), Need(Op.READ, _GROUP, "group_id")),
         Each(Op.READ, _TOPIC, "topics", "topics"),

@@ -2,34 +2,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.values import to_text
 from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from ottla.broker.configs.definition import Value
+    from ottla.net.listener_config import ListenerConfig
 
 
-def static_settings(broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address) -> dict[str, str]:
+_USUAL_TRANSACTIONS: Final = TransactionConfig()
+
+
+def static_settings(
+    broker: BrokerConfig,
+    net: NetConfig,
+    groups: GroupConfig,
+    address: Address,
+    transactions: TransactionConfig = _USUAL_TRANSACTIONS,
+) -> dict[str, str]:
     """What somebody has chosen: the rest are the defaults of the definitions.
 
     What a LogConfig says is no part of it: BrokerConfigs sees to that.
     """
-    told, usual = in_kafkas_words(broker, net, groups, address), default_settings()
+    told, usual = in_kafkas_words(broker, net, groups, address, transactions), default_settings()
     return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
 
 
 def default_settings() -> dict[str, Value | None]:
     usual = NetConfig()
-    return in_kafkas_words(BrokerConfig(), usual, GroupConfig(), Address(usual.host, usual.port))
+    return in_kafkas_words(BrokerConfig(), usual, GroupConfig(), Address(usual.host, usual.port), _USUAL_TRANSACTIONS)
 
 
 def in_kafkas_words(
-    broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address
+    broker: BrokerConfig, net: NetConfig, groups: GroupConfig, address: Address, transactions: TransactionConfig
 ) -> dict[str, Value | None]:
     return {
         "node.id": broker.node_id,
@@ -42,8 +53,8 @@ def in_kafkas_words(
         "log.retention.check.interval.ms": broker.retention_check_interval_ms,
         "log.flush.offset.checkpoint.interval.ms": broker.checkpoint_interval_ms,
         "offsets.topic.num.partitions": broker.offsets_topic_partitions,
-        "listeners": (f"PLAINTEXT://{address}",),
-        "advertised.listeners": (f"PLAINTEXT://{net.advertised}",) if net.advertised else None,
+        "listeners": _listeners(net, address),
+        "advertised.listeners": _advertised(net),
         "socket.request.max.bytes": net.max_frame_bytes,
         "max.connections": net.max_connections,
         "max.connections.per.ip": net.max_connections_per_address,
@@ -55,4 +66,26 @@ def in_kafkas_words(
         "offsets.retention.minutes": groups.offsets_retention_minutes,
         "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
         "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,
+        "transaction.max.timeout.ms": transactions.max_timeout_ms,
+        "transactional.id.expiration.ms": transactions.id_expiration_ms,
+        "transaction.state.log.num.partitions": transactions.state_topic_partitions,
     }
+
+
+def _listeners(net: NetConfig, address: Address) -> tuple[str, ...]:
+    if not net.listeners:
+        return (f"PLAINTEXT://{address}",)
+    return tuple(map(str, _parsed(net)))
+
+
+def _advertised(net: NetConfig) -> tuple[str, ...] | None:
+    if not net.listeners:
+        return (f"PLAINTEXT://{net.advertised}",) if net.advertised else None
+    named = [f"{one.protocol}://{one.advertised}" for one in _parsed(net) if one.advertised]
+    return tuple(named) or None
+
+
+def _parsed(net: NetConfig) -> tuple[ListenerConfig, ...]:
+    from ottla.net.listener_config import parse_listeners
+
+    return parse_listeners(net.listeners)

@@ -30,13 +30,9 @@ from ottla.wire.messages.describe_acls import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from enum import IntEnum
-    from typing import TypeVar
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-
-    E = TypeVar("E", bound=IntEnum)
 
 _MOST_NAME_BYTES: Final = 32767
 
@@ -85,13 +81,13 @@ def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
     try:
         _check_is_on(broker)
         acl = Acl(
-            _code(ResourceType, wanted.resource_type),
+            ResourceType(wanted.resource_type),
             wanted.resource_name,
-            _code(PatternType, wanted.resource_pattern_type),
+            PatternType(wanted.resource_pattern_type),
             _principal(wanted.principal),
             wanted.host,
-            _code(AclOperation, wanted.operation),
-            _code(AclPermission, wanted.permission_type),
+            AclOperation(wanted.operation),
+            AclPermission(wanted.permission_type),
         )
         check_new_acl(acl)
         broker.catalog.add_acls((acl,))
@@ -134,21 +130,14 @@ def _check_is_on(broker: Broker) -> None:
 
 def _filter(given: DescribeAclsRequest | DeleteAclsFilter, resource_type: int, pattern_type: int) -> AclFilter:
     return AclFilter(
-        resource_type=_code(ResourceType, resource_type),
+        resource_type=ResourceType(resource_type),
         resource_name=given.resource_name_filter,
-        pattern_type=_code(PatternType, pattern_type),
+        pattern_type=PatternType(pattern_type),
         principal=given.principal_filter,
         host=given.host_filter,
-        operation=_code(AclOperation, given.operation),
-        permission=_code(AclPermission, given.permission_type),
+        operation=AclOperation(given.operation),
+        permission=AclPermission(given.permission_type),
     )
-
-
-def _code(kind: type[E], value: int) -> E:
-    try:
-        return kind(value)
-    except ValueError:
-        return kind(0)
 
 
 def _principal(text: str) -> str:

@@ -7,13 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.dispatch import served_apis
 from ottla.core.errors import ErrorCode
-from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+_FEATURES_FROM_ZERO_SINCE: Final = 4
+_TRANSACTION_VERSION: Final = "transaction.version"
+_SUPPORTED: Final = (SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=2),)
+# By this clients know that every end of a transaction moves them to another epoch (KIP-890).
+_FINALIZED: Final = (FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=2, min_version_level=2),)
 
 
 def api_versions(_broker: Broker, request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
@@ -22,4 +32,11 @@ def api_versions(_broker: Broker, request: ApiVersionsRequest, context: Context)
         if not (_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version)):
             return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
         context.connection.state["software"] = f"{name} {version}"
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=served_apis(), finalized_features_epoch=0)
+    return ApiVersionsResponse(
+        error_code=ErrorCode.NONE,
+        api_keys=served_apis(),
+        # Version 3 has no way to say that a feature may be at 0 (KAFKA-17011), and Kafka leaves such a one out.
+        supported_features=_SUPPORTED if context.version >= _FEATURES_FROM_ZERO_SINCE else (),
+        finalized_features_epoch=0,
+        finalized_features=_FINALIZED,
+    )

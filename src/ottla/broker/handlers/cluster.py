@@ -23,7 +23,6 @@ _CONTROLLERS: Final = 2
 def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     if request.endpoint_type != _BROKERS:
         return _refusal(request.endpoint_type)
-    host, port = broker.advertised_to(context.connection)
     operations = authorized_operations.NOT_ASKED
     if request.include_cluster_authorized_operations:
         operations = authorized_operations.ON_CLUSTER
@@ -31,8 +30,11 @@ def describe_cluster(broker: Broker, request: DescribeClusterRequest, context: C
         error_code=ErrorCode.NONE,
         endpoint_type=_BROKERS,
         cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
-        brokers=(DescribeClusterBroker(broker_id=broker.config.node_id, host=host, port=port),),
+        controller_id=broker.surroundings.controller_id,
+        brokers=tuple(
+            DescribeClusterBroker(broker_id=each.id, host=each.host, port=each.port, rack=each.rack)
+            for each in broker.surroundings.brokers(context.connection)
+        ),
         cluster_authorized_operations=operations,
     )
 

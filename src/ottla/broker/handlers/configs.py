@@ -5,6 +5,7 @@ Loggers, client metrics and groups have no configs here yet: they are refused as
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
@@ -103,28 +104,26 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
 # Altering
 
 
-def alter_configs(
+async def alter_configs(
     broker: Broker, request: replacing.AlterConfigsRequest, context: Context
-) -> InTurns[replacing.AlterConfigsResponse]:
+) -> replacing.AlterConfigsResponse:
     """What is not named goes back to its default."""
     answer = replacing.AlterConfigsResourceResponse
-    return replacing.AlterConfigsResponse(
-        responses=(yield from _answers(broker, request, replacing_edit, context, answer))
-    )
+    return replacing.AlterConfigsResponse(responses=await _answers(broker, request, replacing_edit, context, answer))
 
 
-def incremental_alter_configs(
+async def incremental_alter_configs(
     broker: Broker, request: incremental.IncrementalAlterConfigsRequest, context: Context
-) -> InTurns[incremental.IncrementalAlterConfigsResponse]:
+) -> incremental.IncrementalAlterConfigsResponse:
     answer = incremental.AlterConfigsResourceResponse
     return incremental.IncrementalAlterConfigsResponse(
-        responses=(yield from _answers(broker, request, incremental_edit, context, answer))
+        responses=await _answers(broker, request, incremental_edit, context, answer)
     )
 
 
-def _answers(
+async def _answers(
     broker: Broker, request: AlterRequest, make_edit: MakeEdit, context: Context, answer: Callable[..., AnswerT]
-) -> InTurns[tuple[AnswerT, ...]]:
+) -> tuple[AnswerT, ...]:
     turns = Turns()
     answers = []
     times = Counter((one.resource_type, one.resource_name) for one in request.resources)
@@ -134,7 +133,7 @@ def _answers(
         try:
             if times[resource] > 1:
                 raise InvalidRequest("Each resource must appear at most once.")
-            _alter(broker, one, make_edit, is_trial=request.validate_only)
+            await _alter(broker, one, make_edit, is_trial=request.validate_only)
         except ApiError as refused:
             _logger.info("configs of resource %s not altered for %s: %s", resource, context, refused)
             code, message = refused.code, str(refused)
@@ -142,14 +141,14 @@ def _answers(
             answer(error_code=code, error_message=message, resource_type=resource[0], resource_name=resource[1])
         )
         if turns.are_over():
-            yield
+            await asyncio.sleep(0)
     return tuple(answers)
 
 
-def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: bool) -> None:
+async def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: bool) -> None:
     name, known = altered.resource_name, broker.configs
     if altered.resource_type == _TOPIC:
-        _alter_topic(broker, name, make_edit(topic_resource(known), altered.configs), is_trial=is_trial)
+        await _alter_topic(broker, name, make_edit(topic_resource(known), altered.configs), is_trial=is_trial)
         return
     _check_is_broker(broker, altered.resource_type, name)
     resource, old = cluster_default_resource(known), known.dynamic_default
@@ -159,10 +158,10 @@ def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_trial: b
     if is_trial:
         edit(old)
     else:
-        broker.change_configs(ConfigResource(ConfigScope.BROKER, name), edit)
+        await broker.administration.change_configs(ConfigResource(ConfigScope.BROKER, name), edit)
 
 
-def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: bool) -> None:
+async def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: bool) -> None:
     if not name:
         raise InvalidRequest("Default topic resources are not allowed.")
     broker.check_topic_name(name)
@@ -174,7 +173,7 @@ def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: bool) 
     if is_trial:
         edit(state.entry.configs)
     else:
-        broker.topics.configure(state, edit)
+        await broker.administration.configure(state, edit)
 
 
 def _check_is_broker(broker: Broker, resource_type: int, name: str) -> None:

@@ -1,8 +1,9 @@
 """CreateTopics (19) and CreatePartitions (37).
 
 A change waits on the loop for the catalog's fsync, a fraction of a millisecond on a good disk: whoever is served
-after it must see it. So `timeout_ms` has nothing to limit. Between two changes of a request others are served, and
-a client that hangs up leaves undone what was not done yet.
+after it must see it. So `timeout_ms` has nothing to limit, except in a cluster, where it is how long to wait for the
+controller to give every partition a leader. Between two changes of a request others are served, and a client that
+hangs up leaves undone what was not done yet.
 
 Differs from Kafka: with `validate_only` no topic id is made up. Two names of one request that differ only by '.'
 for '_' are refused, where Kafka looks for such a clash only among topics that exist.
@@ -16,6 +17,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker import placement
+from ottla.broker.administration import NewTopic
 from ottla.broker.configs.alter import new_topic_configs
 from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
@@ -46,7 +48,6 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _CONFIGS_SINCE: Final = 5
-_REPLICAS: Final = 1
 
 
 async def create_topics(broker: Broker, request: CreateTopicsRequest, context: Context) -> CreateTopicsResponse:
@@ -59,22 +60,26 @@ async def create_topics(broker: Broker, request: CreateTopicsRequest, context: C
     results = []
     for topic in request.topics:
         if topic.name not in repeated:
-            results.append(_create(broker, topic, request, context))
+            results.append(await _create(broker, topic, request, context))
             await asyncio.sleep(0)
     results += [_not_created(name, InvalidRequest("Duplicate topic name.")) for name in repeated]
     return CreateTopicsResponse(topics=tuple(results))
 
 
-def _create(
+async def _create(
     broker: Broker, topic: CreatableTopic, request: CreateTopicsRequest, context: Context
 ) -> CreatableTopicResult:
     try:
         broker.topics.check_new(topic.name)
         configs = new_topic_configs(broker.configs, topic.configs)
-        partitions = placement.count_of(topic, broker.config.default_partitions, broker.config.node_id)
+        partitions = placement.count_of(topic, broker.config.default_partitions, broker.surroundings.node_ids)
+        factor = placement.factor_of(topic)
         topic_id = NO_UUID
         if not request.validate_only:
-            topic_id = broker.create_topic(topic.name, partitions, configs).raw_id
+            chosen = {one.partition_index: tuple(one.broker_ids) for one in topic.assignments}
+            wanted = NewTopic(topic.name, partitions, configs, factor, chosen)
+            state = await broker.administration.create_topic(wanted, request.timeout_ms)
+            topic_id = state.raw_id
             _logger.info("topic %s with %d partitions created for %s", topic.name, partitions, context)
     except ApiError as refused:
         _logger.info("topic %r not created for %s: %s", topic.name, context, refused)
@@ -85,7 +90,7 @@ def _create(
         error_code=ErrorCode.NONE,
         error_message=None,
         num_partitions=partitions,
-        replication_factor=_REPLICAS,
+        replication_factor=factor or broker.default_replication_factor,
         configs=_described(broker, configs) if context.version >= _CONFIGS_SINCE else None,
     )
 
@@ -120,7 +125,7 @@ async def create_partitions(
         results |= {topic.name: _not_grown(topic.name, refused) for topic, _ in allowed}
         allowed = []
     for topic, state in allowed:
-        results[topic.name] = _grow(broker, topic, state, request, context)
+        results[topic.name] = await _grow(broker, topic, state, request, context)
         await asyncio.sleep(0)
     return CreatePartitionsResponse(results=tuple(results.values()))
 
@@ -132,16 +137,17 @@ def _growable(broker: Broker, topic: CreatePartitionsTopic) -> TopicState:
     if state.entry.is_internal:
         # Which partition a group is written to follows from their number: what was written would not be found again.
         raise InvalidPartitions(f"The number of partitions of '{topic.name}' is fixed when it is created.")
-    placement.check_growth(topic, len(state.partitions), broker.config.node_id)
+    placement.check_growth(topic, len(state.partitions), broker.surroundings.node_ids)
     return state
 
 
-def _grow(
+async def _grow(
     broker: Broker, topic: CreatePartitionsTopic, state: TopicState, request: CreatePartitionsRequest, context: Context
 ) -> CreatePartitionsTopicResult:
     if not request.validate_only:
         try:
-            broker.topics.grow(state, topic.count)
+            chosen = [one.broker_ids for one in topic.assignments or ()]
+            await broker.administration.grow(state, topic.count, chosen, request.timeout_ms)
         except ApiError as refused:
             return _not_grown(topic.name, refused)
         _logger.info("topic %s has %d partitions now, for %s", topic.name, topic.count, context)

@@ -11,6 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.partition import NO_EPOCH
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidTopic, OffsetOutOfRange, PolicyViolation
 from ottla.wire.messages.delete_records import (
@@ -79,6 +80,7 @@ def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition) -> int:
     partition = broker.topics.partition(topic, wanted.partition_index)
     if broker.topics.by_name[topic].entry.is_internal:
         raise InvalidTopic(f"Cannot delete records of internal topic {topic}")
+    partition.check_leader(NO_EPOCH)
     log = partition.log
     if log.config.cleanup_policy == "compact":
         raise PolicyViolation(f"Records of partition {partition.at} can not be deleted due to the configured policy")

@@ -45,7 +45,7 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, context: C
         if turns.are_over():
             await asyncio.sleep(0)
     for state, times in found.items():
-        results.append(_delete(broker, state, times, context))
+        results.append(await _delete(broker, state, times, context))
         # Others are served between the waits for the disk.
         await asyncio.sleep(0)
     return DeleteTopicsResponse(responses=tuple(results))
@@ -73,11 +73,11 @@ def _find(broker: Broker, wanted: DeleteTopicState, times: int) -> TopicState:
     raise UnknownTopicOrPartition(f"The topic '{name}' does not exist.")
 
 
-def _delete(broker: Broker, state: TopicState, times: int, context: Context) -> DeletableTopicResult:
+async def _delete(broker: Broker, state: TopicState, times: int, context: Context) -> DeletableTopicResult:
     try:
         if times > 1:
             raise InvalidRequest("The provided topic name maps to an ID that was already supplied.")
-        broker.delete_topic(state)
+        await broker.administration.delete_topic(state)
     except ApiError as refused:
         _logger.info("topic %s not deleted for %s: %s", state.name, context, refused)
         return _result(state.name, state.raw_id, refused)

@@ -7,9 +7,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.fetch_sessions import NO_SESSION, Plan
+from ottla.broker.handlers.replica_fetch import (
+    NO_FOLLOWER,
+    follower_in,
+    preferred_elsewhere,
+    readable_until,
+    with_leader_hint,
+)
 from ottla.broker.turns import FEW, Turns
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError
+from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -25,6 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.context import Context
     from ottla.broker.fetch_sessions import Key
     from ottla.broker.partition import Partition
+    from ottla.broker.replication.replica import Replica
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _BY_ID_SINCE: Final = 13
@@ -52,7 +61,8 @@ def fetch(
         return _response(plan, results)
     until_s = _until_s(request)
     # Begun here and not in the task, which runs only later: what is appended in between must count.
-    return _when_enough(broker, request, plan, is_by_id, _wait(broker, plan, is_by_id, missing, until_s), until_s)
+    wait = _wait(broker, request, plan, is_by_id, missing, until_s)
+    return _when_enough(broker, request, plan, is_by_id, wait, until_s)
 
 
 async def _when_enough(  # noqa: PLR0913
@@ -73,7 +83,7 @@ async def _when_enough(  # noqa: PLR0913
         if missing <= 0 or wait.is_last:
             return _response(plan, results)
         # What was appended cannot all be read yet: it is not durable, say, or not committed.
-        wait = _wait(broker, plan, is_by_id, missing, until_s)
+        wait = _wait(broker, request, plan, is_by_id, missing, until_s)
 
 
 async def _fetch_many(broker: Broker, request: FetchRequest, plan: Plan, is_by_id: bool) -> FetchResponse:  # noqa: FBT001
@@ -108,7 +118,7 @@ async def _read_in_turns(
         some = plan.wanted[start : start + _READ_IN_A_ROW]
         # Before they are read: what is appended to them while others have their turn must count.
         if request.max_wait_ms > 0:
-            _watch(broker, some, is_by_id, wait)
+            _watch(broker, some, is_by_id, wait, follower_in(request))
         read = _read_all(broker, request, some, is_by_id, taken)
         taken += sum([len(data.records or b"") for _, data in read])
         results += read
@@ -117,25 +127,45 @@ async def _read_in_turns(
     return results
 
 
-def _watch(broker: Broker, some: Sequence[tuple[Key, FetchPartition]], is_by_id: bool, wait: ByteWait) -> None:  # noqa: FBT001
+def _watch(
+    broker: Broker,
+    some: Sequence[tuple[Key, FetchPartition]],
+    is_by_id: bool,  # noqa: FBT001
+    wait: ByteWait,
+    follower: int,
+) -> None:
     for key, _ in some:
         with suppress(ApiError):
-            wait.watch(_find(broker, key, is_by_id))
+            wait.watch(_awaited(_find(broker, key, is_by_id), follower))
 
 
 def _until_s(request: FetchRequest) -> float:
     return asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
 
 
-def _wait(broker: Broker, plan: Plan, is_by_id: bool, missing: int, until_s: float) -> ByteWait:  # noqa: FBT001
-    return ByteWait((_find(broker, key, is_by_id) for key, _ in plan.wanted), missing, until_s)
+def _wait(  # noqa: PLR0913
+    broker: Broker,
+    request: FetchRequest,
+    plan: Plan,
+    is_by_id: bool,  # noqa: FBT001
+    missing: int,
+    until_s: float,
+) -> ByteWait:
+    follower = follower_in(request)
+    awaited = (_awaited(_find(broker, key, is_by_id), follower) for key, _ in plan.wanted)
+    return ByteWait(awaited, missing, until_s)
+
+
+def _awaited(partition: Partition, follower: int) -> Partition | Replica:
+    """What a follower waits for is what is appended; what anybody else waits for is what is committed."""
+    return partition if follower == NO_FOLLOWER or partition.replica is None else partition.replica
 
 
 def _missing(request: FetchRequest, results: Results) -> int:
     """How many bytes to wait for; none if there is anything that the client should learn at once."""
     missing = request.min_bytes
     for _, data in results:
-        if data.error_code or data.diverging_epoch.epoch >= 0:
+        if data.error_code or data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0:
             return 0
         missing -= len(data.records or b"")
     return missing
@@ -155,7 +185,10 @@ def _read_all(
     for key, wanted in all_wanted:
         try:
             partition = _find(broker, key, is_by_id)
-            data = _read(partition, wanted, request.isolation_level, left, is_first)
+            if partition.replica is None:
+                data = _read(partition, wanted, request.isolation_level, left, is_first)
+            else:
+                data = _read_replica(partition, request, wanted, left, is_first)
         except ApiError as refused:
             data = _refusal(key.partition, refused)
         if data.records:
@@ -171,16 +204,34 @@ def _find(broker: Broker, key: Key, is_by_id: bool) -> Partition:  # noqa: FBT00
     return broker.topics.partition(key.topic, key.partition)
 
 
-def _read(
+def _read_replica(
+    partition: Partition,
+    request: FetchRequest,
+    wanted: FetchPartition,
+    left: int,
+    is_first: bool,  # noqa: FBT001
+) -> PartitionData:
+    replica = partition.replica
+    assert replica is not None  # noqa: S101 - for mypy: asked for by the caller
+    try:
+        until = readable_until(replica, request, wanted)
+        elsewhere = preferred_elsewhere(replica, request, wanted)
+        return elsewhere or _read(partition, wanted, request.isolation_level, left, is_first, until)
+    except ApiError as refused:
+        return with_leader_hint(partition, _refusal(wanted.partition, refused))
+
+
+def _read(  # noqa: PLR0913
     partition: Partition,
     wanted: FetchPartition,
     isolation_level: int,
     left: int,
     is_first: bool,  # noqa: FBT001
+    until: int | None = None,
 ) -> PartitionData:
     partition.check_epoch(wanted.current_leader_epoch)
     log = partition.log
-    until = partition.readable_until(isolation_level)
+    until = partition.readable_until(isolation_level) if until is None else until
     offset = wanted.fetch_offset
     room = min(wanted.partition_max_bytes, left)
     divergence = _divergence(partition, wanted)
@@ -202,7 +253,7 @@ def _read(
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=log.start_offset,
         diverging_epoch=divergence,
-        aborted_transactions=_aborted(partition, offset, until) if isolation_level == _READ_COMMITTED else None,
+        aborted_transactions=_aborted(partition, offset, records) if isolation_level == _READ_COMMITTED else None,
         records=records,
     )
 
@@ -216,11 +267,28 @@ def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset:
     return EpochEndOffset(epoch=epoch, end_offset=end)
 
 
-def _aborted(partition: Partition, offset: int, until: int) -> tuple[AbortedTransaction, ...]:
+def _aborted(partition: Partition, offset: int, records: memoryview | bytes) -> tuple[AbortedTransaction, ...]:
+    """The aborted transactions that the reader of these records has to leave out."""
+    if not records:
+        return ()
+    found = partition.log.aborted_transactions(offset, partition.log.next_offset)
+    if not found:
+        return ()
+    end = _end_of(records)
     return tuple(
         AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
-        for aborted in partition.log.aborted_transactions(offset, until)
+        for aborted in found
+        if aborted.first_offset < end
     )
+
+
+def _end_of(records: memoryview | bytes) -> int:
+    at = 0
+    while True:
+        header = read_header(records, at)
+        at += header.size
+        if at >= len(records):
+            return header.next_offset
 
 
 def _refusal(index: int, refused: ApiError) -> PartitionData:

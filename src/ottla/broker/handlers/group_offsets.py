@@ -77,8 +77,10 @@ def _pieces(topics: tuple[OffsetCommitRequestTopic, ...]) -> Iterator[tuple[Offs
 async def _commit(
     broker: Broker, request: OffsetCommitRequest, context: Context
 ) -> tuple[OffsetCommitResponseTopic, ...]:
-    known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     groups = broker.groups
+    if error := groups.error_for(request.group_id):
+        return _all_refused(request, error)
+    known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     response, actions = groups.rules.offsets.commit(
         msgspec.structs.replace(request, topics=known), context.version, groups.now_ms()
     )
@@ -138,7 +140,9 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) 
         is_by_id = context.version >= _BY_ID_SINCE
         groups = []
         for group in request.groups:
-            fetched = yield from _fetched(broker, group, turns, is_by_id=is_by_id)
+            fetched = yield from _fetched(
+                broker, group, turns, is_by_id=is_by_id, requires_stable=request.require_stable
+            )
             groups.append(fetched)
             if turns.are_over():
                 yield
@@ -150,7 +154,8 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: Context) 
             for topic in request.topics
         )
     only = OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted)
-    return _of_one_group((yield from _fetched(broker, only, turns, is_by_id=False)))
+    found = yield from _fetched(broker, only, turns, is_by_id=False, requires_stable=request.require_stable)
+    return _of_one_group(found)
 
 
 def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
@@ -177,12 +182,16 @@ def _of_one_group(found: OffsetFetchResponseGroup) -> OffsetFetchResponse:
 
 
 def _fetched(
-    broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool
+    broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool, requires_stable: bool
 ) -> InTurns[OffsetFetchResponseGroup]:
+    if error := broker.groups.error_for(group.group_id):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
     topics = []
     for topic in wanted:
-        fetched = yield from _fetched_topic(broker, group.group_id, topic, turns, is_by_id=is_by_id)
+        fetched = yield from _fetched_topic(
+            broker, group.group_id, topic, turns, is_by_id=is_by_id, requires_stable=requires_stable
+        )
         topics.append(fetched)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=tuple(topics))
 
@@ -201,8 +210,14 @@ def _all_of(broker: Broker, group_id: str) -> tuple[OffsetFetchRequestTopics, ..
     return tuple(found)
 
 
-def _fetched_topic(
-    broker: Broker, group_id: str, topic: OffsetFetchRequestTopics, turns: Turns, *, is_by_id: bool
+def _fetched_topic(  # noqa: PLR0913
+    broker: Broker,
+    group_id: str,
+    topic: OffsetFetchRequestTopics,
+    turns: Turns,
+    *,
+    is_by_id: bool,
+    requires_stable: bool,
 ) -> InTurns[OffsetFetchResponseTopics]:
     state = broker.topics.by_id.get(topic.topic_id) if is_by_id else broker.topics.by_name.get(topic.name)
     is_unknown = is_by_id and state is None
@@ -212,8 +227,12 @@ def _fetched_topic(
     offsets = broker.groups.rules.offsets
     partitions = []
     for index in topic.partition_indexes:
-        value = None if is_unknown else offsets.get(group_id, TopicPartition(name, index), topic_id)
-        partitions.append(_fetched_partition(index, value, error))
+        at = TopicPartition(name, index)
+        if requires_stable and not is_unknown and offsets.is_unstable(group_id, at):
+            partitions.append(_fetched_partition(index, None, ErrorCode.UNSTABLE_OFFSET_COMMIT))
+        else:
+            value = None if is_unknown else offsets.get(group_id, at, topic_id)
+            partitions.append(_fetched_partition(index, value, error))
         if turns.are_over():
             yield
     return OffsetFetchResponseTopics(name=name, topic_id=topic.topic_id, partitions=tuple(partitions))
@@ -234,6 +253,8 @@ def _fetched_partition(index: int, value: OffsetCommitValue | None, error: Error
 
 
 async def offset_delete(broker: Broker, request: OffsetDeleteRequest, _context: Context) -> OffsetDeleteResponse:
+    if error := broker.groups.error_for(request.group_id):
+        return OffsetDeleteResponse(error_code=error, topics=())
     response, actions = broker.groups.rules.offsets.delete(request)
     error = await broker.groups.persist(actions)
     if error:

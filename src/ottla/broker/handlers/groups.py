@@ -1,5 +1,5 @@
 """FindCoordinator (10), JoinGroup (11), Heartbeat (12), LeaveGroup (13), SyncGroup (14), DescribeGroups (15),
-ListGroups (16), DeleteGroups (42). Transactional ids have no coordinator yet.
+ListGroups (16), DeleteGroups (42).
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import Caller
+from ottla.groups.actions import Caller, refuse_join, refuse_sync
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ottla.wire.messages.leave_group import LeaveGroupResponse
 from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.wire.messages.sync_group import SyncGroupRequest
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _MANY_SINCE: Final = 4
 
 
@@ -52,15 +54,22 @@ def find_coordinator(
 
 def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> Coordinator:
     error, message = ErrorCode.NONE, None
-    if key_type != _GROUP:
-        error, message = ErrorCode.INVALID_REQUEST, "only groups have a coordinator here"
-    elif not key:
+    if key_type not in (_GROUP, _TRANSACTION):
+        error, message = ErrorCode.INVALID_REQUEST, "only groups and transactional ids have a coordinator here"
+    elif not key and key_type == _GROUP:
         error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+    elif not key:
+        error, message = ErrorCode.INVALID_REQUEST, "a transactional id needs a name"
+    elif key_type == _TRANSACTION and broker.cluster is not None:
+        error, message = ErrorCode.INVALID_REQUEST, "a cluster of several brokers serves no transactions yet"
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-    host, port = broker.advertised_to(context.connection)
+    found = broker.surroundings.coordinator_of(key, context.connection)
+    if found is None:
+        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group has no coordinator at the moment"
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     return Coordinator(
-        key=key, node_id=broker.config.node_id, host=host, port=port, error_code=error, error_message=message
+        key=key, node_id=found.id, host=found.host, port=found.port, error_code=error, error_message=message
     )
 
 
@@ -71,24 +80,32 @@ def _caller(context: Context) -> Caller:
 
 async def join_group(broker: Broker, request: JoinGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if error := groups.error_for(request.group_id):
+        return refuse_join(caller.token, error).response
     actions = groups.rules.join(request, caller, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]  # its future
 
 
 async def sync_group(broker: Broker, request: SyncGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if error := groups.error_for(request.group_id):
+        return refuse_sync(caller.token, error).response
     actions = groups.rules.sync(request, caller.token, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
 
 
 async def leave_group(broker: Broker, request: LeaveGroupRequest, context: Context) -> Response:
     groups, caller = broker.groups, _caller(context)
+    if error := groups.error_for(request.group_id):
+        return LeaveGroupResponse(error_code=error)
     actions = groups.rules.leave(request, caller, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]
 
 
 def heartbeat(broker: Broker, request: HeartbeatRequest, _context: Context) -> HeartbeatResponse:
-    return HeartbeatResponse(error_code=broker.groups.rules.heartbeat(request, broker.groups.now_ms()))
+    groups = broker.groups
+    error = groups.error_for(request.group_id) or groups.rules.heartbeat(request, groups.now_ms())
+    return HeartbeatResponse(error_code=error)
 
 
 def describe_groups(
@@ -97,10 +114,19 @@ def describe_groups(
     turns = Turns()
     described = []
     for group_id in request.groups:
-        described.append(broker.groups.rules.describe(group_id, context.version))
+        if error := broker.groups.error_for(group_id):
+            described.append(_not_described(group_id, error))
+        else:
+            described.append(broker.groups.rules.describe(group_id, context.version))
         if turns.are_over():
             yield
     return DescribeGroupsResponse(groups=tuple(described))
+
+
+def _not_described(group_id: str, error: ErrorCode) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=error, group_id=group_id, group_state="", protocol_type="", protocol_data="", members=()
+    )
 
 
 def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -> ListGroupsResponse:
@@ -111,9 +137,11 @@ async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: 
     turns = Turns()
     results = []
     for group_id in request.groups_names:
-        error, actions = broker.groups.rules.delete(group_id)
-        failed = await broker.groups.persist(actions)
-        results.append(DeletableGroupResult(group_id=group_id, error_code=error or failed))
+        error = broker.groups.error_for(group_id)
+        if not error:
+            error, actions = broker.groups.rules.delete(group_id)
+            error = error or await broker.groups.persist(actions)
+        results.append(DeletableGroupResult(group_id=group_id, error_code=error))
         if turns.are_over():
             await asyncio.sleep(0)
     return DeleteGroupsResponse(results=tuple(results))

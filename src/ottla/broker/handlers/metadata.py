@@ -24,6 +24,7 @@ from ottla.wire.messages.metadata import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.surroundings import Placed
     from ottla.broker.topics import TopicState
     from ottla.broker.turns import InTurns
 
@@ -87,11 +88,13 @@ def _response(
 ) -> MetadataResponse:
     if request.include_topic_authorized_operations:
         topics = [_with_operations(topic) for topic in topics]
-    host, port = broker.advertised_to(context.connection)
     return MetadataResponse(
-        brokers=(MetadataResponseBroker(node_id=broker.config.node_id, host=host, port=port),),
+        brokers=tuple(
+            MetadataResponseBroker(node_id=each.id, host=each.host, port=each.port, rack=each.rack)
+            for each in broker.surroundings.brokers(context.connection)
+        ),
         cluster_id=broker.cluster_id,
-        controller_id=broker.config.node_id,
+        controller_id=broker.surroundings.controller_id,
         topics=tuple(topics),
         cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
     )
@@ -129,21 +132,24 @@ def _unknown(code: ErrorCode, name: str | None, topic_id: bytes) -> MetadataResp
 
 
 def _described(broker: Broker, state: TopicState) -> MetadataResponseTopic:
-    nodes = (broker.config.node_id,)
     return MetadataResponseTopic(
         error_code=ErrorCode.NONE,
         name=state.name,
         topic_id=state.raw_id,
         is_internal=state.entry.is_internal,
         partitions=tuple(
-            MetadataResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=partition.at.partition,
-                leader_id=broker.config.node_id,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
-            )
-            for partition in state.partitions
+            _partition(index, broker.surroundings.placed(state, index)) for index in range(len(state.partitions))
         ),
+    )
+
+
+def _partition(index: int, placed: Placed) -> MetadataResponsePartition:
+    return MetadataResponsePartition(
+        error_code=placed.error_code,
+        partition_index=index,
+        leader_id=placed.leader,
+        leader_epoch=placed.leader_epoch,
+        replica_nodes=placed.replicas,
+        isr_nodes=placed.isr,
+        offline_replicas=placed.offline,
     )

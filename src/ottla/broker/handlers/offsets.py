@@ -60,8 +60,8 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) 
             try:
                 _check_wanted(topic.name, wanted, context, seen)
                 partition = broker.topics.partition(topic.name, wanted.partition_index)
-                partition.check_epoch(wanted.current_leader_epoch)
-                partitions.append(_listed(partition, wanted, request.isolation_level))
+                partition.check_leader(wanted.current_leader_epoch)
+                partitions.append(_listed(partition, wanted, request))
             except ApiError as refused:
                 partitions.append(
                     ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused.code)
@@ -82,8 +82,16 @@ def _check_wanted(name: str, wanted: ListOffsetsPartition, context: Context, see
         raise _UnsupportedVersion(f"version {context.version} has no timestamp {wanted.timestamp}")
 
 
-def _listed(partition: Partition, wanted: ListOffsetsPartition, isolation_level: int) -> ListOffsetsPartitionResponse:
-    timestamp, offset, epoch = _found(partition, wanted.timestamp, partition.readable_until(isolation_level))
+def _listed(
+    partition: Partition, wanted: ListOffsetsPartition, request: ListOffsetsRequest
+) -> ListOffsetsPartitionResponse:
+    until = partition.readable_until(request.isolation_level)
+    if partition.replica is not None:
+        if request.replica_id >= 0:
+            until = partition.log.next_offset
+        elif wanted.timestamp == _LATEST:
+            partition.replica.check_settled()
+    timestamp, offset, epoch = _found(partition, wanted.timestamp, until)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,
         error_code=ErrorCode.NONE,
@@ -125,7 +133,7 @@ def offset_for_leader_epoch(
 def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
         partition = broker.topics.partition(topic, wanted.partition)
-        partition.check_epoch(wanted.current_leader_epoch)
+        partition.check_leader(wanted.current_leader_epoch)
         epoch, end = partition.log.epochs.end_of(wanted.leader_epoch, partition.log.next_offset)
     except ApiError as refused:
         return EpochEndOffset(partition=wanted.partition, error_code=refused.code)

@@ -1,4 +1,4 @@
-"""Produce (0) and InitProducerId (22). Transactional ids are not served yet."""
+"""Produce (0)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
-from ottla.records.batch import TRANSACTIONAL, check_produced
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.records.batch import TRANSACTIONAL
 from ottla.wire.messages.produce import (
+    LeaderIdAndEpoch,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
+_ALL: Final = -1
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -41,6 +45,8 @@ def produce(
 ) -> ProduceResponse | Coroutine[object, object, ProduceResponse | None] | None:
     if request.acks not in (-1, 0, 1):
         return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
+    if request.transactional_id is not None:
+        return _produce_in_transaction(broker, request, context)
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
@@ -52,7 +58,7 @@ def produce(
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -63,7 +69,18 @@ def produce(
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return _when_durable(broker, response, undurable) if undurable else response
+    return _when_durable(broker, request, response, undurable) if undurable else response
+
+
+async def _produce_in_transaction(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+    try:
+        await join_transaction(broker, request, context.version)
+    except ApiError as refused:
+        response = _all_refused(request, refused)
+        if request.acks == 0:
+            _hang_up_on_errors(response)
+        return response
+    return await _produce_many(broker, request, context)
 
 
 async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
@@ -75,7 +92,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable))
+                results.append(_append(broker, topic, part, context, undurable, request))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -87,11 +104,16 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
     if request.acks == 0:
         _hang_up_on_errors(response)
         return None
-    return await _when_durable(broker, response, undurable)
+    return await _when_durable(broker, request, response, undurable)
 
 
-def _append(
-    broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, undurable: Undurable
+def _append(  # noqa: PLR0913
+    broker: Broker,
+    topic: TopicProduceData,
+    part: PartitionProduceData,
+    context: Context,
+    undurable: Undurable,
+    request: ProduceRequest,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -104,13 +126,17 @@ def _append(
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_produced(records)
-        # Nobody could end the transaction, and so nobody could read past it.
-        raise _InvalidTxnState("transactions are not served yet")
+        check_in_transaction(broker, request.transactional_id, partition, records, context.header.version)
+    if partition.replica is not None:
+        partition.replica.check_can_append(request.acks)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
-    if log.config.flush == "ack":
+    if partition.replica is not None:
+        partition.replica.appended(0 if appended.is_duplicate else len(batch))
+        if request.acks == _ALL or log.config.flush == "ack":
+            undurable.append((partition, appended.last_offset))
+    elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))
     elif partition.waits and not appended.is_duplicate:
         partition.appended(len(batch))
@@ -135,7 +161,12 @@ def _refused(
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
     _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
-    return _refusal(part.index, refused)
+    refusal = _refusal(part.index, refused)
+    if refused.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        return refusal
+    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name[topic.name]
+    leader, epoch = state.partitions[part.index].leader
+    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
 
 
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
@@ -159,8 +190,10 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
                 raise ProtocolError(f"a produce request with acks=0 was refused: {result.error_message}")
 
 
-async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Undurable) -> ProduceResponse:
-    waits = [broker.flusher.durable(partition, offset) for partition, offset in undurable]
+async def _when_durable(
+    broker: Broker, request: ProduceRequest, response: ProduceResponse, undurable: Undurable
+) -> ProduceResponse:
+    waits = [_safe(broker, request, partition, offset) for partition, offset in undurable]
     results = await asyncio.gather(*waits, return_exceptions=True)
     failed: dict[tuple[str, int], ApiError] = {}
     for (partition, _), result in zip(undurable, results, strict=True):
@@ -173,6 +206,14 @@ async def _when_durable(broker: Broker, response: ProduceResponse, undurable: Un
     if not failed:
         return response
     return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
+
+
+async def _safe(broker: Broker, request: ProduceRequest, partition: Partition, last_offset: int) -> None:
+    """Wait until it is on the disk, if the flush policy says so, and until it is replicated, if the client does."""
+    if partition.log.config.flush == "ack":
+        await broker.flusher.durable(partition, last_offset)
+    if partition.replica is not None and request.acks == _ALL:
+        await partition.replica.replicated(last_offset, request.timeout_ms / 1000)
 
 
 def _with_failures(
@@ -193,18 +234,3 @@ def _name(broker: Broker, topic: TopicProduceResponse) -> str:
 
 class _InvalidRequiredAcks(ApiError):
     code = ErrorCode.INVALID_REQUIRED_ACKS
-
-
-class _InvalidTxnState(ApiError):
-    code = ErrorCode.INVALID_TXN_STATE
-
-
-def init_producer_id(broker: Broker, request: InitProducerIdRequest, _context: Context) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        code = ErrorCode.INVALID_REQUEST if not request.transactional_id else ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return InitProducerIdResponse(error_code=code, producer_id=-1, producer_epoch=-1)
-    try:
-        producer_id = broker.producer_ids.next()
-    except ApiError as refused:
-        return InitProducerIdResponse(error_code=refused.code, producer_id=-1, producer_epoch=-1)
-    return InitProducerIdResponse(error_code=0, producer_id=producer_id, producer_epoch=0)

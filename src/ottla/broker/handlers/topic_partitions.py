@@ -84,7 +84,7 @@ def _page(
 
 
 def _described(broker: Broker, state: TopicState, shown: Sequence[Partition]) -> DescribeTopicPartitionsResponseTopic:
-    nodes = (broker.config.node_id,)
+    placed = [(each.at.partition, broker.surroundings.placed(state, each.at.partition)) for each in shown]
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.NONE,
         name=state.name,
@@ -92,17 +92,17 @@ def _described(broker: Broker, state: TopicState, shown: Sequence[Partition]) ->
         is_internal=state.entry.is_internal,
         partitions=tuple(
             DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE,
-                partition_index=partition.at.partition,
-                leader_id=broker.config.node_id,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=nodes,
-                isr_nodes=nodes,
+                error_code=each.error_code,
+                partition_index=index,
+                leader_id=each.leader,
+                leader_epoch=each.leader_epoch,
+                replica_nodes=each.replicas,
+                isr_nodes=each.isr,
                 eligible_leader_replicas=(),
                 last_known_elr=(),
-                offline_replicas=(),
+                offline_replicas=each.offline,
             )
-            for partition in shown
+            for index, each in placed
         ),
         topic_authorized_operations=authorized_operations.ON_TOPIC,
     )

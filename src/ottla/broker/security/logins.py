@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.core.security import LoginFailed
@@ -28,6 +29,7 @@ T = TypeVar("T")
 _logger: Final = logging.getLogger(__name__)
 
 _MOST_REPORTED: Final = 10_000
+_THREADS: Final = 2
 MECHANISMS: Final = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
     "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
@@ -45,6 +47,8 @@ class Logins:
         self.passwords = Passwords(self._find, self._decoys)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
+        # Of their own: whoever floods us with passwords must not hold up what waits for the disk.
+        self._threads = ThreadPoolExecutor(_THREADS, "ottla-login")
 
     def exchange(self, mechanism: str) -> Exchange:
         if mechanism == "PLAIN":
@@ -57,7 +61,7 @@ class Logins:
 
     async def take(self, exchange: Exchange, message: bytes) -> Step:
         if exchange.is_slow:
-            return await asyncio.to_thread(exchange.take, message)
+            return await self._in_thread(lambda: exchange.take(message))
         return exchange.take(message)
 
     async def by_password(self, user: str, password: str, peer: str) -> str:
@@ -68,11 +72,11 @@ class Logins:
 
     async def by_token(self, token: str, peer: str) -> str:
         """The principal whose token it is; LoginFailed if it is nobody's."""
-        checked = await self._counted("bearer", peer, asyncio.to_thread(lambda: self._known_tokens().check(token)))
+        checked = await self._counted("bearer", peer, self._in_thread(lambda: self._known_tokens().check(token)))
         return f"User:{checked.user}"
 
     async def _check_password(self, user: str, password: str) -> LoggedIn:
-        if not await asyncio.to_thread(self.passwords.is_right, user, password):
+        if not await self._in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
         return LoggedIn(user)
 
@@ -84,6 +88,12 @@ class Logins:
             raise
         self.succeeded(how)
         return found
+
+    def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+        return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def succeeded(self, mechanism: str) -> None:
         self.counts[f"{mechanism} succeeded"] += 1

@@ -41,7 +41,9 @@ class Security:
         self.logins = self._make_logins()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
-        broker.catalog.listen(self._changed)
+        if broker.cluster is None:
+            # One that is shared tells of changes in a thread of its own, and who follows it passes them on.
+            broker.catalog.listen(self.changed)
 
     @property
     def warnings(self) -> list[str]:
@@ -73,6 +75,8 @@ class Security:
         self._apply_quotas()
 
     def close(self) -> None:
+        if self.logins is not None:
+            self.logins.close()
         if self.audit is not None:
             self.audit.close()
 
@@ -116,7 +120,7 @@ class Security:
 
         return Authorizer(self.config, lambda: self._broker.catalog.view.acls, self.audit)
 
-    def _changed(self, change: Change) -> None:
+    def changed(self, change: Change) -> None:
         if isinstance(change.before or change.after, Quota):
             self._apply_quotas()
 

@@ -7,9 +7,10 @@ from ottla.client.admin.cluster import ClusterAdmin
 from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.offsets import OffsetAdmin
+from ottla.client.admin.partitions import PartitionAdmin
 from ottla.client.admin.topics import TopicAdmin
 from ottla.client.admin.users import UserAdmin
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, ClusterAdmin, UserAdmin, AclAdmin):
+class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, PartitionAdmin, ClusterAdmin, UserAdmin, AclAdmin):
     """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""

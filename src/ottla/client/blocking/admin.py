@@ -80,6 +80,10 @@ class Admin:
     alter_group_offsets = _blocking(AsyncAdmin.alter_group_offsets)
     delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
 
+    reassign_partitions = _blocking(AsyncAdmin.reassign_partitions)
+    list_reassignments = _blocking(AsyncAdmin.list_reassignments)
+    elect_leaders = _blocking(AsyncAdmin.elect_leaders)
+
     describe_cluster = _blocking(AsyncAdmin.describe_cluster)
 
     list_users = _blocking(AsyncAdmin.list_users)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ottla.client.consumer.record import ConsumerRecord
-    from ottla.client.group.interface import Committed
+    from ottla.client.group.interface import Committed, GroupProgress
     from ottla.client.serializers import Deserializer
     from ottla.core.ids import TopicPartition
 
@@ -139,6 +139,10 @@ class Consumer(Generic[K, V]):
         return self._background.call(self._consumer.offsets_for_times(times_ms))
 
     # Commits
+
+    def progress(self, offsets: Mapping[TopicPartition, int] | None = None) -> GroupProgress:
+        """What `commit` would tell the group, for a producer to send with its transaction instead."""
+        return self._background.do(self._consumer.progress, offsets)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
         """Remember for the group how far it has read: these offsets, or all that was handed out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic
 
 from ottla.client.blocking.background import Background
@@ -10,11 +11,12 @@ from ottla.client.config import ProducerConfig
 from ottla.client.typing import K, V
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Self, Unpack
 
     import pyarrow as pa
 
+    from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.accumulator import Delivery
     from ottla.client.serializers import Serializer
     from ottla.records.encode import Headers
@@ -79,6 +81,22 @@ class Producer(Generic[K, V]):
     def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> Any:  # noqa: ANN401
         """Send the rows of a table: its columns `value`, `key`, `headers`, `timestamp` and `partition`."""
         return self._background.call(self._producer.send_arrow(topic, table))
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """`with producer.transaction():` sends all that is sent in the block, or none of it; see the async one."""
+        transaction = self._producer.transaction()
+        self._background.call(transaction.__aenter__())
+        try:
+            yield
+        except BaseException as failed:
+            self._background.call(transaction.__aexit__(type(failed), failed, failed.__traceback__))
+            raise
+        self._background.call(transaction.__aexit__(None, None, None))
+
+    def send_offsets(self, progress: GroupProgress) -> None:
+        """Commit how far a group has read with the transaction: `consumer.progress()`."""
+        self._background.call(self._producer.send_offsets(progress))
 
     def partitions(self, topic: str) -> list[int]:
         """The partitions of this topic."""

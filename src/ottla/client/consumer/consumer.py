@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.client.config import ConsumerConfig
     from ottla.client.consumer.record import ConsumerRecord
-    from ottla.client.group.interface import RebalanceListener
+    from ottla.client.group.interface import GroupProgress, RebalanceListener
     from ottla.client.router import Router
     from ottla.core.ids import TopicPartition
 
@@ -288,6 +288,10 @@ class Consumer(Seeking, Generic[K, V]):
         task = asyncio.create_task(self._group.commit(self._to_commit(offsets)))
         self._commits.add(task)
         task.add_done_callback(self._committed_soon)
+
+    def progress(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> GroupProgress:
+        """What `commit` would tell the group, for a producer to send with its transaction instead."""
+        return self._group.progress(self._to_commit(offsets))
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Committed]:
         """How far the group is, of these partitions or all; without those where it has not been."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.client.consumer.partition_queue import Start
 from ottla.client.group.commits import Commits
-from ottla.client.group.interface import Committed
+from ottla.client.group.interface import Committed, GroupProgress
 from ottla.client.group.member import GroupMember
 from ottla.client.group.offsets import GroupOffsets
 from ottla.client.group.state import NO_GENERATION
@@ -105,6 +105,14 @@ class Grouping:
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         commits = self._alone if self._member is None else self._member
         await commits.commit(offsets)
+
+    def progress(self, offsets: Mapping[TopicPartition, Committed]) -> GroupProgress:
+        group = self._config.group or ""
+        if self._member is None:
+            return GroupProgress(group, offsets)
+        return GroupProgress(
+            group, offsets, self._member.generation, self._member.member_id, self._config.group_instance_id
+        )
 
     async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
         return await self._offsets.fetch(partitions)

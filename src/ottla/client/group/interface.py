@@ -32,6 +32,17 @@ class Committed:
     metadata: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupProgress:
+    """How far a group has read, to be committed with a transaction: by a member in a generation, or by nobody."""
+
+    group: str
+    offsets: Mapping[TopicPartition, Committed]
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
 class Holder(Protocol):
     """The consumer, as its membership sees it. Nothing here may wait."""
 

@@ -24,6 +24,7 @@ class Identity:
 
     producer_id: int = -1
     epoch: int = -1
+    is_transactional: bool = False
 
 
 NOBODY: Final = Identity()
@@ -117,7 +118,10 @@ class Batch:
         """The bytes to send, the same each time unless the identity or the sequence has changed since."""
         if self.data is None:
             self.data = self._records.build(
-                producer_id=identity.producer_id, producer_epoch=identity.epoch, base_sequence=self.base_sequence
+                producer_id=identity.producer_id,
+                producer_epoch=identity.epoch,
+                base_sequence=self.base_sequence,
+                is_transactional=identity.is_transactional,
             )
         elif (self.identity, self._sequence_in_data) != (identity, self.base_sequence):
             # A copy: a connection that was given up may still hold the old bytes.

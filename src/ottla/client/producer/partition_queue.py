@@ -45,6 +45,7 @@ class QueueRules:
     delivery_timeout_s: float
     max_in_flight: int
     is_idempotent: bool
+    is_transactional: bool = False
 
 
 class PartitionQueue:
@@ -173,7 +174,7 @@ class PartitionQueue:
         if error.code in _TOO_LARGE and batch.count > 1:
             self._split(batch)
             return True
-        if self._rules.is_idempotent and error.code in _LOST_TRACK:
+        if self._rules.is_idempotent and not self._rules.is_transactional and error.code in _LOST_TRACK:
             is_first = self.in_flight[0] is batch and not self.returned
             self._needs_epoch |= is_first and not self._has_gap
         elif not error.is_retriable:
@@ -227,8 +228,17 @@ class PartitionQueue:
         while self.in_flight:
             self.returned.append(self.in_flight.popleft())
         self.returned.sort(key=_order)
+        self.drop_waiting(error)
+
+    def drop_waiting(self, error: ClientError) -> None:
+        """Give up what is not in flight: its transaction comes to nothing."""
         while (batch := self._oldest_waiting()) is not None:
             self._give_up(batch, error)
+
+    @property
+    def is_out_of_step(self) -> bool:
+        """Whether the broker may have other numbers of this producer than we think."""
+        return self._needs_epoch or self._has_gap
 
     def unfinished(self) -> list[Batch]:
         return [*self.in_flight, *self.returned, *self._accumulator.waiting(self.filling)]

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Generic
 
-from ottla.client.errors import ClientClosed
+from ottla.client.errors import ClientClosed, ClientError
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.sender import Sender
 from ottla.client.typing import K, V
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
     from typing import Self
 
     import pyarrow as pa
 
     from ottla.client.config import ProducerConfig
+    from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.accumulator import Delivery, TopicBuffers
     from ottla.client.producer.columns import TableDelivery
+    from ottla.client.producer.transactions import Transactions
     from ottla.client.router import Router
     from ottla.client.serializers import Serializer
     from ottla.records.encode import Headers
@@ -38,8 +43,10 @@ class Producer(Generic[K, V]):
         self._router = router
         self._sender = Sender(router, config, (key_serializer, value_serializer))
         self._accumulator = self._sender.accumulator
-        self.offer = self._accumulator.offer
+        self.offer: Callable[..., Delivery | None] = self._accumulator.offer
         """Send if that needs no waiting: for threads other than the event loop's. See Accumulator."""
+        if self._sender.transactions is not None:
+            self.offer = self._offer_in_transaction
 
     async def start(self) -> None:
         """Get a producer id, if idempotence needs one."""
@@ -85,7 +92,54 @@ class Producer(Generic[K, V]):
         """
         from ottla.client.producer.columns import send_table
 
+        if self._sender.transactions is not None:
+            self._sender.transactions.refuse_if_not_open()
         return await send_table(self._sender, await self._known(topic, None), table)
+
+    # Transactions
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """`async with producer.transaction():` sends all that is sent in the block, or none of it.
+
+        It commits at the end of the block; an error, whether of the block or of the commit, aborts it and is raised.
+        """
+        return self._transaction()
+
+    @asynccontextmanager
+    async def _transaction(self) -> AsyncIterator[None]:
+        transactions = self._transactions
+        transactions.begin()
+        try:
+            yield
+            await transactions.commit()
+        except BaseException:
+            if transactions.is_open:
+                await transactions.abort()
+            raise
+
+    async def send_offsets(self, progress: GroupProgress) -> None:
+        """Commit how far a group has read with the transaction: `consumer.progress()`."""
+        await self._transactions.send_offsets(progress)
+
+    @property
+    def _transactions(self) -> Transactions:
+        if self._sender.transactions is None:
+            raise ClientError("transactions need a name: client.producer(transactional_id=…)")
+        return self._sender.transactions
+
+    def _offer_in_transaction(  # noqa: PLR0913
+        self,
+        topic: str,
+        value: V | None,
+        key: K | None,
+        partition: int | None,
+        timestamp_ms: int | None,
+        headers: Headers,
+    ) -> Delivery | None:
+        self._transactions.refuse_if_not_open()
+        return self._accumulator.offer(topic, value, key, partition, timestamp_ms, headers)
+
+    # Sending
 
     async def _send_when_possible(
         self,
@@ -135,6 +189,8 @@ class Producer(Generic[K, V]):
             return
         self._accumulator.is_closed = True
         try:
+            if self._sender.transactions is not None:
+                await self._sender.transactions.close()
             await self.flush()
         finally:
             for queue in self._sender.queues():

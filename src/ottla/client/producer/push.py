@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import ClientError, ConnectionLost, broker_error
+from ottla.client.producer.transaction_requests import LAST_PRODUCE
 from ottla.core.errors import ErrorCode
 from ottla.wire import apis
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -43,6 +44,7 @@ class Pusher:
         self._sender = sender
         self._config = sender.config
         self._rule = rule
+        self._last_version = _BY_NAME if sender.config.transactional_id is None else LAST_PRODUCE
         self._ready: dict[PartitionQueue, None] = {}
         self._first_at = 0.0
         self._is_urgent = False
@@ -138,7 +140,7 @@ class Pusher:
         left_s = min(batch.begun_s for _, batch in bundle) + self._config.delivery_timeout_ms / 1000 - now
         timeout_s = max(_SOON_S, min(left_s, self._sender.request_timeout_s))
         try:
-            version = connection.version_of(apis.PRODUCE, max_version=_BY_NAME)
+            version = connection.version_of(apis.PRODUCE, max_version=self._last_version)
             if self._config.acks == 0:
                 connection.post(request, version=version)
                 _ = self._start(self._drained(connection, bundle))
@@ -154,6 +156,7 @@ class Pusher:
             data = PartitionProduceData(index=queue.partition, records=batch.encode(queue.identity))
             topics.setdefault(queue.topic, []).append(data)
         return ProduceRequest(
+            transactional_id=self._config.transactional_id,
             acks=-1 if self._config.acks == "all" else self._config.acks,
             timeout_ms=self._config.produce_request_timeout_ms,
             topic_data=tuple(TopicProduceData(name=name, partition_data=tuple(data)) for name, data in topics.items()),

@@ -24,6 +24,7 @@ from ottla.client.producer.failures import UnseenFailures
 from ottla.client.producer.partition_queue import PartitionQueue, QueueRules
 from ottla.client.producer.partitioner import StickyChoice
 from ottla.client.producer.push import Pusher
+from ottla.client.producer.transactions import Transactions
 from ottla.client.view import NO_LEADER
 from ottla.records.compression import Compression
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -64,7 +65,11 @@ class Sender:
             delivery_timeout_s=config.delivery_timeout_ms / 1000,
             max_in_flight=config.max_in_flight,
             is_idempotent=config.idempotence,
+            is_transactional=config.transactional_id is not None,
         )
+        self.transactions: Transactions | None = None
+        if config.transactional_id is not None:
+            self.transactions = Transactions(self, config.transactional_id, config.transaction_timeout_ms)
         self._bundle_rule = BundleRule(
             router.config.pusher_bundle_min_requests, router.config.pusher_bundle_max_wait_ms / 1000
         )
@@ -133,7 +138,9 @@ class Sender:
     def _batch_is_done(self, batch: Batch) -> None:
         if isinstance(batch.outcome, Refused):
             self.failures.add(batch)
-            if batch.count > batch.awaited:
+            if self.transactions is not None:
+                self.transactions.failed(batch.outcome.error)
+            elif batch.count > batch.awaited:
                 where = f"{batch.topic}-{batch.partition}"
                 _log.error("%d records were not delivered to %s: %s", batch.count, where, batch.outcome.error)
         if self._room_waiters:
@@ -167,6 +174,8 @@ class Sender:
 
     def look(self, queue: PartitionQueue) -> None:
         """Something happened to this partition: what is to be done about it now?"""
+        if self.transactions is not None and self.transactions.dropping is not None:
+            queue.drop_waiting(self.transactions.dropping)
         due = queue.due_at()
         if due is None:
             return
@@ -234,6 +243,8 @@ class Sender:
         if due is None or due > now:
             self.look_soon(queue)
             return False
+        if self.transactions is not None:
+            return self.transactions.may_send(queue)
         return not queue.needs_identity or self._identify(queue)
 
     def count_unsent(self, node_id: int, at_most: int) -> int:
@@ -271,6 +282,9 @@ class Sender:
 
     async def identify(self) -> None:
         """Get a producer id. A broker that has just started may take a while to have one."""
+        if self.transactions is not None:
+            await self.transactions.start()
+            return
         patience = Patience(self.router)
         while True:
             response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))

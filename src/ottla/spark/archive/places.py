@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -67,7 +67,7 @@ class FolderPlace:
     def remove(self, name: str) -> None:
         path = self._folder / name
         path.unlink(missing_ok=True)
-        if not any(path.parent.iterdir()):
+        with suppress(OSError):  # it is not empty, or gone
             path.parent.rmdir()
 
     @contextmanager

@@ -38,6 +38,8 @@ class Source:
     nulls: Literal["dead-letter", "skip", "keep"] = "dead-letter"
     max_per_batch: int | None = None
     fail_on_data_loss: bool = True
+    archive: str = ""
+    """Where the topics' past is, which is read as one with them."""
     framing: Literal["none", "confluent"] = "none"
     options: Mapping[str, str] = field(default_factory=dict)
     """Spark's own options of the format, such as sep."""

@@ -49,7 +49,7 @@ class StreamReading:
             options |= {"startingTimestamp": source.start, "startingOffsetsByTimestampStrategy": "latest"}
         if source.max_per_batch is not None:
             options["maxOffsetsPerTrigger"] = str(source.max_per_batch)
-        return options
+        return options | _archive(source)
 
 
 class PastReading:
@@ -68,8 +68,12 @@ class PastReading:
         if self._data_dir is not None:
             options["path"] = self._data_dir
         else:
-            options |= {f"kafka.{name}": value for name, value in self._kafka.items()}
+            options |= {f"kafka.{name}": value for name, value in self._kafka.items()} | _archive(source)
         return spark.read.format("ottla").options(**options).load()
+
+
+def _archive(source: Source) -> dict[str, str]:
+    return {"archive": source.archive} if source.archive else {}
 
 
 def query_name(pipeline: Pipeline, sink: str) -> str:

@@ -36,6 +36,7 @@ def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Sourc
         nulls=fields.one_of("nulls", ("dead-letter", "skip", "keep"), "dead-letter"),  # type: ignore[arg-type]
         max_per_batch=fields.number("max_per_batch", None),
         fail_on_data_loss=fields.truth("fail_on_data_loss", default=True),
+        archive=_archive(fields.text("archive"), folder),
         framing=fields.one_of("framing", ("none", "confluent"), "none"),  # type: ignore[arg-type]
         options=fields.settings("options"),
     )
@@ -44,6 +45,11 @@ def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Sourc
     if source.dead_letters != NO_DEAD_LETTERS and source.dead_letters in source.topics:
         fields.wrong("dead_letters", f"{source.dead_letters} is one of the topics that are read")
     return source
+
+
+def _archive(place: str, folder: Path) -> str:
+    """A folder beside the file, or the address of an object store."""
+    return place if not place or "://" in place else str(folder / place)
 
 
 def _topics(name: str, fields: Fields) -> tuple[str, ...]:

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _CORRUPT: Final = "_corrupt"
 _PARSED: Final = "_parsed"
 _ERROR: Final = "_error"
+_TASK: Final = "_task"
+_PARSED_ONCE: Final = f"{_TASK} >= 0"
+"""Always true. Spark would push filters below the parsing, and parse once more for each; it pushes none below a
+column that may differ when it is computed again."""
 _NO_VALUE: Final = "the record has no value"
 _META: Final = {
     "_key": "key",
@@ -33,7 +37,7 @@ def good_rows(raw: DataFrame, source: Source) -> DataFrame:
     meta = [F.col(column).alias(name) for name, column in _META.items()]
     if source.format == "raw":
         return raw.select("key", "value", "headers", *meta)
-    parsed = _with_parsed(raw, source).where(~_is_bad(source))
+    parsed = _with_parsed(raw, source).where(_PARSED_ONCE).where(~_is_bad(source))
     if source.nulls == "skip":
         parsed = parsed.where(F.col("value").isNotNull())
     if source.format == "avro":
@@ -43,7 +47,7 @@ def good_rows(raw: DataFrame, source: Source) -> DataFrame:
 
 def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
     """The records that do not parse, as they came, with the reason and their origin in headers."""
-    bad = _with_parsed(raw, source).where(_is_bad(source))
+    bad = _with_parsed(raw, source).where(_PARSED_ONCE).where(_is_bad(source))
     told = {
         "ottla.error": _reason(source),
         "ottla.pipeline": F.lit(pipeline),
@@ -65,11 +69,12 @@ def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
     schema = source.schema or ""
     if source.format == "avro":
         decoder = AvroDecoder(schema, avro_ddl(schema), is_framed=source.framing == "confluent")
-        return raw.mapInArrow(decoder, decoder.output_ddl(raw))
+        return raw.mapInArrow(decoder, decoder.output_ddl(raw)).withColumn(_TASK, F.lit(0))
     options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parse = F.from_json if source.format == "json" else F.from_csv
     text = F.col("value").cast("string")
-    return raw.withColumn(_PARSED, parse(text, f"{schema}, {_CORRUPT} string", options))
+    parsed = parse(text, f"{schema}, {_CORRUPT} string", options)
+    return raw.withColumns({_PARSED: parsed, _TASK: F.spark_partition_id()})
 
 
 def _is_bad(source: Source) -> Column:

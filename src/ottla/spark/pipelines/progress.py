@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStatus:
     """The status after one more of Spark's progress reports."""
-    rows = int(progress.get("numInputRows") or 0)
+    rows = rows_read(progress)
     operators = progress.get("stateOperators") or ()
     changed = replace(
         status,
@@ -29,6 +29,11 @@ def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStat
         return changed
     batch_ms = int((progress.get("durationMs") or {}).get("triggerExecution") or 0)
     return replace(changed, batch_ms=batch_ms, rows_per_second=round(rows * 1000 / batch_ms, 1) if batch_ms else 0.0)
+
+
+def rows_read(progress: Mapping[str, Any]) -> int:
+    """Over all sources: Spark Connect does not add them up."""
+    return sum(int(source.get("numInputRows") or 0) for source in progress.get("sources") or ())
 
 
 def _watermark(progress: Mapping[str, Any]) -> str:

@@ -10,11 +10,11 @@ import msgspec
 from ottla.client.errors import BrokerError, ClientError
 from ottla.core.errors import ErrorCode
 from ottla.core.pipeline_status import PIPELINES_TOPIC
-from ottla.spark.link import link_to
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from ottla.client.blocking.background import Background
     from ottla.client.client import Client
     from ottla.core.pipeline_status import PipelineStatus
 
@@ -29,8 +29,8 @@ _DELIVERY_MS: Final = 4000
 
 
 class Reporter:
-    def __init__(self, kafka: Mapping[str, str]) -> None:
-        self._link = link_to(kafka)
+    def __init__(self, link: Background) -> None:
+        self._link = link
         self._is_ready = False
         self._is_complaining = False
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
-from ottla.spark.pipelines.frames import first_line
+from ottla.spark.link import link_to
+from ottla.spark.pipelines.failures import reason_of
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
-from ottla.spark.pipelines.progress import line, with_progress
+from ottla.spark.pipelines.progress import line, rows_read, with_progress
 from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
@@ -78,7 +79,7 @@ class _Run:
         self._planned = queries
         self._state = state
         self._options = options
-        self._reporter = Reporter(kafka_of(pipeline))
+        self._reporter = Reporter(link_to(kafka_of(pipeline)))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
         self._failures: dict[str, int] = {}
@@ -99,8 +100,8 @@ class _Run:
             self._start()
             state: State = self._watch()
         except BaseException as failed:
-            error = first_line(failed) if isinstance(failed, Exception) else type(failed).__name__
-            self._finish("failed" if isinstance(failed, Exception) else "stopped", error)
+            is_failure = isinstance(failed, Exception)
+            self._finish("failed" if is_failure else "stopped", reason_of(failed) if is_failure else "interrupted")
             raise
         self._finish(state)
         return self._status
@@ -150,7 +151,7 @@ class _Run:
                     self._seen[status.name] = progress["timestamp"]
                     status = with_progress(status, progress)  # noqa: PLW2901 - it grows
                     self._failures.pop(status.name, None)
-                    if progress["numInputRows"]:
+                    if rows_read(progress):
                         self._options.say(line(status))
             statuses.append(status)
         self._status = replace(self._status, queries=tuple(statuses))
@@ -163,7 +164,7 @@ class _Run:
             if failure is None:
                 continue
             self._failures[query.name] = self._failures.get(query.name, 0) + 1
-            reason = f"{self._pipeline.name}: {query.name} failed: {_reason(failure)}"
+            reason = f"{self._pipeline.name}: {query.name} failed: {reason_of(failure)}"
             if self._failures[query.name] > self._options.restarts:
                 raise PipelineFailed(reason)
             self._options.say(f"{reason}; it is started again")
@@ -182,10 +183,3 @@ class _Run:
             self._take_progress()
         self._status = replace(self._status, state=state, error=error)
         self._reporter.tell(self._status)
-
-
-def _reason(failure: Exception) -> str:
-    """The line that says it: Spark wraps errors of Python's in pages of its own."""
-    lines = [each.strip() for each in str(failure).splitlines() if each.strip()]
-    python = [each for each in lines if each.startswith(("ottla.", "pyspark.errors"))]
-    return python[-1].split(": ", 1)[-1] if python else lines[0] if lines else type(failure).__name__

@@ -18,7 +18,8 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str]) -> dict
     return {
         "sources": list(pipeline.sources),
         "kind": sink.kind,
-        "place": sink.place,
+        # As the file says it: a folder with file, state and tables may be moved as a whole.
+        "place": sink.place.replace(f"{pipeline.file.resolve().parent}/", ""),
         "partition_by": list(sink.partition_by),
         "mode": sink.mode if stateful else "",
         "stateful": list(stateful),

@@ -116,5 +116,8 @@ class Catalog(Protocol):
     def next_producer_ids(self, count: int = PRODUCER_ID_BLOCK) -> ProducerIdBlock:
         """Ids never handed out before and never again after, even if the caller dies before using them."""
 
+    def reseal(self) -> None:
+        """Encrypt anew, with the newest key, what is stored encrypted; nothing, where nothing is."""
+
     def close(self) -> None:
         """Afterwards only `view` and `cluster_id` may be used."""

@@ -100,7 +100,7 @@ TRANSACTIONS: Final = (
     Definition(
         name="transaction.state.log.num.partitions",
         type=ConfigType.INT,
-        default=50,
+        default=1,
         is_read_only=True,
         documentation="How many partitions __transaction_state, the topic of transactions, is created with.",
     ),

@@ -27,6 +27,16 @@ IDENTITY: Final = (
         documentation="Where this broker stands, as a name that consumers nearby can ask for.",
     ),
     Definition(
+        name="broker.draining",
+        type=ConfigType.BOOLEAN,
+        default=False,
+        is_hidden=True,
+        documentation=(
+            "Give this node of a cluster no new partitions, and have others lead what it leads. Ottla's own; set by "
+            "`ottla cluster drain`."
+        ),
+    ),
+    Definition(
         name="process.roles",
         type=ConfigType.LIST,
         default=("broker", "controller"),

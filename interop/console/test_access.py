@@ -1,0 +1,73 @@
+"""A broker that asks who one is: the console asks for a login, and manages users and ACLs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import expect
+from tests.security.securing import PASSWORDS, secured
+from tests.security.test_rest import Served, served
+
+from interop.console.conftest import DESKTOP, PATIENCE_MS
+from interop.console.watched_page import WatchedPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser, Page
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    folder = tmp_path_factory.mktemp("guarded")
+    with secured(folder, acls=True, super_users=("User:admin",)) as broker, served(broker) as http:
+        yield http
+
+
+@pytest.fixture
+def page(browser: Browser, guarded: Served) -> Iterator[Page]:
+    context = browser.new_context(viewport=DESKTOP)  # type: ignore[arg-type]
+    context.set_default_timeout(PATIENCE_MS)
+    watched = WatchedPage(context.new_page(), guarded.url)
+    watched.page.goto(f"{guarded.url}/#/access")
+    yield watched.page
+    context.close()
+    assert watched.complaints == []
+
+
+def log_in(page: Page, user: str, password: str) -> None:
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
+
+
+def test_a_wrong_password_is_said_where_it_was_typed(page: Page) -> None:
+    log_in(page, "admin", "wrong")
+    expect(page.get_by_text("The user or the password is wrong.")).to_be_visible()
+
+
+def test_an_acl_is_added_and_deleted_by_who_has_logged_in(page: Page) -> None:
+    log_in(page, "admin", PASSWORDS["admin"])
+    page.get_by_role("button", name="Add ACL").click()
+    page.get_by_label("Principal").fill("User:ann")
+    page.get_by_label("Name", exact=True).fill("from-the-console")
+    page.get_by_role("button", name="Add", exact=True).click()
+    row = page.get_by_role("row").filter(has_text="from-the-console")
+    expect(row).to_contain_text("User:ann")
+    page.reload()
+    row.get_by_role("button", name="Delete").click()
+    expect(row).to_have_count(0)
+
+
+def test_who_logs_out_is_asked_again(page: Page) -> None:
+    log_in(page, "admin", PASSWORDS["admin"])
+    expect(page.get_by_role("heading", name="Access")).to_be_visible()
+    page.reload()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Password")).to_be_visible()
+
+
+def test_who_may_not_is_told_so(page: Page) -> None:
+    log_in(page, "ann", PASSWORDS["ann"])
+    expect(page.get_by_text("CLUSTER_AUTHORIZATION_FAILED").first).to_be_visible()

@@ -1,0 +1,91 @@
+"""Changing what exists: topics and configs. Alone it is done at once; in a cluster (`membership`) it takes a while.
+
+When one of these returns, this broker's own view shows the change.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ottla.core.errors import ElectionNotNeeded, InvalidReplicaAssignment, NoReassignmentInProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.topics import TopicState
+    from ottla.storage.catalog.catalog import Edit
+    from ottla.storage.catalog.entries import ConfigResource
+
+
+class NewTopic(NamedTuple):
+    """What is asked for; None means what is usual."""
+
+    name: str
+    partitions: int | None = None
+    configs: Mapping[str, str] | None = None
+    factor: int | None = None
+    assignments: Mapping[int, tuple[int, ...]] = {}
+
+
+class Administration(Protocol):
+    async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState: ...
+
+    async def grow(self, state: TopicState, count: int, assignments: Sequence[Sequence[int]], timeout_ms: int) -> None:
+        """The assignments are of the new partitions, if they were chosen by hand."""
+
+    async def configure(self, state: TopicState, edit: Edit[str]) -> None: ...
+
+    async def delete_topic(self, state: TopicState) -> None: ...
+
+    async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
+        """Of a broker, or of all brokers."""
+
+    async def move(
+        self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
+    ) -> None:
+        """Have these nodes hold the partition; None takes back a move that is under way."""
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None: ...
+
+
+class LocalAdministration:
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState:  # noqa: ARG002
+        return self._broker.create_topic(wanted.name, wanted.partitions, wanted.configs)
+
+    async def grow(
+        self,
+        state: TopicState,
+        count: int,
+        assignments: Sequence[Sequence[int]],  # noqa: ARG002
+        timeout_ms: int,  # noqa: ARG002
+    ) -> None:
+        self._broker.topics.grow(state, count)
+
+    async def configure(self, state: TopicState, edit: Edit[str]) -> None:
+        self._broker.topics.configure(state, edit)
+
+    async def delete_topic(self, state: TopicState) -> None:
+        self._broker.delete_topic(state)
+
+    async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
+        self._broker.change_configs(resource, edit)
+
+    async def move(
+        self,
+        state: TopicState,
+        partition: int,
+        replicas: Sequence[int] | None,
+        *,
+        keeps_factor: bool,  # noqa: ARG002
+    ) -> None:
+        if replicas is None:
+            raise NoReassignmentInProgress(f"{state.name}-{partition} is not being moved")
+        if tuple(replicas) != (self._broker.config.node_id,):
+            raise InvalidReplicaAssignment("this broker is alone, and holds every partition")
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:  # noqa: ARG002
+        raise ElectionNotNeeded(f"{state.name}-{partition} is led by the only broker")

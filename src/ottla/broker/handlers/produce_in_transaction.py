@@ -1,0 +1,91 @@
+"""What a produce request with a transactional id has to pass before its batches are appended."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.asking import Refused, raise_refusal
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.records.batch import TRANSACTIONAL, check_produced, read_header
+from ottla.transactions.transaction import EPOCH_PER_TRANSACTION
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.core.ids import TopicPartition
+    from ottla.wire.messages.produce import ProduceRequest, TopicProduceData
+
+_BY_ID_SINCE: Final = 13
+_JOINS_SINCE: Final = 12
+"""From here on a partition becomes part of the transaction by being written to (KIP-890)."""
+_ABORTABLE_SINCE: Final = 11
+_ATTRIBUTES_AT: Final = 22
+"""The lower byte of a batch's attributes."""
+
+
+async def join_transaction(broker: Broker, request: ProduceRequest, version: int) -> None:
+    """Let the partitions become part of the transaction where the client leaves that to us.
+
+    Raises what keeps the transaction from being written down; what else is wrong is found when a batch is checked.
+    """
+    if request.transactional_id is None or version < _JOINS_SINCE:
+        return
+    joining: dict[tuple[int, int], set[TopicPartition]] = {}
+    for topic in request.topic_data:
+        for part in topic.partition_data:
+            with suppress(ApiError):
+                partition = _find(broker, topic, part.index, version)
+                producer = _producer(part.records)
+                if producer is not None:
+                    joining.setdefault(producer, set()).add(partition.at)
+    for producer, partitions in joining.items():
+        error = await broker.transactions.add_partitions(
+            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
+        )
+        if error in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR):
+            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction could not be written down")
+
+
+def _find(broker: Broker, topic: TopicProduceData, index: int, version: int) -> Partition:
+    if version >= _BY_ID_SINCE:
+        return broker.topics.partition_by_id(topic.topic_id, index)
+    return broker.topics.partition(topic.name, index)
+
+
+def _producer(records: object) -> tuple[int, int] | None:
+    """Whose transaction these records are to be part of, if anybody's."""
+    if not isinstance(records, memoryview) or len(records) <= _ATTRIBUTES_AT:
+        return None
+    if not records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        return None
+    header = read_header(records)
+    return header.producer_id, header.producer_epoch
+
+
+def check_in_transaction(
+    broker: Broker, transactional_id: str | None, partition: Partition, records: memoryview, version: int
+) -> None:
+    """Refuse a transactional batch that is no part of what its producer has under way: nobody would ever end it.
+
+    In the same turn as the append, so that no end of the transaction can come in between.
+    """
+    header = check_produced(records)
+    if transactional_id is None:
+        raise Refused(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id"
+        )
+    error = broker.transactions.rules.verify(transactional_id, header.producer_id, header.producer_epoch, partition.at)
+    raise_refusal(_as_producers_know_it(error, version), f"{partition.at} is not in the transaction: {error.name}")
+
+
+def _as_producers_know_it(error: ErrorCode, version: int) -> ErrorCode:
+    match error:
+        case ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        case ErrorCode.TRANSACTION_ABORTABLE if version < _ABORTABLE_SINCE:
+            return ErrorCode.INVALID_TXN_STATE
+        case ErrorCode.CONCURRENT_TRANSACTIONS if version < _JOINS_SINCE:
+            # Older producers would not try again; this one they retry without looking for another leader.
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+    return error

@@ -1,0 +1,194 @@
+"""DescribeProducers (61), DescribeTransactions (65), ListTransactions (66), and WriteTxnMarkers (27), by which Kafka's
+tools end a transaction that nobody else does.
+"""
+
+from __future__ import annotations
+
+import re
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.end_markers import write_end_marker
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.records.control import EndMarker
+from ottla.transactions.states import State
+from ottla.wire.messages import describe_transactions as described
+from ottla.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+from ottla.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from ottla.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.partition import Partition
+    from ottla.transactions.transaction import Transaction
+
+_NONE: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
+_STATES: Final = {state.shown: state for state in State}
+
+
+# Transactions
+
+
+def describe_transactions(
+    broker: Broker, request: DescribeTransactionsRequest, _context: Context
+) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=tuple(_described(broker, each) for each in request.transactional_ids)
+    )
+
+
+def _described(broker: Broker, transactional_id: str) -> described.TransactionState:
+    known = broker.transactions.rules.get(transactional_id)
+    if known is None:
+        error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
+        return described.TransactionState(
+            error_code=error,
+            transactional_id=transactional_id,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=0,
+            producer_id=0,
+            producer_epoch=0,
+            topics=(),
+        )
+    topics = groupby(sorted(known.partitions), key=lambda at: at.topic)
+    return described.TransactionState(
+        error_code=ErrorCode.NONE,
+        transactional_id=transactional_id,
+        transaction_state=known.state.shown,
+        transaction_timeout_ms=known.timeout_ms,
+        transaction_start_time_ms=known.started_ms if known.partitions else _NONE,
+        producer_id=known.producer_id,
+        producer_epoch=known.epoch,
+        topics=tuple(
+            described.TopicData(topic=topic, partitions=tuple(at.partition for at in those)) for topic, those in topics
+        ),
+    )
+
+
+def list_transactions(broker: Broker, request: ListTransactionsRequest, _context: Context) -> ListTransactionsResponse:
+    unknown = tuple(name for name in request.state_filters if name not in _STATES)
+    try:
+        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
+    except re.error:
+        return ListTransactionsResponse(
+            error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=unknown, transaction_states=()
+        )
+    now_ms = broker.transactions.now_ms()
+    found = [
+        TransactionState(
+            transactional_id=transactional_id, producer_id=known.producer_id, transaction_state=known.state.shown
+        )
+        for transactional_id, known in broker.transactions.rules
+        if _is_wanted(known, request, now_ms) and pattern.fullmatch(transactional_id)
+    ]
+    return ListTransactionsResponse(
+        error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=tuple(found)
+    )
+
+
+def _is_wanted(known: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
+    if known.state is State.DEAD:
+        return False
+    if request.producer_id_filters and known.producer_id not in request.producer_id_filters:
+        return False
+    if request.state_filters and known.state.shown not in request.state_filters:
+        return False
+    return request.duration_filter < 0 or (
+        known.started_ms >= 0 and now_ms - known.started_ms > request.duration_filter
+    )
+
+
+# Producers
+
+
+def describe_producers(
+    broker: Broker, request: DescribeProducersRequest, _context: Context
+) -> DescribeProducersResponse:
+    return DescribeProducersResponse(
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(_producers(broker, topic.name, index) for index in topic.partition_indexes),
+            )
+            for topic in request.topics
+        )
+    )
+
+
+def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
+    try:
+        producers = broker.topics.partition(topic, index).log.producers.producers
+    except ApiError as refused:
+        return PartitionResponse(
+            partition_index=index, error_code=refused.code, error_message=str(refused), active_producers=()
+        )
+    return PartitionResponse(
+        partition_index=index,
+        error_code=ErrorCode.NONE,
+        active_producers=tuple(
+            ProducerState(
+                producer_id=producer_id,
+                producer_epoch=producer.epoch,
+                last_sequence=producer.batches[-1].last_sequence if producer.batches else _NONE,
+                last_timestamp=producer.last_timestamp,
+                coordinator_epoch=producer.coordinator_epoch,
+                current_txn_start_offset=producer.transaction_start,
+            )
+            for producer_id, producer in producers.items()
+        ),
+    )
+
+
+# Markers
+
+
+async def write_txn_markers(
+    broker: Broker, request: WriteTxnMarkersRequest, _context: Context
+) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(markers=tuple([await _marked(broker, marker) for marker in request.markers]))
+
+
+async def _marked(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
+    marker = EndMarker(asked.transaction_result, asked.coordinator_epoch)
+    topics = []
+    for topic in asked.topics:
+        results = []
+        for index in topic.partition_indexes:
+            error = ErrorCode.NONE
+            try:
+                partition = broker.topics.partition(topic.name, index)
+                offset = write_end_marker(broker, partition, (asked.producer_id, asked.producer_epoch), marker)
+                await _safe(broker, partition, offset)
+            except ApiError as refused:
+                error = refused.code
+            results.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=error))
+        topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results)))
+    return WritableTxnMarkerResult(producer_id=asked.producer_id, topics=tuple(topics))
+
+
+async def _safe(broker: Broker, partition: Partition, offset: int) -> None:
+    if partition.log.config.flush == "ack":
+        await broker.flusher.durable(partition, offset)
+    if partition.replica is not None:
+        await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)

@@ -1,0 +1,102 @@
+"""TxnOffsetCommit (28): offsets of a group that take effect when a transaction is committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.transactions.transaction import EPOCH_PER_TRANSACTION
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+
+_JOINS_SINCE: Final = 5
+"""From here on the group's offsets become part of the transaction by being committed (KIP-890)."""
+_ABORTABLE_SINCE: Final = 4
+
+
+async def txn_offset_commit(
+    broker: Broker, request: TxnOffsetCommitRequest, context: Context
+) -> TxnOffsetCommitResponse:
+    if not request.group_id:
+        return TxnOffsetCommitResponse(topics=_refused(request.topics, ErrorCode.INVALID_GROUP_ID))
+    known, unknown = _sorted_out(broker, request)
+    error = await _join(broker, request, context.version)
+    if error is not ErrorCode.NONE:
+        return TxnOffsetCommitResponse(topics=_refused(request.topics, error))
+    topic_ids = {topic.name: broker.topics.by_name[topic.name].raw_id for topic in known}
+    groups = broker.groups
+    response, actions = groups.rules.offsets.commit_in_transaction(
+        msgspec.structs.replace(request, topics=known), topic_ids, groups.now_ms()
+    )
+    error = await groups.persist(actions)
+    if error is not ErrorCode.NONE:
+        return TxnOffsetCommitResponse(topics=_refused(request.topics, error))
+    return TxnOffsetCommitResponse(topics=(*response.topics, *unknown))
+
+
+async def _join(broker: Broker, request: TxnOffsetCommitRequest, version: int) -> ErrorCode:
+    """Whether the offsets may be written as part of the transaction now."""
+    transactions = broker.transactions
+    at = broker.groups.partition_of(request.group_id).at
+    producer = request.producer_id, request.producer_epoch
+    error = ErrorCode.NONE
+    if version >= _JOINS_SINCE:
+        error = await transactions.add_partitions(request.transactional_id, producer, (at,), EPOCH_PER_TRANSACTION)
+    # Again after a wait, in which the transaction may have ended.
+    error = error or transactions.rules.verify(request.transactional_id, *producer, at)
+    match error:
+        case ErrorCode.PRODUCER_FENCED:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        case ErrorCode.TRANSACTION_ABORTABLE if version < _ABORTABLE_SINCE:
+            return ErrorCode.INVALID_TXN_STATE
+        case ErrorCode.CONCURRENT_TRANSACTIONS if version < _JOINS_SINCE:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return error
+
+
+def _sorted_out(
+    broker: Broker, request: TxnOffsetCommitRequest
+) -> tuple[tuple[TxnOffsetCommitRequestTopic, ...], tuple[TxnOffsetCommitResponseTopic, ...]]:
+    """What is committed for partitions that exist, and the answer for the others."""
+    known, unknown = [], []
+    for topic in request.topics:
+        parts, errors = [], []
+        for part in topic.partitions:
+            try:
+                broker.topics.partition(topic.name, part.partition_index)
+                parts.append(part)
+            except ApiError as refused:
+                errors.append(
+                    TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=refused.code)
+                )
+        if parts:
+            known.append(TxnOffsetCommitRequestTopic(name=topic.name, partitions=tuple(parts)))
+        if errors:
+            unknown.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(errors)))
+    return tuple(known), tuple(unknown)
+
+
+def _refused(
+    topics: tuple[TxnOffsetCommitRequestTopic, ...], error: ErrorCode
+) -> tuple[TxnOffsetCommitResponseTopic, ...]:
+    return tuple(
+        TxnOffsetCommitResponseTopic(
+            name=topic.name,
+            partitions=tuple(
+                TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error)
+                for part in topic.partitions
+            ),
+        )
+        for topic in topics
+    )

@@ -1,0 +1,235 @@
+"""This broker as one of many: what it takes to belong to a cluster. Imported only by a broker that does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import shutil
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.topics import INTERNAL_TOPICS
+from ottla.cluster.catalog_nodes import Layout
+from ottla.cluster.connecting import connect
+from ottla.cluster.node import ZooKeeperCluster
+from ottla.cluster.state import PartitionKey
+from ottla.core.errors import (
+    ApiError,
+    ConfigError,
+    CoordinatorLoadInProgress,
+    DataDirError,
+    InvalidReplicaAssignment,
+    TopicAlreadyExists,
+)
+from ottla.core.ids import Address
+from ottla.storage.catalog.entries import ResourceConfigs, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.administration import NewTopic
+    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.topics import TopicState
+    from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.net.port import Port
+    from ottla.storage.catalog.catalog import Catalog, Edit
+    from ottla.storage.catalog.entries import ConfigResource
+    from ottla.storage.catalog.view import Change
+    from ottla.storage.data_dir import DataDir
+
+_logger: Final = logging.getLogger(__name__)
+
+_CREATE_MS: Final = 30_000
+_RESERVE: Final = 100
+_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
+
+
+class Membership:
+    """The connection to ZooKeeper, opened before anything else: it says which cluster this is."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._connected = connect(settings.cluster)
+
+    @property
+    def catalog(self) -> ZooKeeperCatalog:
+        return self._connected.catalog
+
+    def close(self) -> None:
+        self._connected.close()
+
+    def cluster(self, data_dir: DataDir) -> ZooKeeperCluster:
+        """For the owner of this folder; DataDirError if it belongs to another cluster, or to another node."""
+        meta, node_id = data_dir.meta, self._settings.broker.node_id
+        if meta.cluster_id != self.catalog.cluster_id:
+            raise DataDirError(
+                f"{data_dir.path} belongs to the cluster {meta.cluster_id}, not to {self.catalog.cluster_id}; "
+                "choose an empty folder"
+            )
+        if meta.node_id != node_id:
+            raise DataDirError(f"{data_dir.path} belongs to the node {meta.node_id}, not to {node_id}")
+        return ZooKeeperCluster(self._connected, self._settings.cluster, node_id, meta.directory_id)
+
+
+async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
+    """Be there for clients and other nodes; the listener is up."""
+    free_bytes = shutil.disk_usage(broker.data_dir.path).free
+    listeners = {port.name: _told_to_all(port) for port in _in_order(broker)}
+    await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
+    if isinstance(broker.producer_ids, ProducerIdsInReserve):
+        broker.producer_ids.fetch_soon()
+
+
+def _in_order(broker: Broker) -> list[Port]:
+    """The one that nodes use among themselves comes last."""
+    ports = broker.listener.ports
+    wanted = broker.settings.cluster.node_listener or ports[0].name
+    chosen = next((port for port in ports if port.name == wanted), None)
+    if chosen is None:
+        raise ConfigError(f"cluster.node_listener is {wanted}, and there is no such listener")
+    return [*(port for port in reversed(ports) if port.name != wanted), chosen]
+
+
+def _told_to_all(port: Port) -> Address:
+    if port.advertised is not None:
+        return port.advertised
+    host, number = port.address
+    return Address(socket.gethostname() if host in _ANY_ADDRESS else host, number)
+
+
+class CatalogFollower:
+    """Takes over what other nodes change in the catalog."""
+
+    def __init__(self, broker: Broker, catalog: ZooKeeperCatalog) -> None:
+        self._broker = broker
+        self._catalog = catalog
+
+    def start(self) -> None:
+        loop = asyncio.get_running_loop()
+
+        def post(change: Change) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._changed, change)
+
+        self._catalog.listen(post)
+        # What was changed since the topics were loaded, before anybody listened.
+        view = self._catalog.view
+        for state in list(self._broker.topics.by_name.values()):
+            if state.entry.id not in view.topics_by_id:
+                self._broker.forget_topic(state)
+        for topic in view.topics.values():
+            self._broker.topics.put(topic)
+
+    def _changed(self, change: Change) -> None:
+        before, after = change.before, change.after
+        if isinstance(before, Topic) and not (isinstance(after, Topic) and after.id == before.id):
+            state = self._broker.topics.by_id.get(before.id.raw)
+            if state is not None:
+                self._broker.forget_topic(state)
+        if isinstance(after, Topic):
+            self._broker.topics.put(after)
+        if isinstance(before or after, ResourceConfigs):
+            self._broker.reload_configs()
+        self._broker.security.changed(change)
+
+
+class SoonCreated:
+    """Topics that were asked for and are being created; who asks again finds them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    def create(self, wanted: NewTopic) -> None:
+        if wanted.name not in self._tasks:
+            task = asyncio.get_running_loop().create_task(self._create(wanted))
+            self._tasks[wanted.name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(wanted.name))
+
+    async def _create(self, wanted: NewTopic) -> None:
+        try:
+            await self._broker.administration.create_topic(wanted, _CREATE_MS)
+        except TopicAlreadyExists:
+            return
+        except ApiError as refused:
+            _logger.warning("topic %s could not be created: %s", wanted.name, refused)
+
+
+class ProducerIdsInReserve:
+    """Producer ids, fetched before the last one is gone: nobody waits for ZooKeeper."""
+
+    def __init__(self, cluster: ZooKeeperCluster, catalog: Catalog) -> None:
+        self._cluster = cluster
+        self._catalog = catalog
+        self._left: deque[int] = deque()
+        self._fetching: asyncio.Task[None] | None = None
+
+    def next(self) -> int:
+        """CoordinatorLoadInProgress: there will be one soon."""
+        if len(self._left) <= _RESERVE:
+            self.fetch_soon()
+        if not self._left:
+            raise CoordinatorLoadInProgress("producer ids are being fetched")
+        return self._left.popleft()
+
+    def fetch_soon(self) -> None:
+        if self._fetching is None:
+            self._fetching = asyncio.get_running_loop().create_task(self._fetch())
+
+    async def _fetch(self) -> None:
+        try:
+            block = await self._cluster.work(self._catalog.next_producer_ids)
+            self._left.extend(block.ids)
+        except ApiError as refused:
+            _logger.warning("no producer ids: %s", refused)
+        finally:
+            self._fetching = None
+
+
+class ClusterAdministration:
+    """Writes to the catalog; the controller reacts, and what it did comes back through the view."""
+
+    def __init__(self, broker: Broker, cluster: ZooKeeperCluster, catalog: ZooKeeperCatalog) -> None:
+        self._broker = broker
+        self._cluster = cluster
+        self._catalog = catalog
+
+    async def create_topic(self, wanted: NewTopic, timeout_ms: int) -> TopicState:
+        is_internal = wanted.name in INTERNAL_TOPICS
+        partitions, configs = self._broker.usual(wanted.name, wanted.partitions, wanted.configs)
+        usual = self._cluster.config.default_replication_factor
+        if is_internal:
+            usual = self._cluster.config.internal_replication_factor
+        layout = Layout(wanted.factor or usual, wanted.assignments)
+        topic = await self._cluster.work(
+            lambda: self._catalog.create_topic(wanted.name, partitions, configs, is_internal=is_internal, layout=layout)
+        )
+        await self._cluster.until_led(topic.id, partitions, timeout_ms)
+        return self._broker.topics.by_id[topic.id.raw]
+
+    async def grow(self, state: TopicState, count: int, assignments: Sequence[Sequence[int]], timeout_ms: int) -> None:
+        topic_id = state.entry.id
+        await self._cluster.work(lambda: self._catalog.grow_topic(topic_id, count, assignments))
+        await self._cluster.until_led(topic_id, count, timeout_ms)
+
+    async def configure(self, state: TopicState, edit: Edit[str]) -> None:
+        await self._cluster.work(lambda: self._catalog.change_topic_configs(state.entry.id, edit))
+
+    async def delete_topic(self, state: TopicState) -> None:
+        await self._cluster.work(lambda: self._catalog.delete_topic(state.entry.id))
+
+    async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
+        await self._cluster.work(lambda: self._catalog.change_configs(resource, edit))
+
+    async def move(
+        self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
+    ) -> None:
+        key = PartitionKey(state.entry.id, partition)
+        known = self._cluster.view.partitions.get(key)
+        if keeps_factor and replicas is not None and known is not None and len(replicas) != len(known.target):
+            raise InvalidReplicaAssignment(f"{state.name}-{partition} is held by {len(known.target)} nodes")
+        await self._cluster.alter_reassignments({key: replicas})
+
+    async def elect_leader(self, state: TopicState, partition: int, *, is_unclean: bool) -> None:
+        await self._cluster.elect_leader(PartitionKey(state.entry.id, partition), unclean=is_unclean)

@@ -1,0 +1,85 @@
+"""What a follower does with what its leader answers, for one partition."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.client.errors import raise_for
+from ottla.cluster.replication.following import Restart, Truncate, truncation_point, when_out_of_range
+from ottla.records.batch import HEADER_BYTES, read_header
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+if TYPE_CHECKING:
+    from ottla.broker.replication.replica import Replica
+    from ottla.client.connection import Connection
+    from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
+
+_logger: Final = logging.getLogger(__name__)
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+
+
+def take_over(replica: Replica, data: PartitionData) -> None:
+    """Append what came, and let the log begin and count as committed as the leader's does."""
+    log = replica.log
+    records = memoryview(data.records or b"")
+    at = 0
+    while at + HEADER_BYTES <= len(records):
+        header = read_header(records, at)
+        end = at + header.size
+        if end > len(records):
+            break  # a leader may send the beginning of one more batch
+        if header.next_offset > log.next_offset:
+            if header.base_offset < log.next_offset == log.start_offset:
+                # The leader's log begins within this batch. What comes before its start is not shown here, either.
+                log.restart_at(header.base_offset)
+            log.append_as_follower(records[at:end])
+        at = end
+    start = min(data.log_start_offset, log.next_offset)
+    if start > log.start_offset:
+        log.raise_start(start)
+    replica.follow_to(data.high_watermark)
+
+
+def cut_where_it_parted(replica: Replica, diverging: EpochEndOffset) -> None:
+    """Remove what the leader has not: it was never committed."""
+    log = replica.log
+    _truncate(replica, truncation_point(log.epochs, log.next_offset, diverging.epoch, diverging.end_offset))
+
+
+async def find_back(replica: Replica, connection: Connection, node_id: int) -> None:
+    """The leader has no place for where this log ends: ask what it has, and go there."""
+    epoch, log = replica.leader_epoch, replica.log
+    start = await _offset_of(_EARLIEST, replica, connection, node_id)
+    end = await _offset_of(_LATEST, replica, connection, node_id)
+    if replica.leading is not None or replica.leader_epoch != epoch:
+        return
+    match when_out_of_range(log.next_offset, start, end):
+        case Truncate(offset):
+            _truncate(replica, offset)
+        case Restart(offset):
+            _logger.warning("%s: %r is of no use and begins anew at %d", replica.partition.at, log, offset)
+            log.restart_at(offset)
+            replica.cut_high_watermark()
+
+
+def _truncate(replica: Replica, offset: int) -> None:
+    log, committed = replica.log, replica.high_watermark
+    level = logging.WARNING if offset < committed else logging.INFO
+    _logger.log(level, "%s: cut from %d to %d, as its leader's log", replica.partition.at, log.next_offset, offset)
+    log.truncate_to(offset)
+    replica.cut_high_watermark()
+
+
+async def _offset_of(timestamp: int, replica: Replica, connection: Connection, node_id: int) -> int:
+    at = replica.partition.at
+    wanted = ListOffsetsPartition(
+        partition_index=at.partition, current_leader_epoch=replica.leader_epoch, timestamp=timestamp
+    )
+    topic = ListOffsetsTopic(name=at.topic, partitions=(wanted,))
+    answer = await connection.ask(ListOffsetsRequest(replica_id=node_id, topics=(topic,)))
+    found = answer.topics[0].partitions[0]
+    raise_for(found.error_code, f"{connection.address} does not say what it has of {at}")
+    return found.offset

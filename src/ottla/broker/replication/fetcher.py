@@ -1,0 +1,214 @@
+"""Copies partitions from the broker that leads them: one connection, one fetch after the other."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
+from ottla.broker.turns import Turns
+from ottla.client.config import ClientConfig
+from ottla.client.errors import ClientClosed, ClientError, ConnectFailed
+from ottla.client.opening import Manner, open_connection
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.broker.replication.replica import Replica
+    from ottla.broker.replication.replication import Replication
+    from ottla.client.connection import Connection
+    from ottla.cluster.state import PartitionKey
+    from ottla.wire.messages.fetch import FetchResponse, PartitionData
+
+_logger: Final = logging.getLogger(__name__)
+
+_SCRATCH_BYTES: Final = 256 << 10
+_PATIENCE_MS: Final = 10_000
+"""A leader that is silent for so much longer than it may is gone."""
+
+
+class Fetcher:
+    def __init__(self, replication: Replication, leader: int) -> None:
+        self._replication = replication
+        self._leader = leader
+        self._replicas: dict[PartitionKey, Replica] = {}
+        self._epochs: dict[PartitionKey, int] = {}
+        self._delayed_until: dict[PartitionKey, float] = {}
+        self._wake = asyncio.Event()
+        self._connection: Connection | None = None
+        self._complaint = ""
+        self._complaints: dict[PartitionKey, str] = {}
+        wait_ms = replication.config.replica_fetch_wait_max_ms
+        config = ClientConfig(
+            client_id=f"broker-{replication.node_id}-fetcher-{leader}",
+            request_timeout_ms=wait_ms + _PATIENCE_MS,
+            connect_timeout_ms=_PATIENCE_MS,
+            security=replication.security,
+        )
+        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
+        self._task = asyncio.create_task(self._run())
+
+    def add(self, replica: Replica) -> None:
+        if self._replicas.get(replica.key) is replica and self._epochs[replica.key] == replica.leader_epoch:
+            return
+        self._replicas[replica.key] = replica
+        self._epochs[replica.key] = replica.leader_epoch
+        self._delayed_until.pop(replica.key, None)
+        self.look_again()
+
+    def remove(self, replica: Replica) -> None:
+        if self._replicas.pop(replica.key, None) is not None:
+            self._delayed_until.pop(replica.key, None)
+            if not self._replicas:
+                self._hang_up()
+
+    def look_again(self) -> None:
+        """There is something to ask for that the fetch under way does not, which the leader may keep for long."""
+        self._wake.set()
+        self._hang_up()
+
+    async def stop(self) -> None:
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    # The loop
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                if not any(self._due()) or self._leader not in self._replication.cluster.view.brokers:
+                    await self._pause(self._next_due_s())
+                    continue
+                connection = await self._connected()
+                # Only now: there may be more to ask for than when there was no connection yet.
+                answer = await connection.ask(self._request(list(self._due())))
+                await self._take(answer, dict(self._epochs), connection)
+                self._complaint = ""
+            except ClientClosed:
+                continue  # hung up, to ask anew
+            except (ClientError, ApiError) as failed:
+                self._complain(str(failed))
+                self._hang_up()
+                await self._pause(self._backoff_s)
+            except Exception:  # a bug must not end replication
+                _logger.exception("fetching from broker %d failed", self._leader)
+                self._hang_up()
+                await self._pause(self._backoff_s)
+
+    @property
+    def _backoff_s(self) -> float:
+        return self._replication.config.replica_fetch_backoff_ms / 1000
+
+    def _due(self) -> Iterator[Replica]:
+        now_s = asyncio.get_running_loop().time()
+        for key, replica in self._replicas.items():
+            if self._delayed_until.get(key, 0.0) <= now_s:
+                yield replica
+
+    def _next_due_s(self) -> float | None:
+        if not self._delayed_until:
+            return None
+        now_s = asyncio.get_running_loop().time()
+        return max(min(self._delayed_until.values()) - now_s, self._backoff_s)
+
+    async def _pause(self, most_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(most_s):
+                await self._wake.wait()
+        except TimeoutError:
+            return
+
+    async def _connected(self) -> Connection:
+        if self._connection is None:
+            broker = self._replication.cluster.view.brokers.get(self._leader)
+            if broker is None:
+                raise ConnectFailed(f"broker {self._leader} is not there")
+            self._connection = await open_connection(broker.address, self._manner)
+        return self._connection
+
+    def _complain(self, why: str) -> None:
+        if self._complaint != why:  # once, and not with every try
+            self._complaint = why
+            _logger.warning("nothing is copied from broker %d: %s", self._leader, why)
+
+    # Asking
+
+    def _request(self, asked: list[Replica]) -> FetchRequest:
+        config, me = self._replication.config, self._replication.cluster.view.brokers.get(self._replication.node_id)
+        topics: dict[bytes, list[FetchPartition]] = {}
+        for replica in asked:
+            log = replica.log
+            wanted = FetchPartition(
+                partition=replica.key.partition,
+                current_leader_epoch=replica.leader_epoch,
+                fetch_offset=log.next_offset,
+                last_fetched_epoch=log.epochs.latest,
+                log_start_offset=log.start_offset,
+                partition_max_bytes=config.replica_fetch_max_bytes,
+            )
+            topics.setdefault(replica.key.topic_id.raw, []).append(wanted)
+        return FetchRequest(
+            replica_state=ReplicaState(
+                replica_id=self._replication.node_id, replica_epoch=-1 if me is None else me.epoch
+            ),
+            max_wait_ms=config.replica_fetch_wait_max_ms,
+            min_bytes=1,
+            max_bytes=config.replica_fetch_response_max_bytes,
+            topics=tuple(FetchTopic(topic_id=raw_id, partitions=tuple(parts)) for raw_id, parts in topics.items()),
+        )
+
+    async def _take(self, answer: FetchResponse, epochs: dict[PartitionKey, int], connection: Connection) -> None:
+        turns = Turns()
+        by_id = {(key.topic_id.raw, key.partition): key for key in epochs}
+        to_flush: list[Replica] = []
+        for topic in answer.responses:
+            for data in topic.partitions:
+                key = by_id.get((topic.topic_id, data.partition_index))
+                replica = None if key is None else self._replicas.get(key)
+                # By now it may have another leader, or be led here.
+                if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
+                    continue
+                await self._take_partition(replica, data, connection)
+                if data.records and key in self._replicas:
+                    # To the end, so that a full answer does not always come from the same ones.
+                    self._replicas[key] = self._replicas.pop(key)
+                if data.records and replica.log.config.flush == "ack":
+                    to_flush.append(replica)
+                if turns.are_over():
+                    await asyncio.sleep(0)
+        for replica in to_flush:
+            # What is asked for next tells the leader that all before it is as safe as the policy promises.
+            await self._replication.broker.flusher.durable(replica.partition, replica.log.next_offset - 1)
+
+    async def _take_partition(self, replica: Replica, data: PartitionData, connection: Connection) -> None:
+        try:
+            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                await find_back(replica, connection, self._replication.node_id)
+            elif data.error_code:
+                # Most of them mean that one of us has not heard of a new leader yet.
+                self._delay(replica, f"the leader answers {ErrorCode(data.error_code).name}")
+            elif data.diverging_epoch.epoch >= 0:
+                cut_where_it_parted(replica, data.diverging_epoch)
+            else:
+                take_over(replica, data)
+        except ApiError as refused:
+            self._delay(replica, str(refused), logging.ERROR)
+        else:
+            if not data.error_code:
+                self._complaints.pop(replica.key, None)
+
+    def _delay(self, replica: Replica, why: str, level: int = logging.INFO) -> None:
+        self._delayed_until[replica.key] = asyncio.get_running_loop().time() + self._backoff_s
+        if self._complaints.get(replica.key) != why:  # once, and not with every try
+            self._complaints[replica.key] = why
+            _logger.log(level, "%s is not copied from broker %d: %s", replica.partition.at, self._leader, why)

@@ -1,0 +1,57 @@
+"""Changes of who is in sync, on their way to the cluster's catalog."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.cluster.state import InvalidUpdateVersion
+from ottla.core.errors import ApiError, NotLeaderOrFollower
+
+if TYPE_CHECKING:
+    from ottla.broker.replication.replica import Replica
+    from ottla.cluster.replication.leading import Leading
+    from ottla.cluster.state import Cluster
+
+_logger: Final = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 0.5
+
+
+class IsrChanges:
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def propose(self, replica: Replica, isr: frozenset[int]) -> None:
+        leading = replica.leading
+        if leading is None or leading.proposed is not None:
+            return
+        _logger.info("%s: in sync are to be %s, not %s", replica.partition.at, sorted(isr), sorted(leading.isr))
+        leading.propose(isr)
+        task = asyncio.get_running_loop().create_task(self._change(replica, leading))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _change(self, replica: Replica, leading: Leading) -> None:
+        """Until it has happened, or the view shows that it will not."""
+        version, isr = leading.version, leading.proposed
+        while replica.leading is leading and leading.version == version and isr is not None:
+            try:
+                state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version)
+            except (InvalidUpdateVersion, NotLeaderOrFollower):
+                # What it was changed to comes with the view; until then both sets count.
+                await asyncio.sleep(_AGAIN_S)
+            except ApiError as refused:
+                _logger.warning("%s: who is in sync could not be noted: %s", replica.partition.at, refused)
+                await asyncio.sleep(_AGAIN_S)
+            else:
+                if replica.leading is leading and state.leader_epoch == leading.leader_epoch:
+                    leading.changed(state)
+                    replica.advance()
+
+    async def stop(self) -> None:
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,0 +1,210 @@
+"""This broker's replica of one partition: whether it leads, follows, or is not here at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.replication.parking import ParkedAppends
+from ottla.cluster.replication.following import followed_high_watermark
+from ottla.cluster.replication.leading import Leading
+from ottla.cluster.state import NO_NODE
+from ottla.core.errors import (
+    NotEnoughReplicas,
+    NotEnoughReplicasAfterAppend,
+    NotLeaderOrFollower,
+    OffsetNotAvailable,
+    RequestTimedOut,
+)
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Mapping
+
+    from ottla.broker.partition import Partition
+    from ottla.broker.replication.replication import Replication
+    from ottla.broker.waiting import ByteWait
+    from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
+    from ottla.storage.partition_log import PartitionLog
+
+_NO_EPOCH: Final = -1
+
+
+class Replica:
+    __slots__ = (
+        "_checkpointed",
+        "_followed_high_watermark",
+        "_replication",
+        "key",
+        "leading",
+        "parked",
+        "partition",
+        "refused_epoch",
+        "state",
+        "waits",
+    )
+
+    def __init__(self, partition: Partition, key: PartitionKey, replication: Replication, checkpointed: int) -> None:
+        self.partition = partition
+        self.key = key
+        self.state: PartitionState | None = None
+        self.leading: Leading | None = None
+        self.parked = ParkedAppends()
+        self.waits: set[ByteWait] = set()
+        """Fetches of followers, which see what is not committed yet."""
+        self.refused_epoch = _NO_EPOCH
+        """What a former process led in: records that it lost could be told from new ones by nothing."""
+        self._replication = replication
+        self._checkpointed = checkpointed
+        self._followed_high_watermark: int | None = None
+
+    # What it is
+
+    @property
+    def log(self) -> PartitionLog:
+        return self.partition.log
+
+    @property
+    def is_here(self) -> bool:
+        return self.state is not None and self._replication.node_id in self.state.replicas
+
+    @property
+    def leader(self) -> int:
+        return NO_NODE if self.state is None else self.state.leader
+
+    @property
+    def leader_epoch(self) -> int:
+        return _NO_EPOCH if self.state is None else self.state.leader_epoch
+
+    @property
+    def brokers(self) -> Mapping[int, BrokerInfo]:
+        return self._replication.cluster.view.brokers
+
+    @property
+    def leads(self) -> bool:
+        """Asked before every act as a leader: a process that was stopped for long learns here that it does not."""
+        return self.leading is not None and not self._replication.is_fenced
+
+    @property
+    def high_watermark(self) -> int:
+        if self.leading is not None:
+            return self.leading.high_watermark
+        if self._followed_high_watermark is None:
+            log = self.log
+            self._followed_high_watermark = min(max(self._checkpointed, log.start_offset), log.next_offset)
+        return self._followed_high_watermark
+
+    def check_leads(self) -> Leading:
+        if not self.leads or self.leading is None:
+            raise self._not_leader()
+        return self.leading
+
+    def check_can_append(self, acks: int) -> None:
+        leading = self.check_leads()
+        if acks == -1 and not leading.has_enough(self.partition.min_insync_replicas):
+            raise NotEnoughReplicas(f"{self.partition.at} has {len(leading.isr)} replicas in sync")
+
+    def check_settled(self) -> None:
+        """Right after an election the end that consumers may read is not known (KIP-207)."""
+        if not self.check_leads().is_settled:
+            raise OffsetNotAvailable(f"{self.partition.at} has a new leader, which is not yet sure of its end")
+
+    def _not_leader(self) -> NotLeaderOrFollower:
+        return NotLeaderOrFollower(f"{self.partition.at} is not led by this broker")
+
+    # Changing roles
+
+    def become_leader(self, state: PartitionState, now_ms: int) -> None:
+        self.state = state
+        self.partition.leader_epoch = state.leader_epoch
+        log, high_watermark = self.log, self.high_watermark
+        lag_ms = self._replication.config.replica_lag_time_max_ms
+        self.leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
+        self.leading.eligible = self._replication.present
+        self.advance()
+
+    def become_follower(self, state: PartitionState) -> None:
+        """Or nothing at all, if the partition is not kept here."""
+        self.step_down()
+        self.state = state
+        self.partition.leader_epoch = state.leader_epoch
+
+    def step_down(self) -> None:
+        if self.leading is not None:
+            self._followed_high_watermark = self.leading.high_watermark
+            self.leading = None
+        self.fail_parked()
+
+    def fail_parked(self) -> None:
+        self.parked.fail_all(self._not_leader())
+        for waits in (self.waits, self.partition.waits):
+            for wait in tuple(waits):
+                wait.end()
+
+    # Leading
+
+    def appended(self, size: int) -> None:
+        """So many bytes more are in the log: followers can have them now, consumers once they are committed."""
+        for wait in tuple(self.waits):
+            wait.got(size)
+        self.advance()
+
+    def advance(self) -> None:
+        """Commit what can be, and tell those who wait for it."""
+        leading = self.leading
+        if leading is None or not leading.advance(self.log.acknowledged_offset, self._replication.now_ms()):
+            return
+        if self.parked and self.leads:
+            self.parked.release(leading.high_watermark, self._refusal(leading))
+        for wait in tuple(self.partition.waits):
+            wait.end()
+
+    def _refusal(self, leading: Leading) -> NotEnoughReplicasAfterAppend | None:
+        if leading.has_enough(self.partition.min_insync_replicas):
+            return None
+        return NotEnoughReplicasAfterAppend(f"{self.partition.at} has {len(leading.isr)} replicas in sync")
+
+    def replicated(self, last_offset: int, timeout_s: float) -> asyncio.Future[None]:
+        """Done when everything up to this offset is committed."""
+        self.check_leads()
+        future = self.parked.park(last_offset, timeout_s)
+        if self.leading is not None and self.leading.high_watermark > last_offset:
+            self.parked.release(self.leading.high_watermark, self._refusal(self.leading))
+        return future
+
+    def expire_parked(self, now_s: float) -> None:
+        if self.parked:
+            at = self.partition.at
+            self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
+
+    def fetched(self, node: int, offset: int, start_offset: int) -> None:
+        """A follower has what is below `offset`."""
+        leading = self.check_leads()
+        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms())
+        self.advance()
+        isr = leading.with_joining(node) or leading.without_late(self.log.next_offset, self._replication.now_ms())
+        if isr is not None:
+            self._replication.propose_isr(self, isr)
+
+    def look_for_late(self) -> None:
+        if self.leads and self.leading is not None:
+            now_ms = self._replication.now_ms()
+            self.advance()
+            isr = self.leading.without_late(self.log.next_offset, now_ms)
+            if isr is not None:
+                self._replication.propose_isr(self, isr)
+
+    # Following
+
+    def follow_to(self, leader_high_watermark: int) -> None:
+        """Take over what the leader says is committed, as far as it is here."""
+        own = min(self.high_watermark, self.log.next_offset)
+        committed = followed_high_watermark(own, leader_high_watermark, self.log.next_offset)
+        has_moved = committed > self.high_watermark
+        self._followed_high_watermark = committed
+        if has_moved:
+            for wait in tuple(self.partition.waits):
+                wait.end()
+
+    def cut_high_watermark(self) -> None:
+        """The log has been cut."""
+        self._followed_high_watermark = min(self.high_watermark, self.log.next_offset)

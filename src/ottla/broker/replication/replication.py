@@ -1,0 +1,255 @@
+"""All replicas of this broker: which role each has by the cluster's view, and what follows from that."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.replication.fetcher import Fetcher
+from ottla.broker.replication.isr_changes import IsrChanges
+from ottla.broker.replication.node_security import node_security
+from ottla.broker.replication.replica import Replica
+from ottla.broker.turns import Turns
+from ottla.cluster.state import NO_NODE, PartitionKey
+from ottla.core.errors import ApiError
+from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.broker.topics import TopicState
+    from ottla.cluster.replication.config import ReplicationConfig
+    from ottla.cluster.state import Cluster, PartitionState, ViewChange
+    from ottla.core.ids import TopicPartition
+
+_logger: Final = logging.getLogger(__name__)
+
+_TICK_S: Final = 0.25
+
+
+class Replication:
+    def __init__(self, broker: Broker, cluster: Cluster, config: ReplicationConfig) -> None:
+        self.config = config
+        self.cluster = cluster
+        self.node_id = cluster.node_id
+        self.broker = broker
+        self.present: frozenset[int] = frozenset(cluster.view.brokers)
+        self.replicas: dict[PartitionKey, Replica] = {}
+        self._fetchers: dict[int, Fetcher] = {}
+        self._isr_changes = IsrChanges(cluster)
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_stopped = False
+        self.security = node_security(broker.settings.cluster)
+        self.tls = None if self.security is None else self.security.tls_context()
+        self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
+        self._checkpointed = self._read_checkpoint()
+
+    @property
+    def is_fenced(self) -> bool:
+        return self.cluster.is_fenced
+
+    def now_ms(self) -> int:
+        return self.broker.steady_clock.now_ms()
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        """Before this node is registered: what it leads by the view that it finds, a former process led."""
+        topics = self.broker.topics
+        topics.attach = self.attach
+        for topic in topics.by_name.values():
+            for partition in topic.partitions:
+                self.attach(topic, partition)
+        if not self.broker.data_dir.was_clean:
+            for state in self.cluster.view.led_by(self.node_id):
+                if (replica := self.replicas.get(state.key)) is not None:
+                    replica.refused_epoch = state.leader_epoch
+        await self._open_logs()
+        self.cluster.listen(self._changed)
+        self.cluster.on_session_lost(self._session_lost)
+        self._apply(self.cluster.view.partitions.values())
+        self._tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._checkpoint_now_and_then())]
+
+    async def _open_logs(self) -> None:
+        """Now, and not all at once when this node is elected or follows."""
+        turns = Turns()
+        for state in self.cluster.view.held_by(self.node_id):
+            replica = self.replicas.get(state.key)
+            if replica is not None:
+                replica.state = state
+                try:
+                    replica.partition.open()
+                except ApiError as refused:
+                    _logger.error("%s cannot be opened: %s", replica.partition.at, refused)
+                if turns.are_over():
+                    await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        for task in self._tasks:
+            task.cancel()
+        for replica in self.replicas.values():
+            replica.step_down()
+        await asyncio.gather(
+            *(fetcher.stop() for fetcher in self._fetchers.values()), *self._tasks, return_exceptions=True
+        )
+        await self._isr_changes.stop()
+        await self._checkpoint()
+
+    # Roles
+
+    def attach(self, topic: TopicState, partition: Partition) -> None:
+        """A partition that the broker has got to know. It is kept nowhere until the view says where."""
+        key = PartitionKey(topic.entry.id, partition.at.partition)
+        self._replica(partition, key)
+        state = self.cluster.view.partitions.get(key)
+        if state is not None and self._tasks:
+            self._apply([state])
+
+    def replica(self, state: PartitionState) -> Replica:
+        partition = self.broker.topics.partition_by_id(state.topic_id.raw, state.partition)
+        return self._replica(partition, state.key)
+
+    def _replica(self, partition: Partition, key: PartitionKey) -> Replica:
+        replica = self.replicas.get(key)
+        if replica is None or replica.partition is not partition:
+            replica = Replica(partition, key, self, self._checkpointed.get(partition.at, 0))
+            self.replicas[key] = partition.replica = replica
+        return replica
+
+    def _changed(self, change: ViewChange) -> None:
+        self.present = frozenset(change.after.brokers)
+        if change.before.brokers != change.after.brokers:
+            for replica in self.replicas.values():
+                if replica.leading is not None:
+                    replica.leading.eligible = self.present
+            for fetcher in self._fetchers.values():
+                fetcher.look_again()
+        states = (change.after.partitions.get(key) for key in change.partitions)
+        for key in change.partitions:
+            if key not in change.after.partitions:
+                self._gone(key)
+        self._apply(state for state in states if state is not None)
+
+    def _apply(self, states: Iterable[PartitionState]) -> None:
+        for state in states:
+            try:
+                self._take_role(self.replica(state), state)
+            except ApiError as refused:
+                # Its topic is not known here yet, or its log cannot be opened.
+                _logger.warning("%s-%d has no role here: %s", state.topic, state.partition, refused)
+
+    def _take_role(self, replica: Replica, state: PartitionState) -> None:
+        if self._is_stopped:
+            return
+        known = replica.state
+        if state.leader == self.node_id and state.leader_epoch != replica.refused_epoch:
+            self._unfollow(replica)
+            if replica.leading is None or known is None or known.leader_epoch != state.leader_epoch:
+                replica.step_down()
+                replica.become_leader(state, self.now_ms())
+                _logger.info("%s is led here in epoch %d", replica.partition.at, state.leader_epoch)
+            else:
+                replica.state = state
+                replica.leading.changed(state)
+                replica.advance()
+            return
+        replica.become_follower(state)
+        if self.node_id not in state.replicas:
+            self._unfollow(replica)
+            self._remove(replica)
+        elif state.leader not in (NO_NODE, self.node_id):
+            self._follow(replica)
+        else:
+            self._unfollow(replica)
+
+    def forget(self, topic: TopicState) -> None:
+        """The topic is deleted, and its logs are about to be."""
+        for partition in topic.partitions:
+            self._gone(PartitionKey(topic.entry.id, partition.at.partition))
+
+    def _gone(self, key: PartitionKey) -> None:
+        replica = self.replicas.pop(key, None)
+        if replica is not None:
+            self._unfollow(replica)
+            replica.step_down()
+
+    def _remove(self, replica: Replica) -> None:
+        """The partition has moved to other nodes."""
+        partition = replica.partition
+        if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
+            partition.close()
+            self.broker.flusher.forget(partition)
+            self.broker.maintenance.remove(self.broker.data_dir.delete_partitions([partition.at]))
+            self._checkpointed.pop(partition.at, None)
+
+    # Following
+
+    def _follow(self, replica: Replica) -> None:
+        leader = replica.leader
+        for node, fetcher in self._fetchers.items():
+            if node != leader:
+                fetcher.remove(replica)
+        if leader not in self._fetchers:
+            self._fetchers[leader] = Fetcher(self, leader)
+        self._fetchers[leader].add(replica)
+
+    def _unfollow(self, replica: Replica) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.remove(replica)
+
+    # Leading
+
+    def propose_isr(self, replica: Replica, isr: frozenset[int]) -> None:
+        self._isr_changes.propose(replica, isr)
+
+    def _session_lost(self) -> None:
+        """Others may lead by now: nobody is told that anything was committed."""
+        for replica in self.replicas.values():
+            if replica.leading is not None:
+                replica.fail_parked()
+
+    async def _tick(self) -> None:
+        loop = asyncio.get_running_loop()
+        rounds = max(1, int(self.config.replica_lag_time_max_ms / 2 / 1000 / _TICK_S))
+        number = 0
+        while True:
+            await asyncio.sleep(_TICK_S)
+            number += 1
+            for replica in tuple(self.replicas.values()):
+                replica.expire_parked(loop.time())
+                if number % rounds == 0 and replica.leading is not None:
+                    replica.look_for_late()
+
+    # The checkpoint
+
+    def _read_checkpoint(self) -> dict[TopicPartition, int]:
+        try:
+            return read_offsets(self._checkpoint_path)
+        except BadCheckpoint as bad:
+            # Leaders find out anew what is committed, and followers learn it from them.
+            _logger.warning("%s", bad)
+            return {}
+
+    async def _checkpoint_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self.config.high_watermark_checkpoint_interval_ms / 1000)
+            await self._checkpoint()
+
+    async def _checkpoint(self) -> None:
+        """As Kafka does it, so that a restarted replica knows what it may show to consumers."""
+        offsets = {
+            replica.partition.at: replica.high_watermark
+            for replica in self.replicas.values()
+            if replica.is_here and replica.partition.is_open
+        }
+        self._checkpointed |= offsets
+        try:
+            await asyncio.get_running_loop().run_in_executor(
+                None, write_offsets, self._checkpoint_path, dict(self._checkpointed)
+            )
+        except OSError as failed:
+            _logger.error("what is committed could not be noted: %s", failed)

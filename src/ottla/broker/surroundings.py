@@ -1,0 +1,131 @@
+"""Which brokers there are and who leads what, as handlers tell it to clients: alone, or in a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ottla.broker.topics import CONSUMER_OFFSETS
+from ottla.core.errors import ErrorCode
+from ottla.groups.records import partition_for
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Client
+    from ottla.broker.topics import TopicState
+    from ottla.cluster.state import BrokerInfo, Cluster
+
+_NOBODY: Final = -1
+
+
+class Seen(NamedTuple):
+    """A broker, and where clients reach it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class Placed(NamedTuple):
+    """A partition, and who has it."""
+
+    error_code: ErrorCode
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class Surroundings(Protocol):
+    @property
+    def controller_id(self) -> int: ...
+
+    @property
+    def node_ids(self) -> Collection[int]:
+        """Of the brokers that are there."""
+
+    def brokers(self, client: Client) -> Sequence[Seen]: ...
+
+    def placed(self, state: TopicState, partition: int) -> Placed: ...
+
+    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:
+        """Who keeps this group; None if nobody does now."""
+
+
+class Alone:
+    """One broker, which has everything."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self.controller_id = broker.config.node_id
+        self.node_ids = (broker.config.node_id,)
+
+    def brokers(self, client: Client) -> Sequence[Seen]:
+        return (self._me(client),)
+
+    def _me(self, client: Client) -> Seen:
+        return Seen(self._broker.config.node_id, *self._broker.advertised_to(client))
+
+    def placed(self, state: TopicState, partition: int) -> Placed:
+        nodes = self.node_ids
+        return Placed(ErrorCode.NONE, self.controller_id, state.partitions[partition].leader_epoch, nodes, nodes)
+
+    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:  # noqa: ARG002 - every group is here
+        return self._me(client)
+
+
+class Together:
+    """One of many, which knows of the others by the cluster's view."""
+
+    def __init__(self, broker: Broker, cluster: Cluster) -> None:
+        self._broker = broker
+        self._cluster = cluster
+
+    @property
+    def controller_id(self) -> int:
+        return self._cluster.view.controller_id
+
+    @property
+    def node_ids(self) -> Collection[int]:
+        return self._cluster.view.brokers.keys()
+
+    def brokers(self, client: Client) -> Sequence[Seen]:
+        return [_seen(each, client) for each in self._cluster.view.brokers.values()]
+
+    def placed(self, state: TopicState, partition: int) -> Placed:
+        view = self._cluster.view
+        known = view.partition(state.entry.id, partition)
+        if known is None:
+            # Created a moment ago: the controller has yet to say where it is.
+            return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
+        is_led = known.leader in view.brokers
+        return Placed(
+            ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
+            known.leader if is_led else _NOBODY,
+            known.leader_epoch,
+            known.replicas,
+            known.isr,
+            tuple(node for node in known.replicas if node not in view.brokers),
+            known.adding,
+            known.removing,
+        )
+
+    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:
+        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
+        if state is None:
+            self._broker.create_topic_soon(CONSUMER_OFFSETS)
+            return None
+        view = self._cluster.view
+        known = view.partition(state.entry.id, partition_for(group_id, len(state.partitions)))
+        leader = None if known is None else view.brokers.get(known.leader)
+        return None if leader is None else _seen(leader, client)
+
+
+def _seen(broker: BrokerInfo, client: Client) -> Seen:
+    """By the listener of the same name: a client that logs in here can log in there."""
+    return Seen(broker.id, *broker.listeners.get(client.listener, broker.address), broker.rack)

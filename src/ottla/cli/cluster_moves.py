@@ -1,0 +1,235 @@
+"""`ottla cluster status|reassign|elect|drain`: who holds and leads what, and having that changed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ottla.cli.arguments import topics_and_partitions
+from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
+from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.draining import plan
+from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.topic_rows import is_under_replicated
+from ottla.client.admin.configs import ConfigResource
+from ottla.client.errors import BrokerError
+from ottla.core.errors import ConfigError, ErrorCode
+from ottla.core.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ottla.cli.connecting import Reach
+    from ottla.client.admin.admin import Admin
+    from ottla.client.view import BrokerAddress, PartitionView
+
+STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging")
+MOVE_COLUMNS: Final = ("partition", "replicas", "adding", "removing")
+_DRAINING: Final = "broker.draining"
+_LOOK_AGAIN_S: Final = 0.5
+
+
+async def _partitions(admin: Admin) -> dict[TopicPartition, PartitionView]:
+    names = await admin.list_topics(include_internal=True)
+    topics = (await admin.describe_topics(names)).values()
+    return {
+        TopicPartition(topic.name, index): partition
+        for topic in topics
+        if not isinstance(topic, BrokerError)
+        for index, partition in topic.partitions.items()
+    }
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla cluster status
+  ottla cluster status -b prod -o json
+""",
+)
+@with_output_option
+@with_broker_options
+def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Show what every node leads and holds, and where it lags behind. Fails if a partition has no leader."""
+    reach = reach_from(options)
+
+    async def ask() -> tuple[list[dict[str, Any]], int, int]:
+        async with reach.client() as client:
+            partitions = await _partitions(client.admin)
+            about = await client.admin.describe_cluster()
+        leaderless = sum(each.leader < 0 for each in partitions.values())
+        lagging = sum(map(is_under_replicated, partitions.values()))
+        return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging
+
+    rows, leaderless, lagging = run(ask())
+    show_rows(rows, STATUS_COLUMNS, output)
+    if lagging and output != "json":
+        click.echo(f"{lagging} partitions are not on all the nodes that should hold them", err=True)
+    if leaderless:
+        raise ConfigError(f"{leaderless} partitions have no leader")
+
+
+def status_rows(
+    brokers: Sequence[BrokerAddress], controller_id: int, partitions: Mapping[TopicPartition, PartitionView]
+) -> list[dict[str, Any]]:
+    """A row for each node that is there, and for each that should hold something and is not."""
+    known = {each.node_id: each for each in brokers}
+    nodes = sorted({*known, *(node for each in partitions.values() for node in each.replicas)})
+    return [
+        {
+            "id": node,
+            "address": str(known[node].address) if node in known else None,
+            "rack": known[node].rack if node in known else None,
+            "controller": node == controller_id,
+            "leads": sum(each.leader == node for each in partitions.values()),
+            "holds": sum(node in each.replicas for each in partitions.values()),
+            "lagging": sum(node in each.replicas and node not in each.isr for each in partitions.values()),
+        }
+        for node in nodes
+    ]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla cluster reassign                          (the moves that are under way)
+  ottla cluster reassign orders --to 1,2,3
+  ottla cluster reassign orders:0,1 --to 4,5 --wait
+  ottla cluster reassign orders --cancel
+""",
+)
+@click.argument("partitions", metavar="[TOPIC[:0,1…]]…", nargs=-1)
+@click.option("--to", "target", metavar="NODES", help="The nodes that are to hold them, the preferred leader first.")
+@click.option("--cancel", is_flag=True, help="Take back moves that are under way.")
+@click.option("--wait", is_flag=True, help="Return when nothing moves any more.")
+@with_output_option
+@with_broker_options
+def reassign(
+    partitions: tuple[str, ...],
+    *,
+    target: str | None,
+    cancel: bool,
+    wait: bool,
+    output: str,
+    **options: Any,  # noqa: ANN401 - click's own
+) -> None:
+    """Move partitions to other nodes, or show which are moving."""
+    reach = reach_from(options)
+    if partitions and (target is None) is not cancel:
+        raise ConfigError("say where to: --to NODES, or --cancel")
+    to = None if target is None else _nodes(target)
+
+    async def ask() -> list[dict[str, Any]]:
+        async with reach.client() as client:
+            if partitions:
+                named = await _named(client.admin, partitions)
+                tell_outcomes(await client.admin.reassign_partitions(dict.fromkeys(named, to)), "moves")
+            if wait:
+                await _until_nothing_moves(client.admin)
+            moves = await client.admin.list_reassignments()
+        return [
+            {"partition": str(where), "replicas": move.replicas, "adding": move.adding, "removing": move.removing}
+            for where, move in moves.items()
+        ]
+
+    show_rows(run(ask()), MOVE_COLUMNS, output)
+
+
+def _nodes(text: str) -> tuple[int, ...]:
+    if not all(number.strip().isdigit() for number in text.split(",")):
+        raise ConfigError(f"--to: expected numbers such as 1,2,3, got {text!r}")
+    return tuple(int(number) for number in text.split(","))
+
+
+async def _named(admin: Admin, given: Sequence[str]) -> list[TopicPartition]:
+    wanted = topics_and_partitions("TOPIC", given)
+    found = []
+    for name, indexes in wanted.items():
+        topic = await admin.describe_topic(name)
+        found += [TopicPartition(name, index) for index in (sorted(topic.partitions) if indexes is None else indexes)]
+    return found
+
+
+async def _until_nothing_moves(admin: Admin) -> None:
+    while moves := await admin.list_reassignments():
+        click.echo(f"{len(moves)} partitions are moving", err=True)
+        await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla cluster elect                             (every partition by its preferred leader)
+  ottla cluster elect orders payments:0
+  ottla cluster elect orders:3 --unclean --yes
+""",
+)
+@click.argument("partitions", metavar="[TOPIC[:0,1…]]…", nargs=-1)
+@click.option("--unclean", is_flag=True, help="Where nobody leads, let one lead that lacks records.")
+@with_yes_option
+@with_broker_options
+def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401
+    """Let the preferred replica of each partition lead again."""
+    reach = reach_from(options)
+    if unclean:
+        confirm("Acknowledged records may be lost. Elect all the same?", yes=yes)
+
+    async def ask() -> dict[TopicPartition, BrokerError | None]:
+        async with reach.client() as client:
+            named = await _named(client.admin, partitions) if partitions else None
+            return await client.admin.elect_leaders(named, unclean=unclean)
+
+    outcomes = {
+        where: outcome
+        for where, outcome in run(ask()).items()
+        if outcome is None or outcome.code is not ErrorCode.ELECTION_NOT_NEEDED
+    }
+    if not outcomes:
+        click.echo("every partition is led as it should be")
+    tell_outcomes(outcomes, "has a new leader")
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla cluster drain 3
+  ottla cluster drain 3 --yes
+  ottla cluster drain 3 --undo                    (give it new partitions again)
+""",
+)
+@click.argument("node", type=int)
+@click.option("--undo", is_flag=True, help="Give the node new partitions again.")
+@with_yes_option
+@with_broker_options
+def drain(node: int, *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Move everything that a node holds to other nodes, and wait for it; then the node can be switched off."""
+    reach = reach_from(options)
+    if undo:
+        run(_undo_drain(reach, node))
+        click.echo(f"node {node} is given partitions again")
+        return
+
+    async def ask() -> int:
+        async with reach.client() as client:
+            brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
+            moves = plan(await _partitions(client.admin), brokers, node)
+            if moves:
+                confirm(f"Move {len(moves)} partitions away from node {node}?", yes=yes)
+            if node in brokers:
+                await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
+            if not moves:
+                return 0
+            outcomes = await client.admin.reassign_partitions(moves)
+            tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
+            await _until_nothing_moves(client.admin)
+            return len(moves)
+
+    moved = run(ask())
+    click.echo(f"node {node} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
+
+
+async def _undo_drain(reach: Reach, node: int) -> None:
+    async with reach.client() as client:
+        await client.admin.alter_configs(ConfigResource.broker(node), {}, delete=(_DRAINING,))

@@ -1,0 +1,141 @@
+"""What a transactional producer asks its coordinators, in the versions from before KIP-890."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+
+from ottla.core.errors import ErrorCode
+from ottla.wire.consumer_protocol import by_topic
+from ottla.wire.declare import Response
+from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+    from ottla.client.group.interface import GroupProgress
+    from ottla.client.producer.batch import Identity
+    from ottla.core.ids import TopicPartition
+    from ottla.wire.codec import RequestFor
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+LAST_PRODUCE: Final = 11
+"""From version 12 on, producing to a partition makes it part of the transaction."""
+_LAST_ADD: Final = 3
+_LAST_END: Final = 4
+_LAST_COMMIT: Final = 4
+
+
+class Question(NamedTuple, Generic[ResponseT]):
+    """A request, whom it is for, and where its answer has the error."""
+
+    key: str
+    kind: int
+    request: RequestFor[ResponseT]
+    error_of: Callable[[ResponseT], int]
+    max_version: int | None = None
+
+
+def init_producer_id(transactional_id: str, timeout_ms: int, identity: Identity) -> Question[InitProducerIdResponse]:
+    request = InitProducerIdRequest(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout_ms,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+    )
+    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code)
+
+
+def add_partitions(
+    transactional_id: str, identity: Identity, partitions: Collection[TopicPartition]
+) -> Question[AddPartitionsToTxnResponse]:
+    request = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=identity.producer_id,
+        v3_and_below_producer_epoch=identity.epoch,
+        v3_and_below_topics=tuple(
+            AddPartitionsToTxnTopic(name=each.topic, partitions=each.partitions) for each in by_topic(partitions)
+        ),
+    )
+
+    def error_of(answer: AddPartitionsToTxnResponse) -> int:
+        topics = answer.results_by_topic_v3_and_below
+        codes = [part.partition_error_code for topic in topics for part in topic.results_by_partition]
+        # Where one is refused, the others are not attempted, which is not the reason.
+        return _first(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
+
+    return Question(transactional_id, TRANSACTION, request, error_of, _LAST_ADD)
+
+
+def add_offsets(transactional_id: str, identity: Identity, group: str) -> Question[AddOffsetsToTxnResponse]:
+    request = AddOffsetsToTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        group_id=group,
+    )
+    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, _LAST_ADD)
+
+
+def commit_offsets(
+    transactional_id: str, identity: Identity, progress: GroupProgress
+) -> Question[TxnOffsetCommitResponse]:
+    request = TxnOffsetCommitRequest(
+        transactional_id=transactional_id,
+        group_id=progress.group,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        generation_id=progress.generation,
+        member_id=progress.member_id,
+        group_instance_id=progress.instance_id,
+        topics=tuple(
+            TxnOffsetCommitRequestTopic(
+                name=each.topic,
+                partitions=tuple(
+                    TxnOffsetCommitRequestPartition(
+                        partition_index=at.partition,
+                        committed_offset=committed.offset,
+                        committed_leader_epoch=committed.leader_epoch,
+                        committed_metadata=committed.metadata,
+                    )
+                    for at, committed in progress.offsets.items()
+                    if at.topic == each.topic
+                ),
+            )
+            for each in by_topic(progress.offsets)
+        ),
+    )
+
+    def error_of(answer: TxnOffsetCommitResponse) -> int:
+        return _first(part.error_code for topic in answer.topics for part in topic.partitions)
+
+    return Question(progress.group, GROUP, request, error_of, _LAST_COMMIT)
+
+
+def end(transactional_id: str, identity: Identity, *, is_commit: bool) -> Question[EndTxnResponse]:
+    request = EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.epoch,
+        committed=is_commit,
+    )
+    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, _LAST_END)
+
+
+def _first(codes: Iterable[int]) -> int:
+    return next((code for code in codes if code), 0)

@@ -1,0 +1,219 @@
+"""The transactions of a producer with a transactional id, one after the other.
+
+It asks as producers did before KIP-890, which every broker since Kafka 0.11 understands: a partition is named to the
+coordinator before it is first written to, and the epoch stays until something goes wrong. Then what is left of the
+transaction is dropped, the transaction can only be aborted, and the producer goes on in the next epoch.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ottla.client.connections import Purpose
+from ottla.client.errors import BrokerUnavailable, ClientError, ProducerFenced, TransactionFailed, broker_error
+from ottla.client.patience import Patience
+from ottla.client.producer.batch import NOBODY, Identity
+from ottla.client.producer.delivery import finished
+from ottla.client.producer.transaction_requests import (
+    GROUP,
+    TRANSACTION,
+    Question,
+    add_offsets,
+    add_partitions,
+    commit_offsets,
+    end,
+    init_producer_id,
+)
+from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
+from ottla.wire.declare import Response
+
+if TYPE_CHECKING:
+    from ottla.client.group.interface import GroupProgress
+    from ottla.client.producer.partition_queue import PartitionQueue
+    from ottla.client.producer.sender import Sender
+
+ResponseT = TypeVar("ResponseT", bound=Response)
+
+_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+class Transactions:
+    def __init__(self, sender: Sender, transactional_id: str, timeout_ms: int) -> None:
+        self.id = transactional_id
+        self.dropping: ClientError | None = None
+        """Why nothing of the transaction is sent any more; what has not been sent yet gets this."""
+        self._sender = sender
+        self._timeout_ms = timeout_ms
+        self._identity = NOBODY
+        self._is_open = False
+        self._fatal: ClientError | None = None
+        self._in_it: set[TopicPartition] = set()
+        self._joining: dict[TopicPartition, PartitionQueue] = {}
+        self._adding: asyncio.Task[None] | None = None
+        self._has_groups = False
+
+    async def start(self) -> None:
+        """Get an id and an epoch; whoever had the transactional id is fenced, and what it left open is aborted."""
+        response = await self._ask(init_producer_id(self.id, self._timeout_ms, self._identity))
+        self._identity = Identity(response.producer_id, response.producer_epoch, is_transactional=True)
+
+    async def close(self) -> None:
+        if self._is_open and self._fatal is None:
+            await self.abort()
+        if self._adding is not None:
+            self._adding.cancel()
+            await asyncio.gather(self._adding, return_exceptions=True)
+
+    # What the application does
+
+    @property
+    def is_open(self) -> bool:
+        return self._is_open
+
+    def refuse_if_not_open(self) -> None:
+        """Raise why nothing can be sent now."""
+        if self._fatal is not None:
+            raise self._fatal
+        if not self._is_open:
+            raise ClientError("no transaction has begun: send in a `with producer.transaction():` block")
+        if self.dropping is not None:
+            raise TransactionFailed("the transaction has failed and can only be aborted") from self.dropping
+
+    def begin(self) -> None:
+        if self._fatal is not None:
+            raise self._fatal
+        if self._is_open:
+            raise ClientError("a transaction is under way already; end it before another begins")
+        self._is_open = True
+        self._has_groups = False
+        self._in_it.clear()
+
+    async def send_offsets(self, progress: GroupProgress) -> None:
+        """Let the group's progress become part of the transaction."""
+        self.refuse_if_not_open()
+        try:
+            await self._ask(add_offsets(self.id, self._identity, progress.group))
+            self._has_groups = True
+            await self._ask(commit_offsets(self.id, self._identity, progress))
+        except ClientError as failed:
+            self.failed(failed)
+            raise
+
+    async def commit(self) -> None:
+        """Everything that was sent, or an error: then the transaction is still to be aborted."""
+        self.refuse_if_not_open()
+        await self._sent()
+        self.refuse_if_not_open()
+        await self._end(is_commit=True)
+
+    async def abort(self) -> None:
+        """Nothing of what was sent."""
+        if not self._is_open:
+            raise ClientError("no transaction is under way")
+        self.dropping = self.dropping or TransactionFailed("the transaction is aborted")
+        for queue in self._sender.queues():
+            queue.drop_waiting(self.dropping)
+        await self._sent()
+        self._sender.failures.take()
+        if self._fatal is not None:
+            self._is_open = False
+            raise self._fatal
+        await self._end(is_commit=False)
+        if any(queue.is_out_of_step for queue in self._sender.queues()):
+            await self._next_epoch()
+        self.dropping = None
+
+    async def _next_epoch(self) -> None:
+        try:
+            await self.start()
+        except ClientError as failed:
+            self._fatal = failed
+            raise
+
+    async def _sent(self) -> None:
+        unfinished = [batch for queue in self._sender.queues() for batch in queue.unfinished()]
+        for batch in unfinished:
+            batch.hurry()
+        for batch in unfinished:
+            await finished(batch)
+
+    async def _end(self, *, is_commit: bool) -> None:
+        self._is_open = False
+        if not self._in_it and not self._has_groups:
+            return
+        try:
+            await self._ask(end(self.id, self._identity, is_commit=is_commit))
+        except ClientError as failed:
+            # It may have happened or not; whoever gets the id next finds it decided.
+            self._fatal = failed
+            raise
+
+    # What the sender asks
+
+    def may_send(self, queue: PartitionQueue) -> bool:
+        """Whether the partition is part of the transaction; if not, it is made one first."""
+        if self.dropping is not None:
+            return False
+        at = TopicPartition(queue.topic, queue.partition)
+        if at in self._in_it:
+            if queue.identity != self._identity:
+                queue.identify(self._identity)
+            return True
+        self._joining[at] = queue
+        if self._adding is None:
+            self._adding = asyncio.create_task(self._add())
+        return False
+
+    async def _add(self) -> None:
+        try:
+            while self._joining:
+                joining, self._joining = self._joining, {}
+                await self._ask(add_partitions(self.id, self._identity, joining))
+                self._in_it.update(joining)
+                for queue in joining.values():
+                    self._sender.look_soon(queue)
+        except ClientError as failed:
+            self.failed(failed)
+        finally:
+            self._adding = None
+
+    def failed(self, error: ClientError) -> None:
+        """Something of the transaction cannot be done: all of it has to be aborted."""
+        if isinstance(error, ProducerFenced):
+            self._fatal = error
+        if self.dropping is None:
+            self.dropping = error
+            self._joining.clear()
+            for queue in self._sender.queues():
+                self._sender.look_soon(queue)
+
+    # Asking coordinators
+
+    async def _ask(self, question: Question[ResponseT]) -> Any:  # noqa: ANN401 - as the question says
+        router = self._sender.router
+        patience = Patience(router)
+        failed: ClientError
+        while True:
+            try:
+                node_id = await router.coordinator(question.key, question.kind)
+                connection = await router.connection(node_id, Purpose.ASK)
+                version = connection.version_of(question.request.API, max_version=question.max_version)
+                response = await connection.ask(question.request, version=version)
+                code = question.error_of(response)
+                if not code:
+                    return response
+                failed = broker_error(code, _about(question))
+                is_lost = failed.code in _MOVED
+            except BrokerUnavailable as unavailable:
+                failed, is_lost = unavailable, True
+            if is_lost:
+                router.forget_coordinator(question.key, question.kind)
+            if not failed.is_retriable or await patience.is_over():
+                raise failed
+
+
+def _about(question: Question[Any]) -> str:
+    what = {GROUP: "group", TRANSACTION: "transactional id"}[question.kind]
+    return f"{question.request.API.name} of {what} {question.key!r}"

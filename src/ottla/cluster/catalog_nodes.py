@@ -1,0 +1,198 @@
+"""How entries of the catalog become nodes of ZooKeeper, and nodes become entries again."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, assert_never
+from urllib.parse import quote
+
+from ottla.cluster.decisions import WantedTopic
+from ottla.cluster.nodes import ACLS, CONFIGS, CREDENTIALS, QUOTAS, TOPICS, from_json, to_json
+from ottla.core.ids import TopicId
+from ottla.storage.catalog.entries import (
+    Acl,
+    AclOperation,
+    AclPermission,
+    ConfigResource,
+    ConfigScope,
+    Entry,
+    PatternType,
+    Quota,
+    QuotaEntity,
+    QuotaEntityType,
+    ResourceConfigs,
+    ResourceType,
+    ScramCredential,
+    ScramMechanism,
+    Topic,
+)
+from ottla.storage.catalog.view import metric_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+DRAINING: Final = "broker.draining"
+"""Our own config of a node: it is to be given nothing more, and to lead nothing that another can lead."""
+_OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a topic is to be spread over nodes, beyond what every catalog knows of it."""
+
+    factor: int = 1
+    assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    """The replicas of partitions for which they were chosen by hand."""
+
+
+def path_of(entry: Entry) -> str:
+    """One for one: nobody else's, and the same for every state of the same thing."""
+    match entry:
+        case Topic():
+            # Names that would share their metrics' names share this one, so that only one of them can be.
+            return f"{TOPICS}/{metric_name(entry.name)}"
+        case ScramCredential():
+            return f"{CREDENTIALS}/{entry.mechanism.value}-{_safe(entry.user)}"
+        case Acl():
+            return f"{ACLS}/{_digest(to_json(_acl(entry)))}"
+        case Quota():
+            return f"{QUOTAS}/{_digest(to_json(_parts(entry.entity)))}"
+        case ResourceConfigs():
+            return f"{CONFIGS}/{entry.resource.scope.value}-{_safe(entry.resource.name)}"
+        case _:
+            assert_never(entry)
+
+
+def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
+    match entry:
+        case Topic():
+            return _topic_data(entry, layout or Layout())
+        case ScramCredential():
+            return to_json(
+                [entry.user, entry.mechanism, entry.salt, entry.iterations, entry.stored_key, entry.server_key]
+            )
+        case Acl():
+            return to_json(_acl(entry))
+        case Quota():
+            return to_json([_parts(entry.entity), dict(entry.limits)])
+        case ResourceConfigs():
+            return to_json([entry.resource.scope, entry.resource.name, dict(entry.configs)])
+        case _:
+            assert_never(entry)
+
+
+def read_entry(path: str, data: bytes) -> Entry:
+    folder = path.split("/", 2)[1]
+    told = from_json(data)
+    match f"/{folder}":
+        case "/topics":
+            return Topic(told["name"], TopicId.parse(told["id"]), told["partitions"], told["configs"], told["internal"])
+        case "/credentials":
+            return _read_credential(told)
+        case "/acls":
+            return _read_acl(told)
+        case "/quotas":
+            parts, limits = told
+            named = {QuotaEntityType(kind): each for kind, each in parts}
+            return Quota(QuotaEntity.of(named), {key: float(limit) for key, limit in limits.items()})
+        case "/configs":
+            scope, resource, configs = told
+            return ResourceConfigs(ConfigResource(ConfigScope(scope), resource), configs)
+        case _:
+            raise ValueError(f"{path} holds no entry of the catalog")
+
+
+def _topic_data(topic: Topic, layout: Layout) -> bytes:
+    return to_json(
+        {
+            "name": topic.name,
+            "id": topic.id.text,
+            "partitions": topic.partitions,
+            "internal": topic.is_internal,
+            "configs": dict(topic.configs),
+            "factor": layout.factor,
+            "assignments": [[index, list(nodes)] for index, nodes in layout.assignments.items()],
+        }
+    )
+
+
+def read_layout(data: bytes) -> Layout:
+    told = from_json(data)
+    return Layout(told["factor"], {index: tuple(nodes) for index, nodes in told["assignments"]})
+
+
+def read_wanted(data: bytes) -> WantedTopic:
+    told, layout = from_json(data), read_layout(data)
+    unclean = told["configs"].get(UNCLEAN_ELECTION)
+    return WantedTopic(
+        TopicId.parse(told["id"]),
+        told["name"],
+        told["partitions"],
+        layout.factor,
+        layout.assignments,
+        None if unclean is None else unclean == "true",
+    )
+
+
+def node_of_configs(path: str) -> int | None:
+    """Whose configs are at this path, if they are those of one node."""
+    match = _OF_A_NODE.fullmatch(path)
+    return None if match is None else int(match[1])
+
+
+def is_draining(data: bytes) -> bool:
+    """Whether the configs of a node say so."""
+    return bool(from_json(data)[2].get(DRAINING) == "true")
+
+
+def _read_credential(told: list[Any]) -> ScramCredential:
+    user, mechanism, salt, iterations, stored_key, server_key = told
+    return ScramCredential(
+        user,
+        ScramMechanism(mechanism),
+        base64.b64decode(salt),
+        iterations,
+        base64.b64decode(stored_key),
+        base64.b64decode(server_key),
+    )
+
+
+def _acl(acl: Acl) -> list[object]:
+    return [
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission,
+    ]
+
+
+def _read_acl(told: list[Any]) -> Acl:
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = told
+    return Acl(
+        ResourceType(resource_type),
+        resource_name,
+        PatternType(pattern_type),
+        principal,
+        host,
+        AclOperation(operation),
+        AclPermission(permission),
+    )
+
+
+def _parts(entity: QuotaEntity) -> list[tuple[str, str | None]]:
+    return sorted(entity.parts, key=lambda part: part[0])
+
+
+def _safe(name: str) -> str:
+    return quote(name, safe="")
+
+
+def _digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")

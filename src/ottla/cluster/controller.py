@@ -1,0 +1,119 @@
+"""The one node that decides: elected through ZooKeeper, and fenced by the epoch of its election.
+
+Whatever it writes is checked against the node that counts controllers, in the same transaction. One that was
+deposed and does not know it yet can change nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.cluster.decisions import ChangeState, CreateState, DeleteState, Step
+from ottla.cluster.nodes import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    controller_data,
+    partition_data,
+    partition_path,
+    partitions_path,
+)
+from ottla.cluster.operations import Check, Conflict, Create, Delete, Put
+
+if TYPE_CHECKING:
+    from ottla.cluster.mirror import Mirror
+    from ottla.cluster.operations import Operation
+    from ottla.cluster.zookeeper import ZooKeeper
+
+_logger: Final = logging.getLogger(__name__)
+
+_MOST_AT_ONCE: Final = 500
+"""Operations in a transaction, which must stay well below the megabyte that ZooKeeper takes at once."""
+
+
+class Deposed(Exception):  # noqa: N818
+    """Another node decides now."""
+
+
+class Controller:
+    """What a node may do while it is the controller. Waits for ZooKeeper: it runs in a worker thread."""
+
+    def __init__(self, zookeeper: ZooKeeper, mirror: Mirror, epoch_version: int) -> None:
+        self._zookeeper = zookeeper
+        self._mirror = mirror
+        self._fence = Check(CONTROLLER_EPOCH, epoch_version)
+
+    @classmethod
+    def elect(cls, zookeeper: ZooKeeper, mirror: Mirror, node_id: int) -> Controller | None:
+        """Become the controller, unless another is."""
+        if zookeeper.read(CONTROLLER) is not None:
+            return None
+        known = zookeeper.read(CONTROLLER_EPOCH)
+        if known is None:
+            return None
+        epoch = int(known.data) + 1
+        try:
+            zookeeper.commit(
+                [
+                    Put(CONTROLLER_EPOCH, str(epoch).encode(), known.version),
+                    Create(CONTROLLER, controller_data(node_id, epoch), is_ephemeral=True),
+                ]
+            )
+        except Conflict:
+            return None
+        _logger.info("node %d is the controller, the %d. of the cluster", node_id, epoch)
+        mirror.refresh([CONTROLLER, CONTROLLER_EPOCH], zookeeper.timeout_s)
+        return cls(zookeeper, mirror, known.version + 1)
+
+    def resign(self) -> None:
+        try:
+            self._zookeeper.commit([self._fence, Delete(CONTROLLER)])
+        except Conflict:
+            return
+
+    def carry_out(self, wanted: list[Step]) -> None:
+        """As many of these as still fit. What does not has been changed by others, and is decided again then.
+
+        Deposed: nothing of it, and nothing more.
+        """
+        begun = {step.state.topic_id for step in wanted if isinstance(step, CreateState)}
+        self._commit([Create(partitions_path(topic_id)) for topic_id in begun])
+        for first in range(0, len(wanted), _MOST_AT_ONCE):
+            chunk = wanted[first : first + _MOST_AT_ONCE]
+            self._commit([operation for step in chunk for operation in _operations(step)])
+        ended = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
+        self._commit([Delete(partitions_path(topic_id)) for topic_id in ended])
+        self._mirror.refresh([_path(step) for step in wanted], self._zookeeper.timeout_s)
+
+    def _commit(self, operations: list[Operation]) -> None:
+        if not operations:
+            return
+        try:
+            self._zookeeper.commit([self._fence, *operations])
+        except Conflict as conflict:
+            if conflict.index == 0:
+                raise Deposed from None
+            if len(operations) > 1:
+                for operation in operations:
+                    self._commit([operation])
+
+
+def _path(step: Step) -> str:
+    match step:
+        case CreateState():
+            return partition_path(step.state.key)
+        case ChangeState():
+            return partition_path(step.before.key)
+        case DeleteState():
+            return partition_path(step.key)
+
+
+def _operations(step: Step) -> list[Operation]:
+    path = _path(step)
+    match step:
+        case CreateState():
+            return [Create(path, partition_data(step.state))]
+        case ChangeState():
+            return [Put(path, partition_data(step.after), step.before.version)]
+        case DeleteState():
+            return [Delete(path)]

@@ -1,0 +1,182 @@
+"""A copy of what ZooKeeper holds, kept fresh by watches, so that no request ever has to ask it.
+
+A watch tells once, and only that something changed: the node is read anew, with a new watch. All results arrive in
+one thread, in the order in which ZooKeeper answered, so the copy never goes back. After the connection broke,
+everything is read again.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, TypeAlias
+
+from ottla.cluster.operations import Disconnected, Node
+from ottla.cluster.zookeeper import Session, ZooKeeper
+
+OnChanges: TypeAlias = Callable[[Mapping[str, Node | None]], None]
+"""What differs from the last time: the nodes that came or changed, and None for those that went."""
+
+_MOST_AT_ONCE: Final = 2_000
+
+
+class Mirror:
+    def __init__(self, zookeeper: ZooKeeper, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
+        """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
+        self.nodes: dict[str, Node] = {}
+        self._zookeeper = zookeeper
+        self._folders = frozenset(folders)
+        self._leaves = leaves
+        self._nested = nested
+        self._topics_listed: set[str] = set()
+        self._looking: set[str] = set()
+        self._changed: dict[str, Node | None] = {}
+        self._listeners: list[OnChanges] = []
+        self._waiting: list[threading.Event] = []
+        self._is_whole = threading.Event()
+        # Held while a question is asked, so that answers come in the order of their callbacks; and while one is
+        # counted.
+        self._lock = threading.RLock()
+        self._open_questions = 0
+        self._round = 0
+        self._is_broken = False
+        zookeeper.listen(self._session_changed)
+
+    def listen(self, listener: OnChanges) -> None:
+        """Called in one thread, and must not wait for ZooKeeper."""
+        self._listeners.append(listener)
+
+    def fill(self, timeout_s: float) -> None:
+        """Read everything, and wait until it is there."""
+        self._read_all()
+        self.wait_until_whole(timeout_s)
+
+    def wait_until_whole(self, timeout_s: float) -> None:
+        """After the connection broke everything is read again, and this waits for the end of it."""
+        if not self._is_whole.wait(timeout_s):
+            raise Disconnected("ZooKeeper did not answer in time")
+
+    def refresh(self, paths: Collection[str], timeout_s: float) -> None:
+        """Wait until the copy of these is no older than this call. Not for kazoo's own threads."""
+        if not paths:
+            return
+        arrived = threading.Event()
+        *others, last = paths
+        with self._lock:
+            for path in others:
+                self._look(path)
+            self._look(last, arrived)
+        if not arrived.wait(timeout_s):
+            raise Disconnected("ZooKeeper did not answer in time")
+
+    # Asking
+
+    def _session_changed(self, session: Session) -> None:
+        if session is Session.CONNECTED and self._round:
+            self._read_all()
+
+    def _read_all(self) -> None:
+        with self._lock:
+            self._round += 1
+            self._is_broken = False
+            self._is_whole.clear()
+            self._topics_listed.clear()
+            self._looking.clear()
+            for folder in (*self._folders, self._nested):
+                self._list(folder)
+            for path in {*self._leaves, *self.nodes}:
+                self._look(path)
+
+    def _event(self, path: str) -> None:
+        with self._lock:
+            if path in self._folders or path == self._nested or path in self._topics_listed:
+                self._list(path)
+            else:
+                self._look(path)
+
+    def _look(self, path: str, arrived: threading.Event | None = None) -> None:
+        asked_in = self._round
+        self._open_questions += 1
+        self._looking.add(path)
+        self._zookeeper.look(
+            path, lambda node: self._looked(path, node, arrived), lambda: self._failed(asked_in), self._event
+        )
+
+    def _look_out(self, path: str) -> None:
+        """A node that does not exist cannot be watched by reading it, and no folder that is listed tells of it."""
+        asked_in = self._round
+        self._open_questions += 1
+        self._zookeeper.look_out(
+            path,
+            lambda is_there: self._looked_out(path, is_there=is_there),
+            lambda: self._failed(asked_in),
+            self._event,
+        )
+
+    def _list(self, path: str) -> None:
+        asked_in = self._round
+        self._open_questions += 1
+        self._zookeeper.list(path, lambda names: self._listed(path, names), lambda: self._failed(asked_in), self._event)
+
+    # Answers, all of them in one thread
+
+    def _looked(self, path: str, node: Node | None, arrived: threading.Event | None) -> None:
+        known = self.nodes.get(path)
+        if node != known:
+            if node is None:
+                del self.nodes[path]
+            else:
+                self.nodes[path] = node
+            self._changed[path] = node
+        if arrived is not None:
+            self._waiting.append(arrived)
+        with self._lock:
+            self._looking.discard(path)
+            if node is None and path in self._leaves:
+                self._look_out(path)
+            self._answered()
+
+    def _looked_out(self, path: str, *, is_there: bool) -> None:
+        with self._lock:
+            if is_there:
+                self._look(path)
+            self._answered()
+
+    def _listed(self, path: str, names: list[str] | None) -> None:
+        with self._lock:
+            if names is None:
+                self._topics_listed.discard(path)
+            for name in names or ():
+                child = f"{path}/{name}"
+                if path != self._nested:
+                    if child not in self.nodes and child not in self._looking:
+                        self._look(child)
+                elif child not in self._topics_listed:
+                    self._topics_listed.add(child)
+                    self._list(child)
+            self._answered()
+
+    def _failed(self, asked_in: int) -> None:
+        """The connection broke; when it is back everything is asked again."""
+        with self._lock:
+            if asked_in == self._round:
+                self._is_broken = True
+            self._answered()
+
+    def _answered(self) -> None:
+        self._open_questions -= 1
+        is_quiet = self._open_questions == 0
+        if self._is_whole.is_set() and (is_quiet or self._waiting or len(self._changed) >= _MOST_AT_ONCE):
+            self._publish()
+        elif is_quiet and not self._is_broken:
+            self._publish()
+            self._is_whole.set()
+
+    def _publish(self) -> None:
+        changed, self._changed = self._changed, {}
+        if changed:
+            for listener in self._listeners:
+                listener(changed)
+        waiting, self._waiting = self._waiting, []
+        for arrived in waiting:
+            arrived.set()

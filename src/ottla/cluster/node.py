@@ -1,0 +1,264 @@
+"""This node of a cluster, in the broker's event loop: the view, the lease, and what is asked of ZooKeeper.
+
+What waits for ZooKeeper runs in worker threads; what they and kazoo's threads learn is posted to the loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from ottla.cluster import election, reassignment
+from ottla.cluster.control import Control
+from ottla.cluster.knowledge import Knowledge
+from ottla.cluster.membership import register, step_back, unregister
+from ottla.cluster.nodes import partition_data, partition_path
+from ottla.cluster.operations import Conflict, Disconnected, Put
+from ottla.cluster.session import SessionKeeper
+from ottla.cluster.state import (
+    BrokerInfo,
+    ClusterView,
+    InvalidUpdateVersion,
+    NotInSession,
+    PartitionKey,
+    PartitionState,
+    ViewChange,
+)
+from ottla.core.errors import NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.connecting import Connected
+    from ottla.cluster.operations import Node
+    from ottla.cluster.state import ViewListener
+    from ottla.core.ids import Address, TopicId
+
+_logger: Final = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_WORKERS: Final = 4
+_MOST_TRIES: Final = 20
+
+
+class ZooKeeperCluster:
+    """See `state.Cluster` for what each method promises."""
+
+    def __init__(self, connected: Connected, config: ClusterConfig, node_id: int, folder_id: str) -> None:
+        self.node_id = node_id
+        self.config = config
+        self._connected = connected
+        self._folder_id = folder_id
+        self._knowledge = Knowledge()
+        self._listeners: list[ViewListener] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._learnt_early: list[Mapping[str, Node | None]] = []
+        self._starting = threading.Lock()
+        self._me: BrokerInfo | None = None
+        self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
+        self._session = SessionKeeper(connected.zookeeper, self._registered_anew, self._announce)
+        self.control = Control(self, connected)
+        connected.mirror.listen(self._learnt)
+        self._knowledge.learn(dict(connected.mirror.nodes))
+
+    # What is known
+
+    @property
+    def view(self) -> ClusterView:
+        return self._knowledge.view
+
+    @property
+    def knowledge(self) -> Knowledge:
+        return self._knowledge
+
+    @property
+    def is_fenced(self) -> bool:
+        return self._session.is_fenced
+
+    def listen(self, listener: ViewListener) -> None:
+        self._listeners.append(listener)
+
+    def on_session_lost(self, callback: Callable[[], None]) -> None:
+        self._session.on_lost(callback)
+
+    def _learnt(self, changed: Mapping[str, Node | None]) -> None:
+        """In the mirror's thread."""
+        with self._starting:
+            if self._loop is None:
+                self._learnt_early.append(changed)
+                return
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._learn, changed)
+
+    def _learn(self, changed: Mapping[str, Node | None]) -> None:
+        change = self._knowledge.learn(changed)
+        if change.after is not change.before:
+            self._tell(change)
+        self.control.noticed(change)
+
+    def _tell(self, change: ViewChange) -> None:
+        for listener in tuple(self._listeners):
+            listener(change)
+
+    def _announce(self) -> None:
+        """This node may lead again what the view says it leads."""
+        mine = frozenset(state.key for state in self.view.held_by(self.node_id))
+        self._tell(ViewChange(self.view, self.view, mine))
+
+    # Starting and stopping
+
+    async def start(self, listeners: Mapping[str, Address], free_bytes: int, *, may_lack_records: bool) -> None:
+        """Be there, for clients and other nodes.
+
+        `may_lack_records`: the last end was a crash, or the folder is new, so that this node must not count as in
+        sync where others are.
+        """
+        with self._starting:
+            self._loop = asyncio.get_running_loop()
+        for changed in self._learnt_early:
+            self._learn(changed)
+        self._me = BrokerInfo(self.node_id, dict(listeners), self.config.rack or None, free_bytes=free_bytes)
+        if may_lack_records:
+            await self._step_back_wherever_possible()
+        await self._register()
+        self._session.start()
+        self.control.start()
+
+    async def _register(self) -> None:
+        assert self._me is not None  # noqa: S101 - for mypy: set by `start`
+        connected, me = self._connected, self._me
+        patience_s = connected.zookeeper.timeout_s * 2
+        await self.work(lambda: register(connected.zookeeper, connected.mirror, me, self._folder_id, patience_s))
+        self._session.registered()
+
+    async def _registered_anew(self) -> None:
+        """In a new session, once all that others did meanwhile has been read."""
+        await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.zookeeper.timeout_s))
+        await self._register()
+
+    async def stop(self) -> None:
+        """Leave in order: what this node leads is led by others before it goes."""
+        await self.control.stop()
+        if not self.is_fenced:
+            try:
+                await self._step_back_wherever_possible()
+                await self.work(lambda: unregister(self._connected.zookeeper, self.node_id))
+            except Disconnected as lost:
+                _logger.warning("left without a word to ZooKeeper: %s", lost)
+        await self._session.stop()
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=False)
+        self._connected.close()
+
+    async def _step_back_wherever_possible(self) -> None:
+        """Again where others were quicker, as when several nodes leave at once."""
+        for _ in range(_MOST_TRIES):
+            view = self.view
+            left = await self.work(
+                lambda: step_back(self._connected.zookeeper, self._connected.mirror, self.node_id, view)  # noqa: B023
+            )
+            if not left:
+                return
+
+    # Changing
+
+    async def work(self, what: Callable[[], T]) -> T:
+        """What waits for ZooKeeper, in a thread of its own."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, what)
+
+    async def change_isr(
+        self, at: PartitionKey, new_isr: Collection[int], leader_epoch: int, expected_version: int
+    ) -> PartitionState:
+        state = self._state(at)
+        if state.leader != self.node_id or state.leader_epoch != leader_epoch:
+            raise NotLeaderOrFollower(f"{state.topic}-{state.partition} is led by {state.leader}")
+        if self.is_fenced:
+            raise NotInSession("this node is cut off from ZooKeeper")
+        if state.version != expected_version:
+            raise InvalidUpdateVersion(f"{state.topic}-{state.partition} is at version {state.version}")
+        # Who is not there cannot come to be in sync, whatever a leader that has not heard of it yet says.
+        wanted = {node for node in new_isr if node in state.isr or node in self.view.brokers} | {self.node_id}
+        isr = tuple(node for node in state.replicas if node in wanted)
+        return await self._put(state, replace(state, isr=isr))
+
+    async def _put(self, before: PartitionState, after: PartitionState) -> PartitionState:
+        path = partition_path(before.key)
+
+        def put() -> bool:
+            is_done = True
+            try:
+                self._connected.zookeeper.commit([Put(path, partition_data(after), before.version)])
+            except Conflict:
+                is_done = False
+            self._connected.mirror.refresh([path], self._connected.zookeeper.timeout_s)
+            return is_done
+
+        try:
+            is_done = await self.work(put)
+        except Disconnected as lost:
+            raise NotInSession(str(lost)) from lost
+        if not is_done:
+            raise InvalidUpdateVersion(f"{before.topic}-{before.partition} was changed by another meanwhile")
+        return self._state(before.key)
+
+    def _state(self, at: PartitionKey) -> PartitionState:
+        state = self.view.partitions.get(at)
+        if state is None:
+            raise UnknownTopicOrPartition(f"there is no partition {at.partition} of a topic with this id")
+        return state
+
+    async def _change(self, at: PartitionKey, rule: Callable[[PartitionState], PartitionState]) -> PartitionState:
+        """Decided again as often as somebody else is quicker."""
+        for _ in range(_MOST_TRIES):
+            before = self._state(at)
+            after = rule(before)
+            if after == before:
+                return before
+            try:
+                return await self._put(before, after)
+            except InvalidUpdateVersion:
+                continue
+        raise InvalidUpdateVersion("others were always quicker")
+
+    async def alter_reassignments(self, targets: Mapping[PartitionKey, Sequence[int] | None]) -> None:
+        for at, target in targets.items():
+            if target is None:
+                await self._change(at, lambda state: reassignment.cancel(state, self.view.brokers))
+            else:
+                wanted = tuple(target)
+                await self._change(at, lambda state, to=wanted: reassignment.begin(state, to, self.view.brokers))  # type: ignore[misc]
+
+    async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
+        rule = election.elect_anyone if unclean else election.prefer
+        return await self._change(at, lambda state: rule(state, self.view.brokers))
+
+    async def until_led(self, topic_id: TopicId, partitions: int, timeout_ms: int) -> None:
+        """Wait until the view shows a leader of every partition; RequestTimedOut if it does not come to that."""
+        keys = [PartitionKey(topic_id, index) for index in range(partitions)]
+
+        def are_led() -> bool:
+            states = self.view.partitions
+            return all(key in states and states[key].leader in self.view.brokers for key in keys)
+
+        changed = asyncio.Event()
+
+        def wake(_: ViewChange) -> None:
+            changed.set()
+
+        self._listeners.append(wake)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while not are_led():
+                    changed.clear()
+                    await changed.wait()
+        except TimeoutError:
+            raise RequestTimedOut("created, but not every partition has a leader yet") from None
+        finally:
+            self._listeners.remove(wake)

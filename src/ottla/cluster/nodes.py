@@ -1,0 +1,124 @@
+"""What is kept where in ZooKeeper, and how it is written: JSON, a node for each thing that changes by itself.
+
+/cluster                    its id, and the format of all this
+/brokers/N                  node N is there (goes with its session)
+/controller                 who decides (goes with its session)
+/controller_epoch           how often that has changed; its version is what every decision is checked against
+/topics/NAME                a topic as it was asked for
+/partitions/TOPIC_ID/N      who holds and who leads a partition
+/credentials, /acls, /quotas, /configs      the rest of the catalog, an entry in each node
+/producer_ids               the first that has not been handed out
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
+from ottla.core.ids import Address, TopicId
+
+FORMAT: Final = 1
+
+CLUSTER: Final = "/cluster"
+BROKERS: Final = "/brokers"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+TOPICS: Final = "/topics"
+PARTITIONS: Final = "/partitions"
+CREDENTIALS: Final = "/credentials"
+ACLS: Final = "/acls"
+QUOTAS: Final = "/quotas"
+CONFIGS: Final = "/configs"
+PRODUCER_IDS: Final = "/producer_ids"
+
+CATALOG_FOLDERS: Final = (TOPICS, CREDENTIALS, ACLS, QUOTAS, CONFIGS)
+FOLDERS: Final = (BROKERS, *CATALOG_FOLDERS)
+LEAVES: Final = (CONTROLLER, CONTROLLER_EPOCH)
+
+
+def to_json(value: object) -> bytes:
+    return msgspec.json.encode(value)
+
+
+def from_json(data: bytes) -> Any:  # noqa: ANN401 - whatever was written
+    return msgspec.json.decode(data)
+
+
+# Nodes
+
+
+def broker_path(node_id: int) -> str:
+    return f"{BROKERS}/{node_id}"
+
+
+def broker_data(broker: BrokerInfo, folder_id: str) -> bytes:
+    listeners = {name: [address.host, address.port] for name, address in broker.listeners.items()}
+    return to_json({"listeners": listeners, "rack": broker.rack, "free_bytes": broker.free_bytes, "folder": folder_id})
+
+
+def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -> BrokerInfo:
+    told = from_json(data)
+    listeners = {name: Address(host, port) for name, (host, port) in told["listeners"].items()}
+    return BrokerInfo(node_id, listeners, told["rack"], created, told["free_bytes"], is_draining)
+
+
+def folder_of_broker(data: bytes) -> str:
+    """The id of the data folder that the node had when it registered."""
+    return str(from_json(data)["folder"])
+
+
+# Partitions
+
+
+def partitions_path(topic_id: TopicId) -> str:
+    return f"{PARTITIONS}/{topic_id}"
+
+
+def partition_path(key: PartitionKey) -> str:
+    return f"{PARTITIONS}/{key.topic_id}/{key.partition}"
+
+
+def read_partition_path(path: str) -> PartitionKey:
+    _, _, topic_id, index = path.split("/")
+    return PartitionKey(TopicId.parse(topic_id), int(index))
+
+
+def partition_data(state: PartitionState) -> bytes:
+    told: dict[str, object] = {
+        "replicas": state.replicas,
+        "leader": state.leader,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+    }
+    if state.is_reassigning:
+        told |= {"adding": state.adding, "removing": state.removing}
+    return to_json(told)
+
+
+def read_partition(key: PartitionKey, topic: str, data: bytes, version: int) -> PartitionState:
+    told = from_json(data)
+    return PartitionState(
+        topic_id=key.topic_id,
+        topic=topic,
+        partition=key.partition,
+        replicas=tuple(told["replicas"]),
+        leader=told["leader"],
+        leader_epoch=told["leader_epoch"],
+        isr=tuple(told["isr"]),
+        version=version,
+        adding=tuple(told.get("adding", ())),
+        removing=tuple(told.get("removing", ())),
+    )
+
+
+# The controller
+
+
+def controller_data(node_id: int, epoch: int) -> bytes:
+    return to_json({"node": node_id, "epoch": epoch})
+
+
+def read_controller(data: bytes) -> int:
+    return int(from_json(data)["node"])

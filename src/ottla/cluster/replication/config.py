@@ -1,0 +1,26 @@
+"""What can be set about replication."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicationConfig:
+    replica_lag_time_max_ms: int = 30_000
+    """A replica that has not caught up with its leader for this long is no longer in sync."""
+    replica_fetch_wait_max_ms: int = 500
+    """How long a leader keeps a follower's fetch when there is nothing new."""
+    replica_fetch_max_bytes: int = 1 << 20
+    """How much a follower asks for of one partition at a time."""
+    replica_fetch_response_max_bytes: int = 10 << 20
+    """How much a follower asks for at a time."""
+    replica_fetch_backoff_ms: int = 200
+    """How long a follower waits after something went wrong."""
+    high_watermark_checkpoint_interval_ms: int = 5_000
+    """How often it is noted how far partitions are committed."""
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

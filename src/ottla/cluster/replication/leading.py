@@ -1,0 +1,166 @@
+"""What the leader of a partition knows of its copies: how far each is, who is in sync, what is committed.
+
+A record is committed once every replica in sync has it. It then survives the leader, because only a replica in sync
+may lead next. So these hold at every moment:
+
+- The high watermark never goes back, and never passes what a member of the in-sync set has. While a change of that
+  set is under way, both the old and the new members count (the "maximal" set): nobody knows yet which of them the
+  next leader is chosen from.
+- A replica joins only when it has all that is committed. That is what is below the high watermark, which may lag right
+  after an election, and what the log held when this leader's epoch began.
+- A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.cluster.state import PartitionState
+
+NO_OFFSET: Final = -1
+_NEVER_MS: Final = -(1 << 62)
+
+
+class Follower:
+    """A replica on another node, as its fetches show it."""
+
+    __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "leader_end_then", "start_offset")
+
+    def __init__(self, caught_up_ms: int) -> None:
+        self.end_offset = NO_OFFSET
+        self.start_offset = NO_OFFSET
+        self.caught_up_ms = caught_up_ms
+        """The last moment at which it was known to have all that the leader had."""
+        self.fetched_ms = _NEVER_MS
+        self.leader_end_then = 0
+
+    def fetched(self, end_offset: int, start_offset: int, leader_end: int, now_ms: int) -> None:
+        """It asks for what follows `end_offset`, so it has what is below."""
+        if end_offset >= leader_end:
+            self.caught_up_ms = now_ms
+        elif end_offset >= self.leader_end_then:
+            # Not what there is now, but all that there was when it asked last.
+            self.caught_up_ms = max(self.caught_up_ms, self.fetched_ms)
+        self.end_offset = end_offset
+        self.start_offset = start_offset
+        self.leader_end_then = leader_end
+        self.fetched_ms = now_ms
+
+    def is_caught_up(self, leader_end: int, now_ms: int, lag_ms: int) -> bool:
+        return self.end_offset == leader_end or now_ms - self.caught_up_ms <= lag_ms
+
+
+class Leading:
+    """One partition in one leader epoch. `end_offset` is always that of the leader's own log."""
+
+    def __init__(
+        self, state: PartitionState, end_offset: int, high_watermark: int, *, lag_ms: int, now_ms: int
+    ) -> None:
+        self.node_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.epoch_start = end_offset
+        self.high_watermark = min(high_watermark, end_offset)
+        self.replicas = state.replicas
+        self.isr = frozenset(state.isr)
+        self.version = state.version
+        self.proposed: frozenset[int] | None = None
+        """The change that was asked for and is not known to have happened or not."""
+        self.eligible: frozenset[int] = self.isr
+        """Who is there and to stay, so that it may join."""
+        self._lag_ms = lag_ms
+        self.followers = {
+            node: Follower(now_ms if node in self.isr else _NEVER_MS) for node in state.replicas if node != self.node_id
+        }
+
+    @property
+    def maximal_isr(self) -> frozenset[int]:
+        return self.isr if self.proposed is None else self.isr | self.proposed
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that former leaders may have committed is known to be committed (KIP-207)."""
+        return self.high_watermark >= self.epoch_start
+
+    def has_enough(self, min_insync_replicas: int) -> bool:
+        return len(self.isr) >= min(min_insync_replicas, len(self.replicas))
+
+    # What happens
+
+    def fetched(self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int) -> None:
+        """A replica asks for what follows `offset`, in this leader epoch and in agreement about what comes before."""
+        follower = self.followers.get(node)
+        if follower is not None:
+            follower.fetched(offset, start_offset, end_offset, now_ms)
+
+    def advance(self, end_offset: int, now_ms: int) -> bool:
+        """Raise the high watermark as far as it may be; whether it has moved."""
+        members = self.maximal_isr
+        committed = end_offset
+        for node, follower in self.followers.items():
+            if follower.end_offset < committed and (
+                node in members or self._is_about_to_join(node, end_offset, now_ms)
+            ):
+                committed = follower.end_offset
+        if committed <= self.high_watermark:
+            return False
+        self.high_watermark = committed
+        return True
+
+    def _is_about_to_join(self, node: int, end_offset: int, now_ms: int) -> bool:
+        follower = self.followers[node]
+        is_known = node in self.eligible and follower.end_offset != NO_OFFSET
+        return is_known and follower.is_caught_up(end_offset, now_ms, self._lag_ms)
+
+    def changed(self, state: PartitionState) -> None:
+        """The cluster says so, in this leader epoch: what was proposed has happened, or never will."""
+        if state.version <= self.version:
+            return
+        left = self.isr.difference(state.isr)
+        self.version = state.version
+        self.isr = frozenset(state.isr)
+        self.proposed = None
+        self.replicas = state.replicas
+        # One that has left has to show itself again before it is waited for: it may be dead.
+        self.followers = {
+            node: self.followers[node] if node in self.followers and node not in left else Follower(_NEVER_MS)
+            for node in state.replicas
+            if node != self.node_id
+        }
+
+    # Who is in sync
+
+    def with_joining(self, node: int) -> frozenset[int] | None:
+        """The in-sync set with this one, which has just fetched, if it may join."""
+        follower = self.followers.get(node)
+        if self.proposed is not None or follower is None or node in self.isr or node not in self.eligible:
+            return None
+        if follower.end_offset < max(self.high_watermark, self.epoch_start):
+            return None
+        return self.isr | {node}
+
+    def without_late(self, end_offset: int, now_ms: int) -> frozenset[int] | None:
+        """The in-sync set without those who fell behind, if any did."""
+        if self.proposed is not None:
+            return None
+        kept = self.isr - frozenset(self._late(end_offset, now_ms))
+        return None if kept == self.isr else kept
+
+    def _late(self, end_offset: int, now_ms: int) -> Iterable[int]:
+        for node, follower in self.followers.items():
+            # Below the high watermark it once was further than now: it has lost its data, and must not lead.
+            has_lost = NO_OFFSET < follower.end_offset < self.high_watermark
+            if node in self.isr and (has_lost or not follower.is_caught_up(end_offset, now_ms, self._lag_ms)):
+                yield node
+
+    def propose(self, isr: frozenset[int]) -> None:
+        """From now on, until the cluster has spoken, both sets count."""
+        self.proposed = isr
+
+    @property
+    def lowest_start(self) -> int:
+        """Where the log starts on the replica in sync that keeps the most; DeleteRecords waits for it."""
+        starts = [self.followers[node].start_offset for node in self.isr if node in self.followers]
+        return min(starts, default=1 << 62)

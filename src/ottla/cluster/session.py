@@ -1,0 +1,148 @@
+"""Whether this node is in session with ZooKeeper, by its own clock; and what is done when it no longer is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING, Final
+
+from ottla.cluster.lease import Lease, ask_every_s
+from ottla.cluster.operations import Disconnected
+from ottla.cluster.zookeeper import Session, ZooKeeper
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+_logger: Final = logging.getLogger(__name__)
+
+_NO_SESSION: Final = 0
+
+
+def now_s() -> float:
+    """Goes on while the machine sleeps, where there is such a clock: sessions end meanwhile."""
+    return time.clock_gettime(_CLOCK)
+
+
+_CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+class SessionKeeper:
+    def __init__(
+        self, zookeeper: ZooKeeper, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
+    ) -> None:
+        self._zookeeper = zookeeper
+        self._register_anew = register_anew
+        self._may_lead_again = may_lead_again
+        self._lease = Lease()
+        self._session_id = _NO_SESSION
+        self._is_stopped = True
+        self._on_lost: list[Callable[[], None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ending: asyncio.TimerHandle | None = None
+        zookeeper.listen(self._changed)
+
+    @property
+    def is_fenced(self) -> bool:
+        return self._lease.is_over(now_s())
+
+    def on_lost(self, callback: Callable[[], None]) -> None:
+        self._on_lost.append(callback)
+
+    def start(self) -> None:
+        """To be called when the node is registered."""
+        self._loop = asyncio.get_running_loop()
+        self._is_stopped = False
+        self._spawn(self._keep_asking())
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        self._lease.end()
+        if self._ending is not None:
+            self._ending.cancel()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def registered(self) -> None:
+        """This node has an entry of this session; others will not lead in its place before it is gone."""
+        self._session_id = self._zookeeper.session_id
+        # ZooKeeper has just answered; when it was asked is not known any more, so this is the cautious time.
+        self._extend(now_s() - ask_every_s(self._zookeeper.timeout_s))
+
+    def _spawn(self, what: Awaitable[None]) -> None:
+        async def run() -> None:
+            await what
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # The lease
+
+    async def _keep_asking(self) -> None:
+        while True:
+            self._ask()
+            await asyncio.sleep(ask_every_s(self._zookeeper.timeout_s))
+
+    def _ask(self) -> None:
+        sent_s, session_id = now_s(), self._session_id
+        self._zookeeper.look("/", lambda _: self._post(self._answered, sent_s, session_id), lambda: None)
+
+    def _answered(self, sent_s: float, session_id: int) -> None:
+        if session_id == self._session_id == self._zookeeper.session_id:
+            was_fenced = self.is_fenced
+            self._extend(sent_s)
+            if was_fenced and not self.is_fenced:
+                _logger.warning("in touch with ZooKeeper again, in the same session")
+                self._may_lead_again()
+
+    def _extend(self, sent_s: float) -> None:
+        self._lease.answered(sent_s, self._zookeeper.timeout_s)
+        if self._ending is not None:
+            self._ending.cancel()
+        loop = asyncio.get_running_loop()
+        self._ending = loop.call_later(self._lease.left_s(now_s()), self._ran_out)
+
+    def _ran_out(self) -> None:
+        if self.is_fenced:
+            _logger.warning("no word from ZooKeeper: this node leads nothing until there is")
+            self._lost()
+
+    def _lost(self) -> None:
+        for callback in self._on_lost:
+            callback()
+
+    # The session
+
+    def _changed(self, session: Session) -> None:
+        """In kazoo's thread."""
+        self._post(self._changed_to, session)
+
+    def _post(self, what: Callable[..., None], *args: object) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(what, *args)
+
+    def _changed_to(self, session: Session) -> None:
+        if self._is_stopped:
+            return
+        if session is Session.LOST:
+            self._session_id = _NO_SESSION
+            self._lease.end()
+            _logger.warning("the session with ZooKeeper has ended")
+            self._lost()
+        elif session is Session.CONNECTED and self._session_id == _NO_SESSION:
+            self._spawn(self._begin_anew())
+
+    async def _begin_anew(self) -> None:
+        try:
+            await self._register_anew()
+        except (Disconnected, ConfigError) as failed:
+            _logger.warning("not registered in the new session: %s", failed)
+            if not self._is_stopped and self._zookeeper.is_connected:
+                await asyncio.sleep(ask_every_s(self._zookeeper.timeout_s))
+                self._changed_to(Session.CONNECTED)
+            return
+        self._may_lead_again()

@@ -1,0 +1,180 @@
+"""What is known of a cluster at one moment, and what a broker may ask of it. Frozen values, in Kafka's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
+
+from ottla.core.errors import ApiError, ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.core.ids import Address, TopicId
+
+NO_NODE: Final = -1
+
+
+class PartitionKey(NamedTuple):
+    topic_id: TopicId
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """A node that is there: it has a session with ZooKeeper."""
+
+    id: int
+    listeners: dict[str, Address]
+    """By name; the last is the one that nodes use among themselves."""
+    rack: str | None = None
+    epoch: int = -1
+    """Grows with every registration of whatever node (the transaction that created the node's entry)."""
+    free_bytes: int = -1
+    """What its disk had left when it registered; -1 if it did not say."""
+    is_draining: bool = False
+    """It is about to leave: it is given nothing new to lead or to hold."""
+
+    @property
+    def address(self) -> Address:
+        """Where other nodes reach it, and clients that came in by a listener that it does not have."""
+        return next(reversed(self.listeners.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """Who holds a partition and who leads it, as ZooKeeper has it."""
+
+    topic_id: TopicId
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    """The first of them is the preferred leader. While they are being changed: the new ones, then the old."""
+    leader: int = NO_NODE
+    leader_epoch: int = 0
+    isr: tuple[int, ...] = ()
+    version: int = 0
+    """Of the node in ZooKeeper: a change to this state is one to this version, or it does not happen."""
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def key(self) -> PartitionKey:
+        return PartitionKey(self.topic_id, self.partition)
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """Who is to hold it when no change is under way."""
+        return tuple(node for node in self.replicas if node not in self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """Never changes: hold one for as long as its answers have to agree with each other."""
+
+    brokers: Mapping[int, BrokerInfo] = field(default_factory=dict)
+    controller_id: int = NO_NODE
+    partitions: Mapping[PartitionKey, PartitionState] = field(default_factory=dict)
+
+    def partition(self, topic_id: TopicId, partition: int) -> PartitionState | None:
+        return self.partitions.get(PartitionKey(topic_id, partition))
+
+    def led_by(self, node_id: int) -> Iterator[PartitionState]:
+        return (state for state in self.partitions.values() if state.leader == node_id)
+
+    def held_by(self, node_id: int) -> Iterator[PartitionState]:
+        return (state for state in self.partitions.values() if node_id in state.replicas)
+
+    def with_partitions(self, changed: Mapping[PartitionKey, PartitionState | None]) -> ClusterView:
+        """With these in place of what they were; None for one that is gone."""
+        partitions = dict(self.partitions)
+        for key, state in changed.items():
+            if state is None:
+                partitions.pop(key, None)
+            else:
+                partitions[key] = state
+        return replace(self, partitions=partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChange:
+    """From one view to the next, and which partitions differ between them."""
+
+    before: ClusterView
+    after: ClusterView
+    partitions: frozenset[PartitionKey] = frozenset()
+    """Created, changed or gone."""
+
+
+ViewListener: TypeAlias = Callable[[ViewChange], None]
+
+
+class InvalidUpdateVersion(ApiError):
+    """The partition's state has been changed meanwhile: wait for the view to show it, and decide again."""
+
+    code = ErrorCode.INVALID_UPDATE_VERSION
+
+
+class NotInSession(ApiError):
+    """This node is cut off from ZooKeeper, so it can say nothing about the cluster."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
+class PreferredLeaderNotAvailable(ApiError):
+    code = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+
+
+class EligibleLeadersNotAvailable(ApiError):
+    code = ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+
+
+class Cluster(Protocol):
+    """What a broker sees of its cluster. Lives in the broker's event loop: callbacks are called there."""
+
+    @property
+    def node_id(self) -> int: ...
+
+    @property
+    def view(self) -> ClusterView:
+        """What this node knows now. ZooKeeper may be ahead of it by what is under way."""
+
+    @property
+    def is_fenced(self) -> bool:
+        """Whether the session may have ended, by this node's own clock, so that another may lead already.
+
+        Earlier than ZooKeeper can end it. Asked by whoever is about to act as a leader: a process that was
+        stopped for long and goes on is fenced at once, before any event tells it so.
+        """
+
+    def listen(self, listener: ViewListener) -> None:
+        """Tell `listener` of every later change of `view`, in order, once `view` shows it."""
+
+    def on_session_lost(self, callback: Callable[[], None]) -> None:
+        """Call back when this node becomes fenced: it must stop acting as a leader at once.
+
+        It may lead again when the view, read anew in a new session, says so.
+        """
+
+    async def change_isr(
+        self, at: PartitionKey, new_isr: Collection[int], leader_epoch: int, expected_version: int
+    ) -> PartitionState:
+        """The leader's own change of who is in sync. When it returns, `view` shows it.
+
+        NotLeaderOrFollower: this node does not lead, or not in this epoch. InvalidUpdateVersion: changed meanwhile.
+        NotInSession: it is not known whether it happened; the view will tell.
+        """
+
+    async def alter_reassignments(self, targets: Mapping[PartitionKey, Sequence[int] | None]) -> None:
+        """Begin to move partitions to these nodes; None takes a move back. The controller ends it.
+
+        One partition's refusal is raised, so ask for one at a time where that matters.
+        """
+
+    async def elect_leader(self, at: PartitionKey, *, unclean: bool = False) -> PartitionState:
+        """Let the preferred replica lead, or with `unclean`, if nobody leads, whoever is there."""

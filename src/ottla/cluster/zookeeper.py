@@ -1,0 +1,238 @@
+"""The connection to ZooKeeper. Only this module knows kazoo, which runs threads of its own.
+
+What others hand in as callbacks is called in those threads, one at a time for each kind: events, and results.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+from kazoo.retry import KazooRetry
+from kazoo.security import make_acl, make_digest_acl
+
+from ottla.cluster.operations import Check, Conflict, Create, Delete, Disconnected, Node, Put
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.operations import Operation
+
+_logger: Final = logging.getLogger(__name__)
+
+_MISFITS: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
+_RETRY_S: Final = 1.0
+
+
+class Session(Enum):
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    """The connection is broken, and the session may go on when it is there again."""
+    LOST = "lost"
+
+
+OnNode: TypeAlias = Callable[[Node | None], None]
+OnChildren: TypeAlias = Callable[[list[str] | None], None]
+OnFailure: TypeAlias = Callable[[], None]
+
+
+class ZooKeeper:
+    def __init__(self, config: ClusterConfig) -> None:
+        self._config = config
+        self._client = _client(config)
+        self._client.add_listener(self._changed)
+        self._listeners: list[Callable[[Session], None]] = []
+        self._watch_negotiation()
+        self.timeout_s = config.session_timeout_ms / 1000
+        """What ZooKeeper granted, which may be less than what was asked for."""
+
+    def _watch_negotiation(self) -> None:
+        # kazoo keeps what was granted to itself, and whoever must stop in time has to know it.
+        connection = self._client._connection  # noqa: SLF001
+        connect = connection._connect  # noqa: SLF001
+
+        def connect_and_note(*args: Any) -> Any:  # noqa: ANN401
+            read_timeout_ms, connect_timeout_ms = connect(*args)
+            self.timeout_s = read_timeout_ms * 1.5 / 1000
+            return read_timeout_ms, connect_timeout_ms
+
+        connection._connect = connect_and_note  # noqa: SLF001
+
+    # Starting and stopping
+
+    def open(self) -> None:
+        """Connect, and make sure of the folder that everything is kept in; ConfigError if that cannot be."""
+        try:
+            # Not `start`, which warns where there is no such folder yet.
+            self._client.start_async().wait(self._config.connect_timeout_ms / 1000)
+            if not self._client.connected:
+                raise KazooTimeoutError("it does not answer")  # noqa: TRY301
+            self._client.ensure_path("/")
+        except (KazooTimeoutError, KazooException) as refused:
+            self.close()
+            raise ConfigError(f"ZooKeeper at {self._config.zookeeper} cannot be used: {refused}") from refused
+
+    def close(self) -> None:
+        """End the session: what goes with it goes now."""
+        self._client.stop()
+        self._client.close()
+
+    @property
+    def session_id(self) -> int:
+        return self._client.client_id[0] if self._client.client_id else 0
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self._client.connected)
+
+    def listen(self, listener: Callable[[Session], None]) -> None:
+        """Must not block, nor wait for anything of ZooKeeper."""
+        self._listeners.append(listener)
+
+    def _changed(self, state: str) -> None:
+        session = {
+            KazooState.CONNECTED: Session.CONNECTED,
+            KazooState.SUSPENDED: Session.SUSPENDED,
+            KazooState.LOST: Session.LOST,
+        }[state]
+        _logger.info("ZooKeeper: %s", session.value)
+        for listener in self._listeners:
+            listener(session)
+
+    # Reading
+
+    def look(self, path: str, found: OnNode, failed: OnFailure, watch: Callable[[str], None] | None = None) -> None:
+        """Read a node, None if there is none; `watch` is told once when it has changed."""
+        self._ask(self._client.get_async(path, _watcher(watch)), lambda value: found(_node(*value)), found, failed)
+
+    def look_out(
+        self, path: str, found: Callable[[bool], None], failed: OnFailure, watch: Callable[[str], None]
+    ) -> None:
+        """Whether there is such a node; `watch` is told once when there is."""
+        result = self._client.exists_async(path, _watcher(watch))
+        self._ask(result, lambda stat: found(stat is not None), lambda _: found(False), failed)  # noqa: FBT003
+
+    def list(self, path: str, found: OnChildren, failed: OnFailure, watch: Callable[[str], None]) -> None:
+        self._ask(self._client.get_children_async(path, _watcher(watch)), found, found, failed)
+
+    def _ask(
+        self,
+        result: Any,  # noqa: ANN401 - kazoo has no types
+        found: Callable[[Any], None],
+        missing: Callable[[None], None],
+        failed: OnFailure,
+    ) -> None:
+        def done(answered: Any) -> None:  # noqa: ANN401
+            if answered.successful():
+                found(answered.value)
+            elif isinstance(answered.exception, NoNodeError):
+                missing(None)
+            else:
+                failed()
+
+        result.rawlink(done)
+
+    def read(self, path: str) -> Node | None:
+        """The same, and wait for it. Not for kazoo's own threads."""
+        try:
+            return _node(*self._client.get_async(path).get(timeout=self.timeout_s))
+        except NoNodeError:
+            return None
+        except (KazooException, KazooTimeoutError) as failed:
+            raise Disconnected(str(failed) or type(failed).__name__) from failed
+
+    # Changing
+
+    def commit(self, operations: Sequence[Operation]) -> None:
+        """All or nothing. Conflict: one did not fit. Disconnected: it is not known."""
+        transaction = self._client.transaction()
+        for operation in operations:
+            _add(transaction, operation)
+        try:
+            results = transaction.commit_async().get(timeout=self.timeout_s)
+        except (KazooException, KazooTimeoutError) as failed:
+            raise Disconnected(str(failed) or type(failed).__name__) from failed
+        for index, result in enumerate(results):
+            if isinstance(result, _MISFITS):
+                raise Conflict(index, operations[index])
+            if isinstance(result, SessionExpiredError):
+                raise Disconnected("the session has ended")
+            if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
+                raise Disconnected(f"ZooKeeper refused {operations[index].path}: {type(result).__name__}")
+
+
+def _client(config: ClusterConfig) -> KazooClient:
+    options: dict[str, Any] = {}
+    user, password = config.zookeeper_user, config.zookeeper_password
+    if config.zookeeper_sasl:
+        options["sasl_options"] = {"mechanism": "DIGEST-MD5", "username": user, "password": password}
+        options["default_acl"] = [make_acl("sasl", user, all=True)]
+    elif user:
+        options["auth_data"] = [("digest", f"{user}:{password}")]
+        options["default_acl"] = [make_digest_acl(user, password, all=True)]
+    if config.zookeeper_tls_ca is not None:
+        options |= {"use_ssl": True, "ca": str(config.zookeeper_tls_ca), "check_hostname": True}
+    if config.zookeeper_tls_cert is not None:
+        options |= {"certfile": str(config.zookeeper_tls_cert), "keyfile": str(config.zookeeper_tls_key)}
+    return KazooClient(
+        hosts=config.zookeeper,
+        timeout=config.session_timeout_ms / 1000,
+        # A connection that broke is tried again for as long as it takes, and often: a session may be at stake.
+        connection_retry=KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=_RETRY_S, max_jitter=0.4),
+        **options,
+    )
+
+
+def _add(transaction: Any, operation: Operation) -> None:  # noqa: ANN401
+    match operation:
+        case Create():
+            transaction.create(operation.path, operation.data, ephemeral=operation.is_ephemeral)
+        case Put():
+            transaction.set_data(operation.path, operation.data, version=operation.version)
+        case Delete():
+            transaction.delete(operation.path, version=operation.version)
+        case Check():
+            transaction.check(operation.path, version=operation.version)
+
+
+def _node(data: bytes, stat: Any) -> Node:  # noqa: ANN401
+    return Node(data, stat.version, stat.czxid, stat.ephemeralOwner)
+
+
+def _watcher(watch: Callable[[str], None] | None) -> Callable[[Any], None] | None:
+    return None if watch is None else _Watcher(watch)
+
+
+class _Watcher:
+    """Equal for equal targets: kazoo keeps a set of them for each path, and each would be told."""
+
+    __slots__ = ("_target",)
+
+    def __init__(self, target: Callable[[str], None]) -> None:
+        self._target = target
+
+    def __call__(self, event: Any) -> None:  # noqa: ANN401
+        # One without a path tells of the session, and that is told to `listen`.
+        if event.path is not None:
+            self._target(event.path)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Watcher) and self._target == other._target
+
+    def __hash__(self) -> int:
+        return hash(self._target)

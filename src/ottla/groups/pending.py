@@ -1,0 +1,66 @@
+"""Offsets that are committed in transactions which have not ended: nobody sees them, and they may yet come to nothing.
+
+The last commit wins, by its place in the log: what is committed later, in a transaction or not, outlives the end of
+an earlier transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ottla.core.ids import TopicPartition
+    from ottla.groups.formats import OffsetCommitValue
+
+    Values = Mapping[TopicPartition, OffsetCommitValue]
+
+
+class PendingOffsets:
+    __slots__ = ("_by_group", "_count")
+
+    def __init__(self) -> None:
+        self._by_group: dict[str, dict[int, dict[TopicPartition, tuple[int, OffsetCommitValue]]]] = {}
+        """By group and producer id, each with its place among all commits."""
+        self._count = 0
+
+    def add(self, group_id: str, producer_id: int, changes: Values) -> None:
+        self._count += 1
+        known = self._by_group.setdefault(group_id, {}).setdefault(producer_id, {})
+        known.update((at, (self._count, value)) for at, value in changes.items())
+
+    def has(self, group_id: str, at: TopicPartition) -> bool:
+        producers = self._by_group.get(group_id)
+        return producers is not None and any(at in pending for pending in producers.values())
+
+    def partitions(self, group_id: str) -> set[TopicPartition]:
+        return {at for pending in self._by_group.get(group_id, {}).values() for at in pending}
+
+    def overtaken(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
+        """Something else has been committed for these since."""
+        if group_id in self._by_group:
+            for at in partitions:
+                self._overtake(group_id, at, self._count + 1)
+
+    def ended(
+        self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool
+    ) -> Iterator[tuple[str, Values]]:
+        """The transaction has ended in the log of some groups; what takes effect for each of them."""
+        groups = [group for group, of in self._by_group.items() if producer_id in of and is_one_of_them(group)]
+        for group_id in groups:
+            pending = self._by_group[group_id].pop(producer_id)
+            if is_commit:
+                for at, (place, _) in pending.items():
+                    self._overtake(group_id, at, place)
+                yield group_id, {at: value for at, (_, value) in pending.items()}
+            if not self._by_group[group_id]:
+                del self._by_group[group_id]
+
+    def forget(self, group_id: str) -> None:
+        self._by_group.pop(group_id, None)
+
+    def _overtake(self, group_id: str, at: TopicPartition, before: int) -> None:
+        for pending in self._by_group[group_id].values():
+            if at in pending and pending[at][0] < before:
+                del pending[at]

@@ -1,0 +1,22 @@
+"""What can be set about transactions. Kafka's names are in the explanations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    max_timeout_ms: int = 900_000
+    """transaction.max.timeout.ms: the longest transaction timeout that a producer may ask for."""
+    id_expiration_ms: int = 604_800_000
+    """transactional.id.expiration.ms: how long a transactional id is remembered after its last transaction."""
+    id_expiration_check_interval_ms: int = 3_600_000
+    """transaction.remove.expired.transaction.cleanup.interval.ms: how often to look for ids that have expired."""
+    state_topic_partitions: int = 1
+    """transaction.state.log.num.partitions: how many partitions `__transaction_state` is created with."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_timeout_ms", "id_expiration_ms", "id_expiration_check_interval_ms", "state_topic_partitions"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

@@ -1,0 +1,242 @@
+"""What a broker asks its transactions. How it is to be used:
+
+- On start, `replay` every record of `__transaction_state`, then end what `unfinished` names.
+- For a decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before anything
+  else is asked; wait until the record is safe; only then answer. Where the append fails, nothing has happened.
+- If the change `is_ending`, append the end marker to every partition of the transaction, wait until those are safe, and
+  do the same with the change that `completed` returns.
+- One timer: at `next_deadline_ms()` carry out every change of `expire`. A slow one: those of `forget`.
+
+A transaction is what its last record says, so a crash between any two steps leaves one that can be gone on with: once
+it is written down how it ends, it ends like that; before, its time runs out and it is aborted.
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import ErrorCode
+from ottla.transactions import transaction as becomes
+from ottla.transactions.decisions import Change, Decision, refused
+from ottla.transactions.ending import decide_end
+from ottla.transactions.records import decode_key, decode_value
+from ottla.transactions.states import State
+from ottla.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+    from ottla.core.ids import TopicPartition
+    from ottla.transactions.config import TransactionConfig
+    from ottla.transactions.transaction import Transaction
+
+
+class Coordinator:
+    def __init__(self, config: TransactionConfig, new_producer_id: Callable[[], int]) -> None:
+        self.config = config
+        self._new_producer_id = new_producer_id
+        self._transactions: dict[str, Transaction] = {}
+        # Deadlines of transactions that may have ended since, which `_holds` tells.
+        self._wake_ups: list[tuple[int, str]] = []
+
+    def __iter__(self) -> Iterator[tuple[str, Transaction]]:
+        return iter(self._transactions.items())
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        return self._transactions.get(transactional_id)
+
+    # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Take over a record of the log. Raises ProtocolError if it cannot be read, and has changed nothing then."""
+        transactional_id = decode_key(key)
+        if transactional_id is not None:
+            self.apply(Change(transactional_id, None if value is None else decode_value(value)))
+
+    def apply(self, change: Change) -> None:
+        """Take over what has just been appended."""
+        if change.transaction is None:
+            self._transactions.pop(change.transactional_id, None)
+            return
+        before = self._transactions.get(change.transactional_id)
+        self._transactions[change.transactional_id] = change.transaction
+        deadline_ms = change.transaction.deadline_ms
+        if deadline_ms is not None and (before is None or before.deadline_ms != deadline_ms):
+            heappush(self._wake_ups, (deadline_ms, change.transactional_id))
+
+    def unfinished(self) -> list[str]:
+        """Of which it is written down how they end, but not that every partition knows."""
+        return [each for each, transaction in self._transactions.items() if transaction.state.is_ending]
+
+    def completed(self, transactional_id: str, now_ms: int) -> Change:
+        """Every partition has its marker."""
+        return Change(transactional_id, becomes.completed(self._transactions[transactional_id], now_ms))
+
+    def clear(self) -> None:
+        self._transactions.clear()
+        self._wake_ups.clear()
+
+    # ── Producers ────────────────────────────────────────────────────────────────────────────────────────────
+
+    def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
+    ) -> Decision:
+        """A producer's id and epoch; whoever had them before is fenced.
+
+        `expected` is what a producer that goes on after an error has been so far. A transaction that is under way is
+        aborted: then the error is to ask again.
+        """
+        if not transactional_id:
+            return refused(ErrorCode.INVALID_REQUEST)
+        if not 0 < timeout_ms <= self.config.max_timeout_ms:
+            return refused(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        known = self._transactions.get(transactional_id)
+        if known is None:
+            return _told(transactional_id, becomes.new(self._new_producer_id(), timeout_ms, now_ms))
+        if expected is not None and not _may_be(known, *expected):
+            return refused(ErrorCode.PRODUCER_FENCED)
+        if known.state.is_ending:
+            return refused(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if known.state is State.ONGOING:
+            return Decision(
+                ErrorCode.CONCURRENT_TRANSACTIONS, change=Change(transactional_id, becomes.fenced(known, now_ms))
+            )
+        return self._next_epoch(transactional_id, known, timeout_ms, None if expected is None else expected[1], now_ms)
+
+    def _next_epoch(
+        self, transactional_id: str, known: Transaction, timeout_ms: int, expected_epoch: int | None, now_ms: int
+    ) -> Decision:
+        previous_epoch = NO_EPOCH if expected_epoch is None else known.epoch
+        if known.has_no_epochs_left and expected_epoch in (None, known.epoch):
+            producer_id = self._new_producer_id()
+            return _told(transactional_id, becomes.renumbered(known, producer_id, previous_epoch, timeout_ms, now_ms))
+        if expected_epoch in (None, known.epoch):
+            return _told(
+                transactional_id, becomes.restarted(known, known.epoch + 1, previous_epoch, timeout_ms, now_ms)
+            )
+        if expected_epoch == known.previous_epoch:
+            # It was moved on already and has not heard of it.
+            return _told(
+                transactional_id, becomes.restarted(known, known.epoch, known.previous_epoch, timeout_ms, now_ms)
+            )
+        return refused(ErrorCode.PRODUCER_FENCED)
+
+    # ── Partitions ───────────────────────────────────────────────────────────────────────────────────────────
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        now_ms: int,
+    ) -> Decision:
+        """The transaction is about to write to these; the first ones begin it."""
+        error = self._refusal(transactional_id, *producer)
+        if error is not ErrorCode.NONE:
+            return refused(error)
+        known = self._transactions[transactional_id]
+        if known.state is State.ONGOING and known.partitions.issuperset(partitions):
+            return Decision()
+        change = becomes.with_partitions(known, partitions, client_version, now_ms)
+        return Decision(change=Change(transactional_id, change))
+
+    def verify(self, transactional_id: str, producer_id: int, epoch: int, at: TopicPartition) -> ErrorCode:
+        """Whether this partition is part of the transaction that the producer has under way."""
+        error = self._refusal(transactional_id, producer_id, epoch)
+        if error is not ErrorCode.NONE:
+            return error
+        known = self._transactions[transactional_id]
+        is_in = known.state is State.ONGOING and at in known.partitions
+        return ErrorCode.NONE if is_in else ErrorCode.TRANSACTION_ABORTABLE
+
+    def _refusal(self, transactional_id: str, producer_id: int, epoch: int) -> ErrorCode:
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        known = self._transactions.get(transactional_id)
+        if known is None or known.producer_id != producer_id:
+            return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if known.epoch != epoch:
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.CONCURRENT_TRANSACTIONS if known.state.is_ending else ErrorCode.NONE
+
+    # ── The end ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def end(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        now_ms: int,
+        *,
+        is_commit: bool,
+        client_version: int,
+    ) -> Decision:
+        """Commit or abort what the producer has under way."""
+        if not transactional_id:
+            return refused(ErrorCode.INVALID_REQUEST)
+        known = self._transactions.get(transactional_id)
+        if known is None:
+            return refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+        decided = decide_end(known, *producer, is_commit=is_commit, client_version=client_version)
+        if decided is not None:
+            if decided is not ErrorCode.NONE:
+                return refused(decided)
+            return Decision(producer_id=known.told_producer_id, epoch=known.told_epoch)
+        is_renumbered = client_version >= becomes.EPOCH_PER_TRANSACTION and known.has_no_epochs_left
+        change = becomes.ending(
+            known,
+            is_commit=is_commit,
+            client_version=client_version,
+            next_producer_id=self._new_producer_id() if is_renumbered else NO_PRODUCER_ID,
+            now_ms=now_ms,
+        )
+        return _told(transactional_id, change)
+
+    # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def next_deadline_ms(self) -> int | None:
+        """When to call `expire`. May come too early, never too late."""
+        while self._wake_ups and not self._holds(*self._wake_ups[0]):
+            heappop(self._wake_ups)
+        return self._wake_ups[0][0] if self._wake_ups else None
+
+    def expire(self, now_ms: int) -> list[Change]:
+        """Abort the transactions whose time is up, and fence their producers."""
+        late = set()
+        while self._wake_ups and self._wake_ups[0][0] <= now_ms:
+            at_ms, transactional_id = heappop(self._wake_ups)
+            if self._holds(at_ms, transactional_id):
+                late.add(transactional_id)
+        return [Change(each, becomes.fenced(self._transactions[each], now_ms)) for each in sorted(late)]
+
+    def try_again(self, transactional_id: str, now_ms: int) -> None:
+        """A change of `expire` could not be written: let it come again then."""
+        heappush(self._wake_ups, (now_ms, transactional_id))
+
+    def _holds(self, at_ms: int, transactional_id: str) -> bool:
+        known = self._transactions.get(transactional_id)
+        return known is not None and known.deadline_ms is not None and known.deadline_ms <= at_ms
+
+    def forget(self, now_ms: int) -> list[Change]:
+        """The ids that nobody has used for so long."""
+        return [
+            Change(transactional_id, None)
+            for transactional_id, known in self._transactions.items()
+            if known.state.is_idle and now_ms - known.updated_ms >= self.config.id_expiration_ms
+        ]
+
+
+def _told(transactional_id: str, becoming: Transaction) -> Decision:
+    change = Change(transactional_id, becoming)
+    return Decision(producer_id=becoming.told_producer_id, epoch=becoming.told_epoch, change=change)
+
+
+def _may_be(known: Transaction, producer_id: int, epoch: int) -> bool:
+    """Whether it can be this producer that goes on; of the epoch more is said later.
+
+    It may still go by the id it had before its epochs ran out, if it was not told of the new one.
+    """
+    return producer_id == known.producer_id or (
+        producer_id == known.previous_producer_id and epoch >= becomes.LAST_EPOCH
+    )

@@ -1,0 +1,36 @@
+"""What the rules decide. Whoever asked writes the change down, if there is one, and only then answers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from ottla.core.errors import ErrorCode
+from ottla.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from ottla.transactions.transaction import Transaction
+
+
+class Change(Struct, frozen=True):
+    """A record for `__transaction_state`; without a transaction, the tombstone of its id."""
+
+    transactional_id: str
+    transaction: Transaction | None
+
+    @property
+    def is_ending(self) -> bool:
+        """Once it is written down, every partition has to be told how the transaction ended."""
+        return self.transaction is not None and self.transaction.state.is_ending
+
+
+class Decision(Struct, frozen=True):
+    error: ErrorCode = ErrorCode.NONE
+    producer_id: int = NO_PRODUCER_ID
+    epoch: int = NO_EPOCH
+    change: Change | None = None
+
+
+def refused(error: ErrorCode) -> Decision:
+    return Decision(error)

@@ -1,0 +1,56 @@
+"""The states of a transactional id, by the numbers that Kafka writes down, and which may follow which.
+
+Empty ── a partition is added ──▶ Ongoing ── commit ──▶ PrepareCommit ── markers are written ──▶ CompleteCommit
+  ▲                                  │                                                             │
+  │                                  └── abort, or time is up ──▶ PrepareAbort ──▶ CompleteAbort   │
+  └───────────── the producer starts anew ──────────────────────────────────────────┴──────────────┘
+
+From a Complete state the next transaction begins as from Empty. A transaction of nothing may be aborted from any of
+the three (KIP-890), to move its producer to another epoch.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class State(IntEnum):
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def shown(self) -> str:
+        """As Kafka's tools show it."""
+        return self.name.title().replace("_", "")
+
+    @property
+    def is_ending(self) -> bool:
+        """It is decided how the transaction ends, and not every partition may know it yet."""
+        return self in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
+
+    @property
+    def is_idle(self) -> bool:
+        return self in (State.EMPTY, State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+
+
+_IDLE_FOLLOWED_BY: Final = frozenset({State.EMPTY, State.ONGOING, State.PREPARE_ABORT})
+
+FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
+    State.EMPTY: _IDLE_FOLLOWED_BY,
+    State.ONGOING: frozenset({State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT}),
+    State.PREPARE_COMMIT: frozenset({State.COMPLETE_COMMIT}),
+    State.PREPARE_ABORT: frozenset({State.COMPLETE_ABORT}),
+    State.COMPLETE_COMMIT: _IDLE_FOLLOWED_BY,
+    State.COMPLETE_ABORT: _IDLE_FOLLOWED_BY,
+}
+"""What may come after what."""

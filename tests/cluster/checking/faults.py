@@ -1,0 +1,181 @@
+"""What can befall a cluster, each as a function that lets it happen and waits until it is over."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from .processes import SESSION_MS
+
+if TYPE_CHECKING:
+    from ottla.cluster.server import ZooKeeperServer
+
+    from .history import History
+    from .load import Placed, Writer
+    from .processes import Node, Processes
+
+
+class Faults:
+    def __init__(self, processes: Processes, placed: Placed, history: History, zookeeper: ZooKeeperServer) -> None:
+        self.nodes = processes.nodes
+        self.network = processes.network
+        self.placed = placed
+        self.history = history
+        self.zookeeper = zookeeper
+
+    def _leader(self) -> Node:
+        return self.nodes[self.placed.leader()]
+
+    def _back(self, node: Node) -> None:
+        self.history.event(f"node {node.number} starts")
+        node.start()
+        node.wait_until_ready()
+        self.placed.wait_until_in_sync(len(self.nodes))
+
+    def kill_leader(self, writers: list[Writer]) -> None:
+        """kill -9, and back when others have taken over."""
+        leader = self._leader()
+        self.history.event(f"kill -9 of node {leader.number}")
+        leader.kill()
+        for writer in writers:
+            writer.wait_for_more()
+        self._back(leader)
+
+    def kill_leader_of_frozen_followers(self, _writers: list[Writer]) -> None:
+        """What the leader takes now reaches nobody before it dies."""
+        leader = self._leader()
+        followers = [node for node in self.nodes.values() if node is not leader]
+        for node in followers:
+            node.freeze()
+        self.history.event(f"all but node {leader.number} are frozen")
+        time.sleep(0.3)
+        leader.kill()
+        self.history.event(f"kill -9 of node {leader.number}")
+        for node in followers:
+            node.thaw()
+        self._back(leader)
+
+    def freeze_leader(self, writers: list[Writer]) -> None:
+        """For longer than its session lasts: it wakes up as one that believes to lead, and does not."""
+        leader = self._leader()
+        self.history.event(f"node {leader.number} is frozen")
+        leader.freeze()
+        time.sleep(SESSION_MS / 1000 * 2)
+        for writer in writers:
+            writer.wait_for_more()
+        self.history.event(f"node {leader.number} goes on")
+        leader.thaw()
+        self.placed.wait_until_in_sync(len(self.nodes))
+
+    def restart_in_turn(self, writers: list[Writer]) -> None:
+        """A rolling restart, in order."""
+        for node in self.nodes.values():
+            self.history.event(f"node {node.number} stops")
+            node.stop()
+            for writer in writers:
+                writer.wait_for_more()
+            self._back(node)
+
+    def kill_in_turn(self, writers: list[Writer]) -> None:
+        for node in self.nodes.values():
+            self.history.event(f"kill -9 of node {node.number}")
+            node.kill()
+            for writer in writers:
+                writer.wait_for_more()
+            self._back(node)
+
+    def wipe_follower(self, writers: list[Writer]) -> None:
+        leader = self._leader()
+        node = next(each for each in self.nodes.values() if each is not leader)
+        self.history.event(f"node {node.number} loses its disk")
+        node.kill()
+        node.wipe()
+        self._back(node)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def damage_follower(self, writers: list[Writer]) -> None:
+        """Bytes in the middle of its log are others when it comes back."""
+        leader = self._leader()
+        node = next(each for each in self.nodes.values() if each is not leader)
+        self.history.event(f"the records of node {node.number} are damaged")
+        node.kill()
+        for segment in node.folder.glob(f"{self.placed.topic}-*/*.log"):
+            data = bytearray(segment.read_bytes())
+            data[len(data) // 2 : len(data) // 2 + 100] = bytes(100)
+            segment.write_bytes(data)
+        self._back(node)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def fill_disk(self, writers: list[Writer]) -> None:
+        """Of a node that leads nothing of this topic; its folder is on a file system of its own."""
+        leaders = {self.placed.leader(index) for index in self.placed.partitions()}
+        node = next(each for number, each in self.nodes.items() if number not in leaders)
+        filler = node.folder / "filler"
+        self.history.event(f"the disk of node {node.number} is full")
+        with filler.open("wb", buffering=0) as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        for writer in writers:
+            writer.wait_for_more(2000)
+        assert all(node.number not in each.isrs for each in self.placed.partitions().values())
+        filler.unlink()
+        self.history.event("there is room again")
+        self.placed.wait_until_in_sync(len(self.nodes))
+
+    def restart_zookeeper(self, writers: list[Writer]) -> None:
+        """Away for longer than sessions last: nobody leads, until it is back."""
+        self.history.event("kill -9 of ZooKeeper")
+        self.zookeeper.kill()
+        time.sleep(SESSION_MS / 1000 * 1.5)
+        self.zookeeper.start()
+        self.history.event("ZooKeeper is back")
+        for writer in writers:
+            writer.wait_for_more()
+        self.placed.wait_until_in_sync(len(self.nodes))
+
+    def cut_leader_from_followers(self, writers: list[Writer]) -> None:
+        """All see ZooKeeper, and the leader sees nobody else: too few are in sync, so nothing is acknowledged."""
+        leader = self._leader()
+        others = [node for node in self.nodes.values() if node is not leader]
+        self._cut([(leader, other.host) for other in others] + [(other, leader.host) for other in others], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_one_way(self, writers: list[Writer]) -> None:
+        """What followers say arrives at the leader, and what it says does not arrive at them."""
+        leader = self._leader()
+        self._cut([(leader, node.host) for node in self.nodes.values() if node is not leader], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_leader_from_zookeeper(self, writers: list[Writer]) -> None:
+        """Its followers go on to fetch from it, its clients to write to it, and others lead."""
+        assert self.network is not None
+        self._cut([(self._leader(), self.network.host)], SESSION_MS / 1000 * 3)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def _cut(self, ways: list[tuple[Node, str]], seconds: float) -> None:
+        assert self.network is not None
+        for node, address in ways:
+            self.history.event(f"cut: node {node.number} to {address}")
+            self.network.cut(node.number, address)
+        time.sleep(seconds)
+        for node, address in ways:
+            self.network.heal(node.number, address)
+        self.history.event("the network is whole again")
+        self.placed.wait_until_in_sync(len(self.nodes))
+
+    def kill_all(self, _writers: list[Writer]) -> None:
+        """Everything at once, as when the power of a room fails; nothing but the page cache is left."""
+        self.history.event("kill -9 of all")
+        for node in self.nodes.values():
+            node.kill()
+        for node in self.nodes.values():
+            node.start()
+        for node in self.nodes.values():
+            node.wait_until_ready()
+        self.placed.wait_until_in_sync(len(self.nodes))

@@ -1,0 +1,79 @@
+"""A network namespace for each node, joined by a bridge, so that any of them can be cut off from any other."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from typing import Final
+
+_SUBNET: Final = "10.197.{}"
+_HOST_NUMBER: Final = 254
+
+
+class NoNamespaces(Exception):
+    """The message says what is missing."""
+
+
+def _ip(*arguments: str) -> None:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise NoNamespaces(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+class Network:
+    """The one who asks is at `host`, and so is whatever is reached by all nodes, such as ZooKeeper."""
+
+    def __init__(self, count: int) -> None:
+        if os.geteuid() != 0:
+            raise NoNamespaces("network namespaces need root")
+        self._subnet = _SUBNET.format(os.getpid() % 250)
+        self._prefix = f"ot{os.getpid() % 10_000}"
+        self.host = f"{self._subnet}.{_HOST_NUMBER}"
+        self._numbers = range(1, count + 1)
+
+    def __enter__(self) -> Network:
+        try:
+            _ip("link", "add", self._bridge, "type", "bridge")
+            _ip("address", "add", f"{self.host}/24", "dev", self._bridge)
+            _ip("link", "set", self._bridge, "up")
+            for number in self._numbers:
+                self._add(number)
+        except NoNamespaces:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number in self._numbers:
+            subprocess.run(["ip", "netns", "delete", self._namespace(number)], capture_output=True, check=False)
+        subprocess.run(["ip", "link", "delete", self._bridge], capture_output=True, check=False)
+
+    @property
+    def _bridge(self) -> str:
+        return f"{self._prefix}br"
+
+    def _namespace(self, number: int) -> str:
+        return f"{self._prefix}n{number}"
+
+    def _add(self, number: int) -> None:
+        namespace, outside, inside = self._namespace(number), f"{self._prefix}v{number}", "eth0"
+        _ip("netns", "add", namespace)
+        _ip("link", "add", outside, "type", "veth", "peer", "name", inside, "netns", namespace)
+        _ip("link", "set", outside, "master", self._bridge, "up")
+        _ip("-n", namespace, "address", "add", f"{self.address(number)}/24", "dev", inside)
+        _ip("-n", namespace, "link", "set", inside, "up")
+        _ip("-n", namespace, "link", "set", "lo", "up")
+
+    def address(self, number: int) -> str:
+        return f"{self._subnet}.{number}"
+
+    def inside(self, number: int) -> tuple[str, ...]:
+        """Put before a command, this runs it at a node's place in the network."""
+        return ("ip", "netns", "exec", self._namespace(number))
+
+    def cut(self, number: int, address: str) -> None:
+        """From now on nothing that this node sends to that address arrives."""
+        _ip("-n", self._namespace(number), "route", "add", "blackhole", f"{address}/32")
+
+    def heal(self, number: int, address: str) -> None:
+        _ip("-n", self._namespace(number), "route", "delete", "blackhole", f"{address}/32")

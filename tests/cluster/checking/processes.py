@@ -1,0 +1,145 @@
+"""A cluster of real processes, whose members can be killed, stopped, wiped and brought back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tests.broker.raw_client import RawClient
+
+import ottla
+from ottla.cluster.server import free_port
+from ottla.wire.messages.metadata import MetadataRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .networks import Network
+
+_ROOT: Final = Path(__file__).parents[3]
+_PATIENCE_S: Final = 30.0
+_LOOK_AGAIN_S: Final = 0.05
+SESSION_MS: Final = 2_000
+
+
+class Node:
+    """`ottla serve`, always at the same port with the same folder."""
+
+    def __init__(self, folder: Path, number: int, zookeeper: str, module: str, network: Network | None) -> None:
+        self.number = number
+        self.host = "127.0.0.1" if network is None else network.address(number)
+        self._inside = () if network is None else network.inside(number)
+        self.folder = folder / f"node-{number}"
+        self.log_path = folder / f"node-{number}.log"
+        self.port = free_port()
+        self._zookeeper = zookeeper
+        self._module = module
+        self._ready_file = folder / f"node-{number}.ready"
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    @property
+    def is_running(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+    def start(self, settings: Sequence[str] = ()) -> None:
+        self._ready_file.unlink(missing_ok=True)
+        given = (
+            f"cluster.session_timeout_ms={SESSION_MS}",
+            "broker.offsets_topic_partitions=3",
+            "replication.replica_lag_time_max_ms=3000",
+            *settings,
+        )
+        with self.log_path.open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    *(*self._inside, sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
+                    *("--node-id", str(self.number), "--host", self.host, "--port", str(self.port)),
+                    *("--http-port", "-1"),
+                    *("--data-dir", str(self.folder), "--log-level", "info", "--ready-file", str(self._ready_file)),
+                    *(part for setting in given for part in ("--set", setting)),
+                ],
+                cwd=_ROOT,
+                env={**os.environ, "PYTHONPATH": f"{Path(ottla.__file__).parents[1]}:{_ROOT}"},
+                stdout=log,
+                stderr=log,
+            )
+
+    def wait_until_ready(self) -> None:
+        until(lambda: self._ready_file.exists() or not self.is_running, f"node {self.number} to be ready")
+        assert self.is_running, self.log_path.read_text()[-2000:]
+
+    def kill(self) -> None:
+        """kill -9: it can do nothing about it."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(_PATIENCE_S)
+
+    def stop(self) -> None:
+        """In order."""
+        assert self.process is not None
+        self.process.terminate()
+        assert self.process.wait(_PATIENCE_S) == 0, self.log_path.read_text()[-2000:]
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, what: signal.Signals) -> None:
+        assert self.process is not None
+        os.kill(self.process.pid, what)
+
+    def wipe(self) -> None:
+        """A new disk, which is empty."""
+        shutil.rmtree(self.folder)
+
+
+class Processes:
+    def __init__(
+        self, folder: Path, zookeeper: str, module: str = "ottla", network: Network | None = None, count: int = 3
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.network = network
+        self.nodes = {number: Node(folder, number, zookeeper, module, network) for number in range(1, count + 1)}
+
+    def __enter__(self) -> Processes:
+        for node in self.nodes.values():
+            node.start()
+        for node in self.nodes.values():
+            node.wait_until_ready()
+        until(lambda: all(self._knows_all(node) for node in self.nodes.values()), "all to know of all")
+        return self
+
+    def _knows_all(self, node: Node) -> bool:
+        with RawClient(node.address) as client:
+            told = client.ask(MetadataRequest(topics=()), version=9)
+        numbers = {broker.node_id for broker in told.brokers}
+        return numbers == set(self.nodes) and told.controller_id in numbers
+
+    def __exit__(self, *_: object) -> None:
+        for node in self.nodes.values():
+            if node.is_running:
+                node.kill()
+
+    @property
+    def servers(self) -> str:
+        return ",".join(node.address for node in self.nodes.values())
+
+
+def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:
+    """Wait for what other processes do; there is nothing to be told by."""
+    deadline_s = time.monotonic() + patience_s
+    while not holds():
+        assert time.monotonic() < deadline_s, f"waited in vain for {what}"
+        time.sleep(_LOOK_AGAIN_S)

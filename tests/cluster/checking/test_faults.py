@@ -1,0 +1,133 @@
+"""Faults under load, on real processes and a real ZooKeeper: nothing acknowledged is lost, repeated or reordered.
+
+The long version is `make cluster-test`.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+from tests.faults.mounting import CannotMount, tmpfs
+
+from ottla.cluster.server import ZooKeeperServer, free_port
+
+from .checker import violations
+from .faults import Faults
+from .history import History
+from .load import ConfluentWriter, OttlaWriter, Placed, PlainWriter, Trial, read_all, under_load
+from .networks import Network, NoNamespaces
+from .processes import Processes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from .load import Writer
+
+PARTITIONS = 2
+IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
+SHORT = [Faults.kill_leader, Faults.kill_leader_of_frozen_followers]
+LONG = [
+    Faults.freeze_leader,
+    Faults.restart_in_turn,
+    Faults.kill_in_turn,
+    Faults.wipe_follower,
+    Faults.damage_follower,
+    Faults.kill_all,
+    Faults.restart_zookeeper,
+]
+IN_A_NETWORK = [Faults.cut_leader_from_followers, Faults.cut_one_way, Faults.cut_leader_from_zookeeper]
+
+
+class Cluster(NamedTuple):
+    processes: Processes
+    zookeeper: ZooKeeperServer
+
+
+def found_wrong(
+    cluster: Cluster, folder: Path, kinds: list[type[Writer]], happens: Callable[[Faults, list[Writer]], None]
+) -> list[str]:
+    processes, zookeeper = cluster
+    history = History(folder / "history.jsonl")
+    trial = Trial(processes.servers, happens.__name__, PARTITIONS, history)
+    trial.create_topic()
+    faults = Faults(processes, Placed(trial), history, zookeeper)
+    try:
+        under_load(trial, [kind(trial) for kind in kinds], lambda writers: happens(faults, writers))
+        return violations(history, read_all(trial))
+    finally:
+        history.close()
+
+
+@pytest.fixture(scope="module")
+def cluster(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("cluster")
+    with Processes(folder, f"{zookeeper_server.address}/{folder.name}") as running:
+        yield Cluster(running, zookeeper_server)
+
+
+@pytest.fixture(scope="module")
+def networked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Each node in a network namespace of its own, and a ZooKeeper that all can reach."""
+    folder = tmp_path_factory.mktemp("networked")
+    with ExitStack() as stack:
+        try:
+            network = stack.enter_context(Network(count=3))
+        except NoNamespaces as missing:
+            pytest.skip(str(missing))
+        zookeeper = ZooKeeperServer(folder / "zookeeper", free_port(), "clientPortAddress=0.0.0.0")
+        zookeeper.start()
+        stack.callback(zookeeper.stop)
+        servers = f"{network.host}:{zookeeper.port}"
+        yield Cluster(stack.enter_context(Processes(folder, servers, network=network)), zookeeper)
+
+
+@pytest.fixture(scope="module")
+def on_small_disks(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("small")
+    processes = Processes(folder, f"{zookeeper_server.address}/{folder.name}")
+    with ExitStack() as stack:
+        try:
+            for node in processes.nodes.values():
+                stack.enter_context(tmpfs(node.folder, "24m"))
+        except CannotMount as missing:
+            pytest.skip(str(missing))
+        yield Cluster(stack.enter_context(processes), zookeeper_server)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
+def test_what_was_acknowledged_is_there_once_and_in_order(
+    cluster: Cluster, tmp_path: Path, happens: Callable[[Faults, list[Writer]], None]
+) -> None:
+    assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], happens) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+@pytest.mark.parametrize("happens", IN_A_NETWORK, ids=lambda fault: fault.__name__)
+def test_so_it_is_when_the_network_fails(
+    networked: Cluster, tmp_path: Path, happens: Callable[[Faults, list[Writer]], None]
+) -> None:
+    assert found_wrong(networked, tmp_path, [ConfluentWriter, OttlaWriter], happens) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, tmp_path: Path) -> None:
+    assert found_wrong(on_small_disks, tmp_path, [ConfluentWriter, OttlaWriter], Faults.fill_disk) == []
+
+
+@pytest.mark.timeout(300)
+def test_a_leader_that_acknowledges_before_it_has_replicated_is_caught(
+    zookeeper_server: ZooKeeperServer, tmp_path: Path
+) -> None:
+    zookeeper = f"{zookeeper_server.address}/hasty-{os.getpid()}"
+    with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.hasty") as processes:
+        cluster = Cluster(processes, zookeeper_server)
+        wrong = found_wrong(cluster, tmp_path, [PlainWriter], Faults.kill_leader_of_frozen_followers)
+
+    assert any(each.startswith("lost") for each in wrong)

@@ -1,0 +1,120 @@
+"""Who is in sync and what is committed, case by case."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ottla.cluster.replication.leading import Leading
+from ottla.cluster.state import PartitionState
+from ottla.core.ids import TopicId
+
+LAG_MS = 1000
+STATE = PartitionState(TopicId(bytes(range(16))), "t", 0, (0, 1, 2), 0, 5, (0, 1, 2), 1)
+
+
+def leading(isr: tuple[int, ...] = (0, 1, 2), end: int = 10, high_watermark: int = 10, now_ms: int = 0) -> Leading:
+    rules = Leading(replace(STATE, isr=isr), end, high_watermark, lag_ms=LAG_MS, now_ms=now_ms)
+    rules.eligible = frozenset({0, 1, 2})
+    return rules
+
+
+def test_a_record_is_committed_once_every_replica_in_sync_has_it() -> None:
+    rules = leading()
+
+    rules.fetched(1, 12, 0, end_offset=12, now_ms=1)
+    assert not rules.advance(12, 1)
+    rules.fetched(2, 11, 0, end_offset=12, now_ms=1)
+    assert rules.advance(12, 1)
+
+    assert rules.high_watermark == 11
+
+
+def test_a_leader_alone_commits_what_it_writes() -> None:
+    rules = leading(isr=(0,))
+
+    assert rules.advance(12, 1)
+    assert rules.high_watermark == 12
+
+
+def test_a_replica_that_is_about_to_join_is_waited_for() -> None:
+    rules = leading(isr=(0,))
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
+
+    assert not rules.advance(12, 2)
+    assert rules.with_joining(1) == {0, 1}
+
+
+def test_a_dead_one_is_not_waited_for() -> None:
+    rules = leading(isr=(0,))
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
+    rules.eligible = frozenset({0, 2})
+
+    assert rules.advance(12, 2)
+    assert rules.with_joining(1) is None
+
+
+def test_a_replica_without_all_that_a_former_leader_committed_does_not_join() -> None:
+    rules = leading(isr=(0, 1), end=10, high_watermark=5)
+    rules.fetched(2, 6, 0, end_offset=10, now_ms=1)
+
+    assert rules.with_joining(2) is None
+
+    rules.fetched(2, 10, 0, end_offset=10, now_ms=2)
+    assert rules.with_joining(2) == {0, 1, 2}
+
+
+def test_who_falls_behind_for_long_leaves() -> None:
+    rules = leading()
+    rules.fetched(1, 12, 0, end_offset=12, now_ms=LAG_MS)
+    rules.fetched(2, 10, 0, end_offset=12, now_ms=LAG_MS)
+
+    assert rules.without_late(12, LAG_MS) is None
+    assert rules.without_late(12, LAG_MS + 1) == {0, 1}
+
+
+def test_who_is_always_a_little_behind_stays() -> None:
+    rules = leading(end=0, high_watermark=0)
+    rules.isr = frozenset({0, 1})
+    for step in range(1, 10):
+        rules.fetched(1, (step - 1) * 10, 0, end_offset=step * 10, now_ms=step * 700)
+
+        assert rules.without_late(step * 10, step * 700) is None
+
+
+def test_a_replica_that_has_lost_what_it_had_leaves_at_once() -> None:
+    rules = leading()
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
+    rules.fetched(2, 10, 0, end_offset=10, now_ms=1)
+
+    rules.fetched(2, 0, 0, end_offset=10, now_ms=2)
+
+    assert rules.without_late(10, 2) == {0, 1}
+
+
+def test_until_a_change_is_known_to_have_happened_both_sets_count() -> None:
+    rules = leading()
+    rules.fetched(1, 12, 0, end_offset=12, now_ms=1)
+    rules.propose(frozenset({0, 1}))
+    assert not rules.advance(12, 2)
+    assert rules.without_late(12, 10 * LAG_MS) is None
+
+    rules.changed(replace(STATE, isr=(0, 1), version=2))
+
+    assert rules.advance(12, 2)
+    assert rules.high_watermark == 12
+
+
+def test_an_older_state_changes_nothing() -> None:
+    rules = leading()
+
+    rules.changed(replace(STATE, isr=(0,), version=1))
+
+    assert rules.isr == {0, 1, 2}
+
+
+def test_min_insync_replicas_is_no_more_than_there_are_replicas() -> None:
+    rules = leading(isr=(0, 1))
+
+    assert rules.has_enough(2)
+    assert not rules.has_enough(3)
+    assert Leading(replace(STATE, replicas=(0,), isr=(0,)), 0, 0, lag_ms=1, now_ms=0).has_enough(2)

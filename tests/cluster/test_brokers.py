@@ -1,0 +1,186 @@
+"""A cluster as clients see it: other people's and our own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import ottla
+from ottla import Admin
+from ottla.broker.embedded import EmbeddedBroker
+from ottla.client.admin import topics as admin_topics
+from ottla.client.admin.configs import ConfigResource
+from ottla.client.errors import BrokerError
+from ottla.core.errors import ConfigError, DataDirError, ErrorCode
+from ottla.core.ids import TopicPartition
+
+from .brokers import brokers, settings, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def create(servers: str, *topics: NewTopic) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    for created in admin.create_topics(list(topics)).values():
+        created.result(20)
+
+
+def create_on(servers: str, name: str, *replicas: list[int]) -> None:
+    """A partition for each list of nodes."""
+    with Admin(servers) as admin:
+        created = admin.create_topics([admin_topics.NewTopic(name=name, assignments=dict(enumerate(replicas)))])
+        assert created == {name: None}
+
+
+def test_every_broker_tells_clients_the_same(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 3) as nodes:
+        create(nodes[1].bootstrap_servers, NewTopic("t", 6, 3))
+        until(lambda: all("t" in node.broker.topics.by_name for node in nodes))
+        told = [AdminClient({"bootstrap.servers": node.bootstrap_servers}).list_topics(timeout=10) for node in nodes]
+
+        for each in told:
+            assert {node.id: f"{node.host}:{node.port}" for node in each.brokers.values()} == {
+                number: node.bootstrap_servers for number, node in enumerate(nodes, 1)
+            }
+            assert each.controller_id == told[0].controller_id
+            partitions = each.topics["t"].partitions.values()
+            assert sorted(part.leader for part in partitions) == [1, 1, 2, 2, 3, 3]
+            assert all(sorted(part.replicas) == sorted(part.isrs) == [1, 2, 3] for part in partitions)
+        with Admin(nodes[0].bootstrap_servers) as admin:
+            assert [each.rack for each in admin.describe_cluster().brokers] == ["rack-1", "rack-2", "rack-3"]
+
+
+def test_what_a_cluster_cannot_do_is_refused_in_kafkas_words(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 2) as nodes:
+        servers = nodes[0].bootstrap_servers
+        with pytest.raises(KafkaException, match="only 2 broker"):
+            create(servers, NewTopic("wide", 1, 3))
+        create_on(servers, "chosen", [2, 1], [1])
+        with Admin(servers) as admin:
+            assert {index: part.replicas for index, part in admin.describe_topic("chosen").partitions.items()} == {
+                0: (2, 1),
+                1: (1,),
+            }
+            with pytest.raises(BrokerError, match="already exists"):
+                admin.create_topic("chosen")
+
+
+def test_topics_change_for_every_broker(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 2) as nodes:
+        first, second = nodes
+        with Admin(first.bootstrap_servers) as admin:
+            admin.create_topic("t", partitions=1)
+            admin.create_partitions("t", 3)
+            admin.alter_configs(ConfigResource.topic("t"), {"retention.ms": "1234"})
+            until(lambda: "t" in second.broker.topics.by_name)
+            state = second.broker.topics.by_name["t"]
+            until(lambda: len(state.partitions) == 3 and state.entry.configs == {"retention.ms": "1234"})
+            admin.alter_configs(ConfigResource.broker(None), {"message.max.bytes": "4321"})
+            until(lambda: state.config.log.max_message_bytes == 4321)
+            admin.delete_topic("t")
+        until(lambda: "t" not in second.broker.topics.by_name)
+        until(lambda: not list((tmp_path / "1").glob("t-*")) and not list((tmp_path / "2").glob("t-*")))
+
+
+def test_a_topic_that_is_first_asked_for_is_created_with_replicas(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 2) as nodes:
+        producer = Producer({"bootstrap.servers": nodes[0].bootstrap_servers, "acks": "all"})
+        producer.produce("new", b"value")
+        assert producer.flush(20) == 0
+
+        with Admin(nodes[1].bootstrap_servers) as admin:
+            until(lambda: "new" in admin.list_topics())
+            assert len(admin.describe_topic("new").partitions[0].replicas) == 2
+
+
+def test_a_group_goes_on_where_it_was_when_its_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 3) as nodes:
+        servers = ",".join(node.bootstrap_servers for node in nodes)
+        create(servers, NewTopic("t", 1, 3))
+        group = {"bootstrap.servers": servers, "group.id": "g", "enable.auto.commit": False}
+        consumer = Consumer(group)
+        consumer.commit(offsets=[ConfluentPartition("t", 0, 42)], asynchronous=False)
+        consumer.close()
+
+        coordinator = next(node for node in nodes if not node.broker.groups.error_for("g"))
+        coordinator.__exit__(None, None, None)
+        left = [node for node in nodes if node is not coordinator]
+        until(lambda: any(not node.broker.groups.error_for("g") for node in left))
+        other = Consumer(group | {"bootstrap.servers": ",".join(node.bootstrap_servers for node in left)})
+        assert [each.offset for each in other.committed([ConfluentPartition("t", 0)], timeout=20)] == [42]
+        other.close()
+        coordinator.__enter__()
+
+
+def test_a_partition_moves_with_its_records(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 3) as nodes:
+        servers = ",".join(node.bootstrap_servers for node in nodes)
+        create_on(servers, "t", [1])
+        producer = Producer({"bootstrap.servers": servers, "acks": "all"})
+        for number in range(100):
+            producer.produce("t", str(number).encode())
+        assert producer.flush(20) == 0
+
+        with Admin(servers) as admin:
+            at = TopicPartition("t", 0)
+            assert admin.reassign_partitions({at: [2, 3]}) == {at: None}
+            until(lambda: admin.list_reassignments() == {})
+            moved = admin.describe_topic("t").partitions[0]
+            assert (moved.leader, moved.replicas, set(moved.isr)) == (2, (2, 3), {2, 3})
+            refused = admin.reassign_partitions({at: [9]})[at]
+            assert refused is not None
+            assert refused.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+            refused = admin.reassign_partitions({at: None})[at]
+            assert refused is not None
+            assert refused.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+            assert admin.latest_offsets([at])[at].offset == 100  # type: ignore[union-attr]
+        until(lambda: not (tmp_path / "1" / "t-0").exists())
+
+
+def test_the_preferred_leader_leads_again_after_it_was_away(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 2) as nodes:
+        servers = ",".join(node.bootstrap_servers for node in nodes)
+        create_on(servers, "t", [2, 1])
+        nodes[1].__exit__(None, None, None)
+        with Admin(nodes[0].bootstrap_servers) as admin:
+            assert admin.describe_topic("t").partitions[0].leader == 1
+            nodes[1].__enter__()
+            until(lambda: set(admin.describe_topic("t").partitions[0].isr) == {1, 2})
+            at = TopicPartition("t", 0)
+            assert admin.elect_leaders() == {at: None}
+            assert admin.describe_topic("t").partitions[0].leader == 2
+            assert admin.elect_leaders() == {}
+
+
+def test_a_folder_of_another_cluster_or_node_is_refused(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 1):
+        pass
+    for other in (settings(f"{zookeeper}-other", 1), settings(zookeeper, 5)):
+        with pytest.raises(DataDirError, match="belongs to"), EmbeddedBroker(tmp_path / "1", other):
+            pass
+
+
+def test_without_zookeeper_a_broker_does_not_start(tmp_path: Path) -> None:
+    given = settings("127.0.0.1:1", 1)
+    nowhere = given._replace(cluster=replace(given.cluster, connect_timeout_ms=100))
+
+    with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1"), EmbeddedBroker(tmp_path / "1", nowhere):
+        pass
+
+
+def test_a_broker_that_is_alone_answers_as_a_cluster_of_one() -> None:
+    with ottla.Broker() as broker, Admin(broker.bootstrap_servers) as admin:
+        admin.create_topic("t")
+        at = TopicPartition("t", 0)
+        assert admin.list_reassignments() == {}
+        assert admin.elect_leaders() == {}
+        assert admin.reassign_partitions({at: [0]}) == {at: None}
+        refused = admin.reassign_partitions({at: [1]})[at]
+        assert refused is not None
+        assert refused.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT

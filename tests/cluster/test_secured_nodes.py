@@ -1,0 +1,75 @@
+"""Nodes that know each other by certificates, and may copy because their principal may."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from tests.security.certificates import Authority
+
+from ottla import Admin, Producer
+from ottla.broker.embedded import EmbeddedBroker
+from ottla.client.security import Security
+from ottla.core.errors import ConfigError
+from ottla.net.config import NetConfig
+from ottla.net.security_config import SecurityConfig
+
+from .brokers import settings, until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.broker.broker import Settings
+
+
+def secured(zookeeper: str, node_id: int, authority: Authority, *, principal: str = "node") -> Settings:
+    server, node = authority.server(), authority.client(principal)
+    given = settings(zookeeper, node_id)
+    return given._replace(
+        net=NetConfig(listeners=("PLAINTEXT://127.0.0.1:0", "SSL://127.0.0.1:0")),
+        security=SecurityConfig(
+            cert_file=server.cert,
+            key_file=server.key,
+            client_ca_file=authority.cert,
+            client_certificates="required",
+            principal_rules=("RULE:CN=([^,]+),.*/$1/", "DEFAULT"),
+            acls=True,
+            super_users=("User:node", "User:ANONYMOUS"),
+        ),
+        cluster=replace(
+            given.cluster,
+            node_listener="SSL",
+            node_tls_ca=authority.cert,
+            node_tls_cert=node.cert,
+            node_tls_key=node.key,
+        ),
+    )
+
+
+def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    with ExitStack() as stack:
+        nodes = [
+            stack.enter_context(EmbeddedBroker(tmp_path / str(number), secured(zookeeper, number, authority)))
+            for number in (1, 2)
+        ]
+        until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
+        client = authority.client("node", file="client")
+        login = Security(tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key))
+        address = str(nodes[0].broker.listener.ports[1].address)
+        with Admin(address, security=login) as admin, Producer(address, security=login) as producer:
+            admin.create_topic("t", replication_factor=2, configs={"min.insync.replicas": "2"})
+            producer.send("t", b"value").result(20)
+            ports = {each.broker.listener.ports[1].address.port for each in nodes}
+            assert {each.port for each in admin.describe_cluster().brokers} == ports
+            assert len(admin.describe_topic("t").partitions[0].isr) == 2
+
+
+def test_a_listener_for_nodes_that_does_not_exist_is_refused(zookeeper: str, tmp_path: Path) -> None:
+    given = settings(zookeeper, 1)
+    wrong = given._replace(cluster=replace(given.cluster, node_listener="SASL_SSL"))
+
+    with pytest.raises(ConfigError, match="node_listener"), EmbeddedBroker(tmp_path / "1", wrong):
+        pass

@@ -1,0 +1,114 @@
+"""A node that is cut off from ZooKeeper knows it by its own clock, before anybody else may lead."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.cluster.server import ZooKeeperServer, free_port
+from ottla.cluster.session import now_s
+from ottla.cluster.state import NotInSession, PartitionKey
+
+from .conftest import why_there_is_no_zookeeper
+from .nodes import TestNode
+from .test_controller import create, states
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
+    """One that the test may stop."""
+    if reason := why_there_is_no_zookeeper():
+        pytest.skip(reason)
+    server = ZooKeeperServer(tmp_path / "zookeeper", free_port())
+    server.start()
+    yield server
+    server.stop()
+
+
+def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end(own_server: ZooKeeperServer) -> None:
+    async def scenario() -> None:
+        node = TestNode(own_server.address, 1, session_timeout_ms=2000)
+        await node.start()
+        topic_id = await create(node, "t", 1, 1)
+        lost = asyncio.Event()
+        node.cluster.on_session_lost(lost.set)
+        assert not node.cluster.is_fenced
+
+        os.kill(own_server.pid, signal.SIGSTOP)
+        stopped_s = now_s()
+        async with asyncio.timeout(10):
+            await lost.wait()
+        assert now_s() - stopped_s < node.connected.zookeeper.timeout_s
+        assert node.cluster.is_fenced
+        state = states(node)[0]
+        with pytest.raises(NotInSession):
+            await node.cluster.change_isr(PartitionKey(topic_id, 0), [1], state.leader_epoch, state.version)
+
+        announced = asyncio.Event()
+        node.cluster.listen(lambda change: announced.set() if change.partitions else None)
+        os.kill(own_server.pid, signal.SIGCONT)
+        async with asyncio.timeout(20):
+            await announced.wait()
+            while node.cluster.is_fenced:
+                announced.clear()
+                await announced.wait()
+        assert states(node)[0].leader == 1
+        await node.stop()
+
+    asyncio.run(scenario())
+
+
+def test_zookeeper_may_restart_and_the_cluster_goes_on(own_server: ZooKeeperServer) -> None:
+    async def scenario() -> None:
+        node = TestNode(own_server.address, 1, session_timeout_ms=20_000)
+        await node.start()
+        await create(node, "before", 1, 1)
+        own_server.kill()
+        await asyncio.get_running_loop().run_in_executor(None, own_server.start)
+
+        await create(node, "after", 1, 1)
+        assert [state.topic for state in states(node)] == ["after", "before"]
+        await node.stop()
+
+    asyncio.run(scenario())
+
+
+def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_did(zookeeper: str) -> None:
+    async def scenario() -> None:
+        node, other = TestNode(zookeeper, 1, session_timeout_ms=2000), TestNode(zookeeper, 2)
+        await node.start()
+        await other.start()
+        await other.until(lambda: set(other.cluster.view.brokers) == {1, 2})
+        await create(other, "t", 4, 2)
+        epoch = other.cluster.view.brokers[1].epoch
+        lost = asyncio.Event()
+        node.cluster.on_session_lost(lost.set)
+
+        # The session is ended behind the node's back, as if it had been silent for too long.
+        session = node.connected.zookeeper._client.client_id
+        await asyncio.get_running_loop().run_in_executor(None, _end_session, zookeeper, session)
+        async with asyncio.timeout(10):
+            await lost.wait()
+        await other.until(lambda: 1 in other.cluster.view.brokers and other.cluster.view.brokers[1].epoch > epoch)
+        await node.until(lambda: not node.cluster.is_fenced and all(state.leader == 2 for state in states(node)))
+        await node.stop()
+        await other.stop()
+
+    asyncio.run(scenario())
+
+
+def _end_session(zookeeper: str, session: tuple[int, bytes]) -> None:
+    from kazoo.client import KazooClient
+
+    thief = KazooClient(zookeeper, client_id=session)
+    thief.start()
+    thief.stop()
+    thief.close()

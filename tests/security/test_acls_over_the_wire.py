@@ -1,0 +1,232 @@
+"""What clients see of ACLs: the right error for each thing, and nothing of what is hidden."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.broker.making import batch
+from tests.broker.raw_client import HungUpError, RawClient
+
+import ottla
+from ottla.client.admin.acls import Acl, AclFilter
+from ottla.client.errors import BrokerError, ClientError
+from ottla.core.errors import ErrorCode
+from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.describe_acls import DescribeAclsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+from .test_gate import log_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .securing import Secured
+
+READ, WRITE, DESCRIBE, CREATE = AclOperation.READ, AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation.CREATE
+TOPIC = ResourceType.TOPIC
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _topics(guarded: Secured) -> None:
+    with guarded.admin() as admin:
+        for name in ("allowed", "denied"):
+            admin.create_topic(name)
+
+
+@pytest.fixture(autouse=True)
+def _no_acls(guarded: Secured) -> None:
+    with guarded.admin() as admin:
+        admin.delete_acls(AclFilter())
+
+
+@pytest.fixture
+def ann(guarded: Secured) -> Iterator[RawClient]:
+    with RawClient(guarded.address("SASL_PLAINTEXT")) as client:
+        log_in(client, "ann")
+        yield client
+
+
+def allow(guarded: Secured, *operations: AclOperation, name: str = "allowed", kind: ResourceType = TOPIC) -> None:
+    with guarded.admin() as admin:
+        admin.create_acls(Acl("User:ann", one, kind, name) for one in operations)
+
+
+def produce(*topics: str, acks: int = -1) -> ProduceRequest:
+    data = tuple(
+        TopicProduceData(name=name, partition_data=(PartitionProduceData(index=0, records=batch(b"x")),))
+        for name in topics
+    )
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=data)
+
+
+def fetch(*topics: str, **session: int) -> FetchRequest:
+    part = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        topics=tuple(FetchTopic(topic=name, partitions=(part,)) for name in topics),
+        **session,
+    )
+
+
+def codes(answer: Any) -> dict[str, int]:
+    if hasattr(answer.responses[0], "partition_responses"):
+        return {one.name: one.partition_responses[0].error_code for one in answer.responses}
+    return {one.topic: one.partitions[0].error_code for one in answer.responses}
+
+
+def test_a_topic_that_is_not_allowed_does_not_fail_its_neighbours(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, READ, WRITE)
+    expected = {"allowed": ErrorCode.NONE, "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    assert codes(ann.ask(produce("denied", "allowed"), 12)) == expected
+    assert codes(ann.ask(fetch("denied", "allowed", session_epoch=-1), 12)) == expected
+
+
+def test_who_wants_no_answer_is_hung_up_on(ann: RawClient) -> None:
+    ann.send(produce("denied", acks=0), 12)
+    with pytest.raises(HungUpError):
+        ann.receive_frame()
+
+
+def test_a_fetch_session_ends_when_what_it_reads_is_no_longer_allowed(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, READ)
+    with guarded.admin() as admin:
+        begun = ann.ask(fetch("allowed", session_epoch=0), 12)
+        assert begun.session_id
+        ann_writes = RawClient(guarded.address("SASL_PLAINTEXT"))
+        with ann_writes as writer:
+            log_in(writer, "admin")
+            assert codes(writer.ask(produce("allowed"), 12)) == {"allowed": ErrorCode.NONE}
+        admin.delete_acls(AclFilter())
+        again = ann.ask(fetch(session_id=begun.session_id, session_epoch=1), 12)
+        assert (again.error_code, again.responses) == (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ())
+
+
+def test_a_session_is_not_made_of_what_is_denied(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, READ)
+    answer = ann.ask(fetch("allowed", "denied", session_epoch=0), 12)
+    assert answer.session_id == 0
+    assert codes(answer)["denied"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_metadata_hides_what_may_not_be_described(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, DESCRIBE)
+    assert [one.name for one in ann.ask(MetadataRequest(topics=None)).topics] == ["allowed"]
+    asked = tuple(MetadataRequestTopic(name=name) for name in ("allowed", "denied", "neither"))
+    answer = ann.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False))
+    assert {one.name: one.error_code for one in answer.topics} == {
+        "allowed": ErrorCode.NONE,
+        "denied": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        # What does not exist looks the same as what is hidden.
+        "neither": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    }
+
+
+def test_a_topic_id_that_is_hidden_looks_as_if_nobody_had_it(guarded: Secured, ann: RawClient) -> None:
+    topic_id = guarded.embedded.broker.topics.by_name["denied"].raw_id
+    answer = ann.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=None),)))
+    [topic] = answer.topics
+    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+
+
+def test_authorized_operations_are_real(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, READ)
+    wanted = MetadataRequest(
+        topics=(MetadataRequestTopic(name="allowed"),),
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    [topic] = ann.ask(wanted, 8).topics
+    assert topic.topic_authorized_operations == 1 << READ | 1 << DESCRIBE
+    assert ann.ask(wanted, 8).cluster_authorized_operations == 0
+
+
+def test_topics_are_created_by_who_may_create_them(guarded: Secured) -> None:
+    with guarded.admin("ann") as admin:
+        with pytest.raises(BrokerError, match="TOPIC_AUTHORIZATION_FAILED"):
+            admin.create_topic("made-by-ann")
+        allow(guarded, CREATE, name="made-by-ann")
+        admin.create_topic("made-by-ann")
+        allow(guarded, CREATE, name="kafka-cluster", kind=ResourceType.CLUSTER)
+        admin.create_topic("made-by-ann-too")
+
+
+def test_a_group_needs_to_be_allowed(guarded: Secured) -> None:
+    allow(guarded, READ)
+    with (
+        ottla.Consumer(
+            guarded.address("SASL_SSL"),
+            "allowed",
+            group="readers",
+            security=guarded.login("ann"),
+            request_timeout_ms=3000,
+        ) as consumer,
+        pytest.raises(ClientError, match="GROUP_AUTHORIZATION_FAILED"),
+    ):
+        next(iter(consumer))
+
+
+def test_acls_as_a_client_sees_them(guarded: Secured) -> None:
+    one = Acl("User:ann", READ, TOPIC, "allowed")
+    two = Acl("User:bob", WRITE, TOPIC, "all", PatternType.PREFIXED, AclPermission.DENY, "10.0.0.1")
+    with guarded.admin() as admin:
+        assert admin.create_acls([one, two, one]) == {one: None, two: None}
+        assert admin.list_acls() == [one, two]
+        bearing = AclFilter(resource_type=TOPIC, resource_name="allowed", pattern_type=PatternType.MATCH)
+        assert admin.list_acls(bearing) == [one, two]
+        assert admin.list_acls(AclFilter(principal="User:bob")) == [two]
+        assert admin.delete_acls(AclFilter(operation=READ)) == [one]
+        assert admin.list_acls() == [two]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"resource_type": 1},
+        {"resource_type": 99},
+        {"resource_name": ""},
+        {"resource_pattern_type": 2},
+        {"operation": 1},
+        {"operation": 0},
+        {"permission_type": 1},
+        {"principal": "ann"},
+        {"principal": ""},
+        {"resource_type": 4, "resource_name": "other-cluster"},
+    ],
+)
+def test_an_acl_that_cannot_be_is_refused(guarded: Secured, wrong: dict[str, Any]) -> None:
+    good: dict[str, Any] = {
+        "resource_type": 2, "resource_name": "t", "resource_pattern_type": 3, "principal": "User:ann", "host": "*",
+        "operation": 3, "permission_type": 3,
+    }  # fmt: skip
+    with RawClient(guarded.address("SASL_PLAINTEXT")) as client:
+        log_in(client, "admin")
+        [result] = client.ask(CreateAclsRequest(creations=(AclCreation(**(good | wrong)),))).results
+        assert result.error_code == ErrorCode.INVALID_REQUEST
+
+
+def test_without_acls_they_cannot_be_listed_or_added(broker: Secured) -> None:
+    with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+        log_in(client, "admin")
+        answer = client.ask(
+            DescribeAclsRequest(
+                resource_type_filter=1, resource_name_filter=None, pattern_type_filter=1, principal_filter=None,
+                host_filter=None, operation=1, permission_type=1,
+            )
+        )  # fmt: skip
+        assert answer.error_code == ErrorCode.SECURITY_DISABLED
+
+
+def test_what_is_denied_and_what_is_changed_is_noted(guarded: Secured, ann: RawClient) -> None:
+    ann.ask(produce("denied"), 12)
+    allow(guarded, READ)
+    lines = guarded.audit()
+    denied = [one for one in lines if one["event"] == "denied" and one["api"] == "Produce"][-1]
+    assert denied["principal"] == "User:ann"
+    assert (denied["operation"], denied["resource"], denied["name"]) == ("WRITE", "TOPIC", "denied")
+    change = [one for one in lines if one["event"] == "change" and one["api"] == "CreateAcls"][-1]
+    assert (change["principal"], change["names"]) == ("User:admin", ["ALLOW User:ann READ TOPIC:allowed"])

@@ -1,0 +1,191 @@
+"""The gate: what is answered before a login, logging in again, and old clients' bare messages."""
+
+from __future__ import annotations
+
+import struct
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.broker.raw_client import HungUpError, RawClient
+
+import ottla
+from ottla.client.sasl import Plain, Scram
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+
+from .securing import ALL_MECHANISMS, PASSWORDS, Secured, secured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+METADATA = MetadataRequest(topics=())
+
+
+@pytest.fixture
+def client(broker: Secured) -> Iterator[RawClient]:
+    with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+        yield client
+
+
+def log_in(client: RawClient, user: str = "ann", password: str | None = None) -> SaslAuthenticateResponse:
+    assert client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256")).error_code == ErrorCode.NONE
+    exchange = Scram("SCRAM-SHA-256", user, password or PASSWORDS[user])
+    first = client.ask(SaslAuthenticateRequest(auth_bytes=exchange.begin()))
+    final = exchange.answer(first.auth_bytes)
+    assert final is not None
+    return client.ask(SaslAuthenticateRequest(auth_bytes=final))
+
+
+def test_before_a_login_only_what_it_takes_is_answered(client: RawClient) -> None:
+    request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
+    assert client.ask(request).error_code == ErrorCode.NONE
+    client.send(METADATA)
+    with pytest.raises(HungUpError):
+        client.receive_frame()
+
+
+def test_after_a_login_everything_is(client: RawClient) -> None:
+    answer = log_in(client)
+    assert (answer.error_code, answer.session_lifetime_ms) == (ErrorCode.NONE, 0)
+    assert client.ask(METADATA).brokers
+
+
+def test_half_a_login_is_none(client: RawClient) -> None:
+    client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"))
+    client.ask(SaslAuthenticateRequest(auth_bytes=Scram("SCRAM-SHA-256", "ann", "x").begin()))
+    client.send(METADATA)
+    with pytest.raises(HungUpError):
+        client.receive_frame()
+
+
+def test_a_failed_login_is_answered_and_hung_up_on(client: RawClient) -> None:
+    answer = log_in(client, "ann", "wrong")
+    assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert "ann" not in (answer.error_message or "")
+    with pytest.raises((HungUpError, OSError)):
+        client.ask(METADATA)
+
+
+def test_a_mechanism_that_is_not_offered(client: RawClient) -> None:
+    answer = client.ask(SaslHandshakeRequest(mechanism="GSSAPI"))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert answer.mechanisms == ALL_MECHANISMS
+
+
+def test_an_exchange_that_was_not_begun(client: RawClient) -> None:
+    answer = client.ask(SaslAuthenticateRequest(auth_bytes=b"\0ann\0x"))
+    assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_where_nobody_has_to_log_in_nobody_can(broker: Secured) -> None:
+    with RawClient(broker.address("PLAINTEXT")) as client:
+        assert client.ask(SaslHandshakeRequest(mechanism="PLAIN")).error_code == ErrorCode.ILLEGAL_SASL_STATE
+        answer = client.ask(SaslAuthenticateRequest(auth_bytes=b""))
+        assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_who_is_not_known_cannot_make_us_hold_much(client: RawClient) -> None:
+    client.send(SaslAuthenticateRequest(auth_bytes=bytes(600_000)))
+    with pytest.raises(HungUpError):
+        client.receive_frame()
+
+
+def bare(client: RawClient, message: bytes) -> None:
+    client.send_bytes(struct.pack(">i", len(message)) + message)
+
+
+def test_version_0_of_the_handshake_is_followed_by_bare_messages(client: RawClient) -> None:
+    assert client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version=0).error_code == ErrorCode.NONE
+    bare(client, Plain("ann", PASSWORDS["ann"]).begin())
+    assert client.receive_frame() == b""
+    assert client.ask(METADATA).brokers
+
+
+def test_a_wrong_password_in_a_bare_message_is_hung_up_on(client: RawClient) -> None:
+    client.ask(SaslHandshakeRequest(mechanism="PLAIN"), version=0)
+    bare(client, Plain("ann", "wrong").begin())
+    with pytest.raises(HungUpError):
+        client.receive_frame()
+
+
+# Logging in again: KIP-368
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    with secured(tmp_path_factory.mktemp("impatient"), session_max_ms=600) as broker:
+        yield broker
+
+
+def test_a_login_lasts_as_long_as_it_is_said_to(impatient: Secured) -> None:
+    with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
+        assert log_in(client).session_lifetime_ms == 600
+        assert client.ask(METADATA).brokers
+        with pytest.raises((HungUpError, OSError)):  # noqa: PT012 - it ends when it ends
+            while True:
+                client.ask(METADATA)
+
+
+def test_a_client_that_logs_in_again_goes_on(impatient: Secured) -> None:
+    with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 1.0:
+            assert log_in(client).error_code == ErrorCode.NONE
+            assert client.ask(METADATA).brokers
+
+
+def test_nobody_becomes_somebody_else_on_the_way(impatient: Secured) -> None:
+    with RawClient(impatient.address("SASL_PLAINTEXT")) as client:
+        assert log_in(client, "ann").error_code == ErrorCode.NONE
+        assert log_in(client, "bob").error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        with pytest.raises((HungUpError, OSError)):
+            client.ask(METADATA)
+
+
+def test_our_client_logs_in_again_by_itself(impatient: Secured) -> None:
+    logins = impatient.embedded.broker.security.logins
+    assert logins is not None
+    with ottla.Admin(impatient.address("SASL_SSL"), security=impatient.login("ann", "PLAIN")) as admin:
+        admin.list_topics()
+        connections = impatient.embedded.broker.listener.counts["accepted"]
+        before = logins.counts["PLAIN succeeded"]
+        deadline_s = time.monotonic() + 10
+        while logins.counts["PLAIN succeeded"] < before + 2:
+            assert time.monotonic() < deadline_s
+            admin.list_topics()
+        assert impatient.embedded.broker.listener.counts["accepted"] == connections
+
+
+def test_a_login_with_a_token_ends_with_the_token(broker: Secured) -> None:
+    with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+        client.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"))
+        token = broker.issuer.token("ann", exp=time.time() + 50)
+        answer = client.ask(SaslAuthenticateRequest(auth_bytes=f"n,,\x01auth=Bearer {token}\x01\x01".encode()))
+        assert 40_000 < answer.session_lifetime_ms <= 50_000
+
+
+def test_an_expired_token_is_refused(broker: Secured) -> None:
+    with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+        client.ask(SaslHandshakeRequest(mechanism="OAUTHBEARER"))
+        token = broker.issuer.token("ann", exp=time.time() - 100)
+        first = client.ask(SaslAuthenticateRequest(auth_bytes=f"n,,\x01auth=Bearer {token}\x01\x01".encode()))
+        assert first.auth_bytes == b'{"status":"invalid_token"}'
+        last = client.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"))
+        assert last.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+def test_a_failed_login_is_counted_and_noted(tmp_path: Path) -> None:
+    with secured(tmp_path) as broker:
+        with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+            log_in(client, "ann", "wrong")
+        logins: Any = broker.embedded.broker.security.logins
+        assert logins.counts == {"SCRAM-SHA-256 failed": 1}
+        [line] = broker.audit()
+        assert (line["event"], line["mechanism"]) == ("login failed", "SCRAM-SHA-256")
+        assert line["peer"].startswith("127.0.0.1:")
+        assert "wrong password for user 'ann'" in line["reason"]

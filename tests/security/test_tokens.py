@@ -1,0 +1,211 @@
+"""Tokens: signed by whom, for whom, and until when."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, utils
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.core.errors import ConfigError
+from ottla.core.security import LoginFailed
+from ottla.net.key_source import KeySource
+from ottla.net.sasl.exchange import Challenge, LoggedIn
+from ottla.net.sasl.oauthbearer import OAuthBearer
+from ottla.net.sasl.signatures import Keys
+from ottla.net.sasl.tokens import TokenRules, Tokens, check_claims
+
+from .tokens import AUDIENCE, ISSUER, Issuer, encoded
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NOW_S = 1_000_000.0
+RULES = TokenRules(issuer=ISSUER, audience=AUDIENCE, clock_skew_s=30)
+TIMES = {"iat": NOW_S, "exp": NOW_S + 60}
+
+
+@pytest.fixture(scope="module")
+def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
+    return Issuer(tmp_path_factory.mktemp("issuer"))
+
+
+@pytest.fixture(scope="module")
+def tokens(issuer: Issuer) -> Tokens:
+    return Tokens(RULES, KeySource(str(issuer.jwks)), lambda: NOW_S)
+
+
+def test_a_good_token(issuer: Issuer, tokens: Tokens) -> None:
+    assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60)
+    assert tokens.check(issuer.token("ann", aud=["other", AUDIENCE], **TIMES)).user == "ann"
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"exp": NOW_S - 31}, "expired"),
+        ({"exp": None}, "never expires"),
+        ({"exp": "tomorrow"}, "no time"),
+        ({"exp": True}, "no time"),
+        ({"nbf": NOW_S + 31}, "not valid yet"),
+        ({"iat": NOW_S + 31}, "not valid yet"),
+        ({"iss": "https://evil.example"}, "another issuer"),
+        ({"iss": None}, "another issuer"),
+        ({"aud": "other"}, "somebody else"),
+        ({"aud": None}, "somebody else"),
+        ({"aud": AUDIENCE + "x"}, "somebody else"),
+        ({"sub": None}, "without the claim"),
+        ({"sub": ""}, "without the claim"),
+        ({"sub": 5}, "without the claim"),
+    ],
+)
+def test_a_token_that_says_the_wrong_thing(issuer: Issuer, tokens: Tokens, changes: dict[str, Any], why: str) -> None:
+    with pytest.raises(LoginFailed, match=why):
+        tokens.check(issuer.token("ann", **(TIMES | changes)))
+
+
+def test_clocks_may_be_a_little_apart() -> None:
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": NOW_S}
+    assert check_claims(claims, RULES, NOW_S + 30).user == "ann"
+    with pytest.raises(LoginFailed):
+        check_claims(claims, RULES, NOW_S + 31)
+
+
+def test_a_token_of_somebody_elses_key(issuer: Issuer, tokens: Tokens, tmp_path: Path) -> None:
+    other = Issuer(tmp_path)
+    for head in ({}, {"kid": "unknown"}):
+        with pytest.raises(LoginFailed, match="none of our keys"):
+            tokens.check(other.token("ann", head=head, **TIMES))
+    with pytest.raises(LoginFailed, match="none of our keys"):
+        tokens.check(issuer.token("ann", head={"kid": "unknown"}, **TIMES))
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "", "HS256", "RS255", "ES256", "EdDSA", "PS256", 5, None])
+def test_the_token_does_not_choose_how_it_is_checked(issuer: Issuer, tokens: Tokens, algorithm: object) -> None:
+    with pytest.raises(LoginFailed):
+        tokens.check(issuer.token("ann", head={"alg": algorithm}, **TIMES))
+
+
+def test_a_public_key_is_no_shared_secret(issuer: Issuer, tokens: Tokens) -> None:
+    head, claims = encoded(b'{"alg":"HS256","kid":"one"}'), encoded(json.dumps(issuer.claims(**TIMES)).encode())
+    for secret in (issuer.jwks.read_bytes(), b""):
+        signature = hmac.digest(secret, f"{head}.{claims}".encode(), hashlib.sha256)
+        with pytest.raises(LoginFailed):
+            tokens.check(f"{head}.{claims}.{encoded(signature)}")
+    unsigned = encoded(b'{"alg":"none"}')
+    with pytest.raises(LoginFailed):
+        tokens.check(f"{unsigned}.{claims}.")
+
+
+def test_an_extension_that_is_not_known_is_not_passed_over(issuer: Issuer, tokens: Tokens) -> None:
+    with pytest.raises(LoginFailed, match="extension"):
+        tokens.check(issuer.token("ann", head={"crit": ["exp"]}, **TIMES))
+
+
+def test_what_is_signed_cannot_be_changed(issuer: Issuer, tokens: Tokens) -> None:
+    head, _, signature = issuer.token("ann", **TIMES).split(".")
+    claims = encoded(json.dumps(issuer.claims("admin", **TIMES)).encode())
+    with pytest.raises(LoginFailed, match="none of our keys"):
+        tokens.check(f"{head}.{claims}.{signature}")
+
+
+def test_other_kinds_of_keys() -> None:
+    signed = b"head.claims"
+    curve = ec.generate_private_key(ec.SECP256R1())
+    edwards = ed25519.Ed25519PrivateKey.generate()
+    numbers = curve.public_key().public_numbers()
+    document = {
+        "keys": [
+            {"kty": "EC", "crv": "P-256", "x": encoded(numbers.x.to_bytes(32)), "y": encoded(numbers.y.to_bytes(32))},
+            {"kty": "OKP", "crv": "Ed25519", "x": encoded(edwards.public_key().public_bytes_raw())},
+            {"kty": "oct", "k": "AAAA"},
+            {"kty": "RSA", "n": encoded(b"\1" * 64), "e": "AQAB"},
+            {"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"},
+        ]
+    }
+    keys = Keys(json.dumps(document).encode())
+    r, s = utils.decode_dss_signature(curve.sign(signed, ec.ECDSA(hashes.SHA256())))
+    keys.check({"alg": "ES256"}, signed, r.to_bytes(32) + s.to_bytes(32))
+    keys.check({"alg": "EdDSA"}, signed, edwards.sign(signed))
+    for head in ({"alg": "ES256"}, {"alg": "EdDSA"}, {"alg": "ES512"}):
+        with pytest.raises(LoginFailed):
+            keys.check(head, signed, bytes(64))
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"keys": []}', '{"keys": [{"kty": "oct"}]}', "[1]"])
+def test_a_file_without_keys_is_refused_at_the_start(tmp_path: Path, content: str) -> None:
+    (tmp_path / "jwks.json").write_text(content)
+    with pytest.raises(ConfigError, match="oauth_jwks"):
+        KeySource(str(tmp_path / "jwks.json")).check()
+
+
+def test_new_keys_in_the_file_are_used(tmp_path: Path) -> None:
+    first = Issuer(tmp_path)
+    tokens = Tokens(RULES, KeySource(str(first.jwks)), lambda: NOW_S)
+    assert tokens.check(first.token("ann", **TIMES)).user == "ann"
+    second = Issuer(tmp_path, "two")
+    assert tokens.check(second.token("ann", **TIMES)).user == "ann"
+    with pytest.raises(LoginFailed):
+        tokens.check(first.token("ann", **TIMES))
+
+
+@given(st.text(max_size=200))
+def test_nonsense_is_no_token(text: str) -> None:
+    tokens = Tokens(RULES, lambda: pytest.fail("it is not even looked at"), lambda: NOW_S)
+    try:
+        tokens.check(text)
+    except LoginFailed:
+        return
+    pytest.fail(text)
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["iss", "aud", "exp", "nbf", "sub"]),
+        st.one_of(
+            st.none(),
+            st.booleans(),
+            st.integers(),
+            st.floats(),
+            st.text(max_size=5),
+            st.lists(st.integers(), max_size=2),
+        ),
+    )
+)
+def test_strange_claims_are_refused(claims: dict[str, Any]) -> None:
+    with pytest.raises(LoginFailed):
+        check_claims(claims, RULES, NOW_S)
+
+
+# The exchange
+
+
+def bearer(token: str, before: str = "n,,", after: str = "\x01\x01") -> bytes:
+    return f"{before}\x01auth=Bearer {token}{after}".encode()
+
+
+def test_the_exchange(issuer: Issuer, tokens: Tokens) -> None:
+    token = issuer.token("ann", **TIMES)
+    for message in (bearer(token), bearer(token, "n,a=ann,"), bearer(token, after="\x01host=h\x01port=1\x01\x01")):
+        assert OAuthBearer(tokens).take(message) == LoggedIn("ann", expires_s=NOW_S + 60)
+
+
+def test_a_refusal_is_said_and_acknowledged(issuer: Issuer, tokens: Tokens) -> None:
+    for message in (bearer(issuer.token("ann", exp=1)), bearer(issuer.token("ann", **TIMES), "n,a=bob,")):
+        exchange = OAuthBearer(tokens)
+        assert exchange.take(message) == Challenge(b'{"status":"invalid_token"}')
+        with pytest.raises(LoginFailed):
+            exchange.take(b"\x01")
+
+
+@given(st.binary(max_size=300))
+def test_nonsense_is_no_exchange(message: bytes) -> None:
+    tokens = Tokens(RULES, lambda: pytest.fail("it is not even looked at"), lambda: NOW_S)
+    with pytest.raises(LoginFailed):
+        OAuthBearer(tokens).take(message)
