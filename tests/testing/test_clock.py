@@ -6,10 +6,11 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from confluent_kafka import KafkaException
 
 from ottla.testing.clock import MovableClock
 
-from .clients import consumer, poll
+from .clients import consumer, poll, producer
 
 if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker
@@ -64,3 +65,16 @@ def test_a_frozen_clock_goes_on_from_where_it_stood() -> None:
 def test_the_clock_never_goes_back() -> None:
     with pytest.raises(ValueError, match="only goes forward"):
         MovableClock(lambda: None).advance(-1)
+
+
+def test_a_transaction_that_takes_too_long_is_aborted_at_once(ottla: EphemeralBroker) -> None:
+    client = producer(ottla, **{"transactional.id": "shop", "transaction.timeout.ms": 60_000})
+    client.init_transactions(20)
+    client.begin_transaction()
+    client.produce("t", b"x")
+    assert client.flush(20) == 0
+    ottla.clock.advance(61)
+    ottla.wait_for_records("t")
+    assert ottla.records("t") == []
+    with pytest.raises(KafkaException):
+        client.commit_transaction(20)
