@@ -85,7 +85,7 @@ def test_an_example_is_understood(
     path: tuple[str, ...], example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for file in ("offsets.csv", "orders.jsonl", "data"):
+    for file in ("offsets.csv", "orders.jsonl", "orders.rec", "data"):
         (tmp_path / file).mkdir() if file == "data" else (tmp_path / file).touch()
     (tmp_path / "data" / "orders-0").mkdir()
     words = shlex.split(example)[1:]

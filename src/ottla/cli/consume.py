@@ -122,7 +122,7 @@ async def _partitions(client: Client, job: Job) -> list[TopicPartition]:
 async def _write(consumer: Consumer[bytes, bytes], job: Job, ends: dict[TopicPartition, int] | None) -> None:
     written = 0
     as_line, out = FORMATS_OUT[job.format], sys.stdout.buffer
-    while not await _is_at_end(consumer, ends):
+    while not await is_at_end(consumer, ends):
         at_most = _AT_A_TIME if job.limit is None else min(_AT_A_TIME, job.limit - written)
         records = await consumer.poll(at_most, timeout_ms=None if ends is None else 1000)
         for record in records:
@@ -134,7 +134,7 @@ async def _write(consumer: Consumer[bytes, bytes], job: Job, ends: dict[TopicPar
             return
 
 
-async def _is_at_end(consumer: Consumer[bytes, bytes], ends: dict[TopicPartition, int] | None) -> bool:
+async def is_at_end(consumer: Consumer[bytes, bytes], ends: dict[TopicPartition, int] | None) -> bool:
     if ends is None:
         return False
     for at, end in ends.items():

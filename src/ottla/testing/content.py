@@ -8,10 +8,12 @@ from ottla.broker.asking import raise_refusal
 from ottla.broker.fetched import fetch, records_in
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.records.encode import BatchBuilder
+from ottla.testing.recording import read_head, read_records
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
     from ottla.broker.asking import LocalClient
     from ottla.broker.broker import Broker
@@ -43,6 +45,10 @@ async def write(  # noqa: PLR0913
         builder.append(broker.clock.now_ms(), _encoded(key), _encoded(value), headers)
     if not builder.count:
         raise ValueError("there is nothing to produce")
+    return await _append(client, topic, partition, builder)
+
+
+async def _append(client: LocalClient, topic: str, partition: int, builder: BatchBuilder) -> int:
     data = PartitionProduceData(index=partition, records=memoryview(builder.build()))
     request = ProduceRequest(
         acks=_ALL, timeout_ms=_TIMEOUT_MS, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
@@ -51,6 +57,21 @@ async def write(  # noqa: PLR0913
     [result] = answer.responses[0].partition_responses
     raise_refusal(result.error_code, result.error_message)
     return int(result.base_offset)
+
+
+async def replay(broker: Broker, client: LocalClient, file: Path, topic: str | None) -> int:
+    """Write what was recorded, record by record, and return how many there were."""
+    head = read_head(file)
+    topic = topic or head.topic
+    if topic not in broker.topics.by_name:
+        broker.create_topic(topic, head.partitions)
+    count = 0
+    for one in read_records(file):
+        builder = BatchBuilder()
+        builder.append(one.timestamp_ms, one.key, one.value, one.headers)
+        await _append(client, topic, one.partition, builder)
+        count += 1
+    return count
 
 
 def _encoded(given: bytes | str | None) -> bytes | None:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import LocalClient
@@ -13,7 +14,7 @@ from ottla.broker.broker import Settings
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock
-from ottla.testing.content import read_all, write
+from ottla.testing.content import read_all, replay, write
 from ottla.testing.faults import Faults
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
@@ -109,6 +110,10 @@ class EphemeralBroker:
     ) -> int:
         """Append a record for each value, and return the offset of the first. A topic that is missing is created."""
         return self._running.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
+
+    def replay(self, file: str | Path, topic: str | None = None) -> int:
+        """Write what `ottla record` wrote to this file, and return how many records that is."""
+        return self._running.call(replay(self.broker, self._client, Path(file), topic))
 
     def records(self, topic: str) -> list[Record]:
         """All that the topic holds, by partition and offset, without what was aborted."""

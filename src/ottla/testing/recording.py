@@ -1,0 +1,65 @@
+"""A slice of a topic as one file: a line of JSON that says what it is of, then one for each record, in the order of time.
+
+Keys, values and values of headers are in base64, so that every record comes back as it was.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from ottla.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    ottla_recording: Literal[1] = 1
+    """The version of the format."""
+    topic: str
+    partitions: int
+
+
+class Recorded(msgspec.Struct, frozen=True, array_like=True):
+    partition: int
+    offset: int
+    """Where it was; where it will be is for the broker to say."""
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+_HEAD: Final = msgspec.json.Decoder(Head)
+_RECORD: Final = msgspec.json.Decoder(Recorded)
+
+
+def write_line(out: BinaryIO, line: Head | Recorded) -> None:
+    out.write(msgspec.json.encode(line) + b"\n")
+
+
+def read_head(path: Path) -> Head:
+    with path.open("rb") as file:
+        try:
+            return _HEAD.decode(file.readline())
+        except msgspec.DecodeError as wrong:
+            raise ConfigError(f"{path} is no recording: {wrong}") from None
+
+
+def read_records(path: Path) -> Iterator[Recorded]:
+    with path.open("rb") as file:
+        file.readline()
+        for number, line in enumerate(file, 2):
+            try:
+                yield _RECORD.decode(line)
+            except msgspec.DecodeError as wrong:
+                raise ConfigError(f"{path}, line {number}: {wrong}") from None
+
+
+def due_after_s(recorded: Recorded, first: Recorded, speed: float) -> float:
+    """How long after the first record this one is to be sent; with a speed of 0, at once."""
+    return max(recorded.timestamp_ms - first.timestamp_ms, 0) / 1000 / speed if speed else 0.0
