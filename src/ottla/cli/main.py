@@ -39,10 +39,7 @@ COMMANDS: Final = {
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
     "record": Command("ottla.cli.record", "Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."),
-    "replay": Command(
-        "ottla.cli.replay",
-        "Write the messages in FILE to a topic: to the same partitions, with the timestamps they had.",
-    ),
+    "replay": Command("ottla.cli.replay", "Write the messages that `ottla record` put into FILE to a topic."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),

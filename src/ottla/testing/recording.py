@@ -1,4 +1,4 @@
-"""A slice of a topic as one file: a line of JSON that says what it is of, then one for each record, in the order of time.
+"""A slice of a topic as one file: a line of JSON that says what it is of, then one for each record, by their time.
 
 Keys, values and values of headers are in base64, so that every record comes back as it was.
 """
