@@ -11,6 +11,8 @@ from ottla.cli.main import program
 from ottla.core.errors import ConfigError
 from ottla.testing.recording import Recorded, due_after_s, read_head, read_records
 
+from .clients import producer
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -61,6 +63,18 @@ def test_a_test_can_replay_it(ottla: EphemeralBroker, recording: Path) -> None:
     assert content(ottla, "again") == content(ottla, "orders")
     assert ottla.replay(str(recording)) == 3
     assert len(ottla.records("orders")) == 6
+
+
+def test_what_was_aborted_is_not_recorded(ottla: EphemeralBroker, tmp_path: Path) -> None:
+    client = producer(ottla, **{"transactional.id": "shop"})
+    client.init_transactions(20)
+    for value, end in ((b"kept", client.commit_transaction), (b"aborted", client.abort_transaction)):
+        client.begin_transaction()
+        client.produce("orders", value)
+        assert client.flush(20) == 0
+        end(20)
+    cli(ottla, "record", "orders", str(tmp_path / "orders.rec"))
+    assert [one.value for one in read_records(tmp_path / "orders.rec")] == [b"kept"]
 
 
 def test_only_a_slice_is_recorded(ottla: EphemeralBroker, recording: Path) -> None:

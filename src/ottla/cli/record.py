@@ -53,7 +53,7 @@ def record(topic: str, file: Path, start: str, limit: int | None, **options: Any
 
 async def _record(reach: Reach, topic: str, file: Path, start: StartingPoint, limit: int | None) -> int:
     temporary = file.with_name(file.name + ".tmp")
-    async with reach.client() as client, client.consumer(ordered=True) as consumer:
+    async with reach.client() as client, client.consumer(ordered=True, isolation_level="read_committed") as consumer:
         partitions = await client.partitions(topic)
         await consumer.assign([TopicPartition(topic, index) for index in partitions])
         await seek_to(consumer, start)

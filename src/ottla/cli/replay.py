@@ -39,7 +39,8 @@ Examples:
 def replay(file: Path, topic: str | None, speed: float, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Write the messages that `ottla record` put into FILE to a topic.
 
-    They go to the same partitions, with the timestamps they had. A topic that is missing is created with as many partitions as the one that was recorded.
+    They go to the same partitions, with the timestamps they had. A topic that is missing is created with as many
+    partitions as the one that was recorded.
     """
     head = read_head(file)
     topic = topic or head.topic

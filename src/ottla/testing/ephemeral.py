@@ -21,7 +21,7 @@ from ottla.testing.history import History
 from ottla.testing.watching import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from typing import Self, TypeVar
 
     from ottla.broker.broker import Broker
@@ -121,15 +121,15 @@ class EphemeralBroker:
 
     def wait_for_records(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> list[Record]:
         """All that the topic holds, once that is so many records or more."""
+        found: list[Record] = []
 
-        def too_few() -> str | None:
-            state = self.broker.topics.by_name.get(topic)
-            parts = () if state is None else state.partitions
-            held = sum(one.last_stable_offset - one.log.start_offset for one in parts)
-            return None if held >= count else f"topic {topic!r} holds {held} of {count} records"
+        async def too_few() -> str | None:
+            if topic in self.broker.topics.by_name:
+                found[:] = await read_all(self.broker, self._client, topic)
+            return None if len(found) >= count else f"topic {topic!r} holds {len(found)} of {count} records"
 
-        self._wait(too_few, timeout_s)
-        return self.records(topic)
+        self._running.call(_until_none(too_few, timeout_s))
+        return found
 
     # Groups
 
@@ -191,12 +191,15 @@ class EphemeralBroker:
         return self._running.call(done())
 
     def _wait(self, problem: Callable[[], str | None], timeout_s: float) -> None:
-        self._running.call(_until_none(problem, timeout_s))
+        async def look() -> str | None:
+            return problem()
+
+        self._running.call(_until_none(look, timeout_s))
 
 
-async def _until_none(problem: Callable[[], str | None], timeout_s: float) -> None:
+async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: float) -> None:
     give_up_at_s = time.monotonic() + timeout_s
-    while (found := problem()) is not None:
+    while (found := await problem()) is not None:
         if time.monotonic() >= give_up_at_s:
             raise TimeoutError(f"after {timeout_s:g} s {found}")
         await asyncio.sleep(_LOOK_EVERY_S)
