@@ -64,7 +64,7 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
     under_way: list[asyncio.Event] = []
     most = 0
 
-    async def flush(partition: Slow, _times: object) -> None:
+    async def flush(_: Flusher, partition: Slow) -> None:
         nonlocal most
         partition.is_begun = True
         under_way.append(asyncio.Event())
@@ -72,7 +72,7 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
         await under_way[-1].wait()
 
     monkeypatch.setattr(flusher, "_TICK_S", 0)
-    monkeypatch.setattr(flusher, "flush", flush)
+    monkeypatch.setattr(Flusher, "flush", flush)
 
     async def scenario() -> None:
         running = Flusher(lambda: partitions)

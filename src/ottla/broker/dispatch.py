@@ -121,6 +121,8 @@ class Dispatcher:
         self._broker = broker
         self._served: dict[int, _Served] = {}
         self._handlers: dict[int, Handler] = {}
+        self.around: Callable[[Api, Handler], Handler] | None = None
+        """What else goes around every handler; `reload_handlers` after it is set."""
 
     @property
     def stats(self) -> list[ApiStats]:
@@ -186,7 +188,8 @@ class Dispatcher:
         if found is None:
             found = self._broker.security.around(api, _load_handler(api))
             tracing = self._broker.tracing
-            self._handlers[api.key] = found = found if tracing is None else tracing.traced(api, found)
+            found = found if tracing is None else tracing.traced(api, found)
+            self._handlers[api.key] = found = found if self.around is None else self.around(api, found)
         return found
 
     def reload_handlers(self) -> None:

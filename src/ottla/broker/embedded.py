@@ -13,7 +13,11 @@ from ottla.broker.broker import Broker, Settings
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from typing import Any, Self
+    from typing import Any, Self, TypeVar
+
+    from ottla.core.clock import Clock
+
+    T = TypeVar("T")
 
 
 class EmbeddedBroker:
@@ -23,8 +27,11 @@ class EmbeddedBroker:
     unless the settings name another.
     """
 
-    def __init__(self, data_dir: str | Path | None = None, settings: Settings | None = None) -> None:
+    def __init__(
+        self, data_dir: str | Path | None = None, settings: Settings | None = None, clock: Clock | None = None
+    ) -> None:
         self._data_dir = data_dir
+        self._clock = clock
         self._given = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
@@ -56,7 +63,7 @@ class EmbeddedBroker:
         self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
         self._thread.start()
         try:
-            self._call(self._start())
+            self.call(self._start())
         except BaseException:
             self._end_thread()
             raise
@@ -64,17 +71,18 @@ class EmbeddedBroker:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._call(self._stop())
+            self.call(self._stop())
         finally:
             self._end_thread()
 
-    def _call(self, work: Coroutine[Any, Any, None]) -> None:
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run this in the broker's thread, and return what it returns."""
         assert self._loop is not None  # noqa: S101 - set before the thread starts
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end_thread(self) -> None:
         if self._loop is not None and self._thread is not None:
-            self._call(self._loop.shutdown_default_executor())
+            self.call(self._loop.shutdown_default_executor())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()
@@ -97,7 +105,7 @@ class EmbeddedBroker:
     async def _start(self) -> None:
         settings = self._settings()
         try:
-            broker = Broker(settings)
+            broker = Broker(settings, self._clock)
             try:
                 await broker.start()
             except BaseException:

@@ -63,8 +63,9 @@ async def fetch(
     return [data for one in answer.responses for data in one.partitions]
 
 
-def records_in(data: PartitionData, from_offset: int) -> Iterator[Piece]:
+def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterator[Piece]:
     """The records of a fetch, some at a time, without those of transactions that were aborted."""
+    partition = data.partition_index
     content = memoryview(data.records or b"")
     aborted = _Aborted(data.aborted_transactions or ())
     at = 0
@@ -78,7 +79,9 @@ def records_in(data: PartitionData, from_offset: int) -> Iterator[Piece]:
             if header.is_control:
                 aborted.marked(header.producer_id, batch)
             elif not (header.is_transactional and aborted.includes(header.producer_id, header.base_offset)):
-                for record in RecordReader(batch, from_offset, _MAX_DECOMPRESSED_BYTES):
+                for record in RecordReader(
+                    batch, from_offset, _MAX_DECOMPRESSED_BYTES, topic=topic, partition=partition
+                ):
                     found.append(record)
                     if len(found) == _TURN_RECORDS:
                         yield Piece(found, record.offset + 1)

@@ -11,7 +11,7 @@ from ottla.broker.metrics import Histogram
 from ottla.core.errors import StorageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Coroutine, Iterable
 
     from ottla.broker.partition import Partition
     from ottla.storage.flushing import Flush
@@ -32,6 +32,8 @@ class Flusher:
         self._running: dict[Partition, asyncio.Task[None]] = {}
         self._task: asyncio.Task[None] | None = None
         self.fsync_times = Histogram()
+        self.disk_error: Callable[[Partition], OSError | None] = lambda _: None
+        """What an fsync is taken to have failed with. Set by who wants to see what comes of that."""
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -47,7 +49,7 @@ class Flusher:
         """Return once everything up to `offset` is on the disk. One fsync serves everybody who waits."""
         commit = self._commits.get(partition)
         if commit is None:
-            commit = self._commits[partition] = _GroupCommit(partition, self.fsync_times)
+            commit = self._commits[partition] = _GroupCommit(partition, self.flush)
         await commit.reach(offset)
 
     def forget(self, partition: Partition) -> None:
@@ -66,8 +68,29 @@ class Flusher:
                     if len(self._running) >= _AT_ONCE:
                         await asyncio.wait(self._running.values(), return_when=asyncio.FIRST_COMPLETED)
                     self._last_flush_s[partition] = loop.time()
-                    self._running[partition] = task = loop.create_task(flush(partition, self.fsync_times))
+                    self._running[partition] = task = loop.create_task(self.flush(partition))
                     task.add_done_callback(lambda done, partition=partition: self._finished(done, partition))  # type: ignore[misc]
+
+    async def flush(self, partition: Partition) -> None:
+        """Sync what has been appended so far, without holding up the loop."""
+        begun = partition.log.begin_flush()
+        if begun is None:
+            return
+        begun.error = self.disk_error(partition)
+        before = partition.log.acknowledged_offset
+        self.fsync_times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
+        try:
+            partition.log.finish_flush(begun)
+        except StorageError:
+            for wait in tuple(partition.waits):
+                wait.end()
+            raise
+        if partition.log.config.flush == "ack" and partition.log.acknowledged_offset > before:
+            if partition.replica is not None:
+                partition.replica.advance()
+            # Only now do consumers see what was appended. How many bytes that is, is not known here.
+            for wait in tuple(partition.waits):
+                wait.end()
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
         del self._running[partition]
@@ -83,15 +106,15 @@ class Flusher:
 class _GroupCommit:
     """At most one flush at a time; whoever comes meanwhile is served by the next."""
 
-    def __init__(self, partition: Partition, times: Histogram) -> None:
+    def __init__(self, partition: Partition, flush: Callable[[Partition], Coroutine[object, object, None]]) -> None:
         self._partition = partition
-        self._times = times
+        self._flush = flush
         self.under_way: asyncio.Task[None] | None = None
 
     async def reach(self, offset: int) -> None:
         while self._partition.log.recovery_point <= offset:
             if self.under_way is None:
-                self.under_way = asyncio.create_task(flush(self._partition, self._times))
+                self.under_way = asyncio.create_task(self._flush(self._partition))
                 self.under_way.add_done_callback(self._done)
             # Shielded: a client that goes away must not take the others' flush with it.
             await asyncio.shield(self.under_way)
@@ -100,27 +123,6 @@ class _GroupCommit:
         self.under_way = None
         if not task.cancelled():
             task.exception()
-
-
-async def flush(partition: Partition, times: Histogram) -> None:
-    """Sync what has been appended so far, without holding up the loop."""
-    begun = partition.log.begin_flush()
-    if begun is None:
-        return
-    before = partition.log.acknowledged_offset
-    times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
-    try:
-        partition.log.finish_flush(begun)
-    except StorageError:
-        for wait in tuple(partition.waits):
-            wait.end()
-        raise
-    if partition.log.config.flush == "ack" and partition.log.acknowledged_offset > before:
-        if partition.replica is not None:
-            partition.replica.advance()
-        # Only now do consumers see what was appended. How many bytes that is, is not known here.
-        for wait in tuple(partition.waits):
-            wait.end()
 
 
 def _timed(begun: Flush) -> int:

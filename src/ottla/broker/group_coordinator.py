@@ -251,6 +251,12 @@ class GroupCoordinator:
         self._wakes_at_ms = None
         self.run(self.rules.table.expire(self.now_ms()))
 
+    def catch_up(self) -> None:
+        """The clock was moved: what is due by it is done now, and not when as much real time has passed."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expire()
+
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.

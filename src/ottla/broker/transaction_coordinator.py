@@ -219,6 +219,12 @@ class TransactionCoordinator:
                 self._begin_finishing(transactional_id)
         self._set_timer()
 
+    def catch_up(self) -> None:
+        """The clock was moved: what is due by it is done now."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._expire()
+
     def forget_expired(self) -> None:
         for change in self.rules.forget(self.now_ms()):
             self._append(change)

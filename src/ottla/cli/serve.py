@@ -7,6 +7,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +19,7 @@ from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Coroutine, Iterator, Sequence
 
     from ottla.broker.broker import Broker, Settings
     from ottla.dmqp.config import DmqpConfig
@@ -43,6 +44,7 @@ Examples:
   ottla serve --listener PLAINTEXT://127.0.0.1:9092 --listener SASL_SSL://0.0.0.0:9093 --config ottla.toml
   ottla serve --host 0.0.0.0 --advertised kafka.example:9092
   ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
+  ottla serve --ephemeral --ready-file ready.json
 """,
 )
 @with_settings_options
@@ -61,6 +63,11 @@ Examples:
 @click.option("--zookeeper", metavar="HOST:PORT,…", help="Belong to the cluster that is kept in this ZooKeeper.")
 @click.option("--node-id", type=int, help="This broker's number in its cluster [default: 0].")
 @click.option("--rack", help="Where this node is: replicas are kept on different racks.")
+@click.option(
+    "--ephemeral",
+    is_flag=True,
+    help="For tests: data in memory or a temporary folder, removed at the end; free ports, unless some are given.",
+)
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
 @click.option(
     "--log-level",
@@ -81,6 +88,7 @@ def serve(  # noqa: PLR0913
     zookeeper: str | None,
     node_id: int | None,
     rack: str | None,
+    ephemeral: bool,  # noqa: FBT001 - click passes it by name
     ready_file: Path | None,
     log_level: str,
     log_format: str,
@@ -99,7 +107,22 @@ def serve(  # noqa: PLR0913
         "cluster.rack": ("--rack", rack),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
-    _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
+    with ExitStack() as at_exit:
+        if ephemeral:
+            given = at_exit.enter_context(_ephemeral(given))
+        _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
+
+
+@contextmanager
+def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
+    """What is given, with a folder that lasts as long as this, and free ports where none are given."""
+    from ottla.testing.folder import ephemeral_folder
+
+    if "broker.data_dir" in given:
+        raise click.UsageError("--ephemeral makes a folder of its own; leave out --data-dir")
+    with ephemeral_folder() as folder:
+        usual = {"broker.data_dir": str(folder), "net.port": "0", "http.port": "0"}
+        yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
 
 
 def broker_settings(

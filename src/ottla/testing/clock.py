@@ -1,0 +1,53 @@
+"""A clock that runs like any other until it is told not to."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ottla.core.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class MovableClock:
+    """The broker's time. Sessions, rebalances, retention, timestamps and the age of offsets go by it.
+
+    How long a fetch waits for data, and when an idle connection is closed, goes by real time.
+    """
+
+    def __init__(self, moved: Callable[[], None]) -> None:
+        """`moved` is called after each move, to do what has become due."""
+        self._moved = moved
+        self._real = SystemClock()
+        self._ahead_s = 0.0
+        self._stood_still_s = 0.0
+        self._frozen_at_s: float | None = None
+
+    def now_ms(self) -> int:
+        return self._real.now_ms() + round((self._ahead_s - self._lost_s()) * 1000)
+
+    def monotonic_s(self) -> float:
+        return time.monotonic() + self._ahead_s - self._lost_s()
+
+    def _lost_s(self) -> float:
+        standing_s = 0.0 if self._frozen_at_s is None else time.monotonic() - self._frozen_at_s
+        return self._stood_still_s + standing_s
+
+    def advance(self, seconds: float) -> None:
+        """Move it forward, and return when the broker has done what that made due."""
+        if seconds < 0:
+            raise ValueError("the clock only goes forward")
+        self._ahead_s += seconds
+        self._moved()
+
+    def freeze(self) -> None:
+        """Let it stand still; `advance` moves it all the same."""
+        if self._frozen_at_s is None:
+            self._frozen_at_s = time.monotonic()
+
+    def resume(self) -> None:
+        """Let it run again from where it stands."""
+        self._stood_still_s = self._lost_s()
+        self._frozen_at_s = None

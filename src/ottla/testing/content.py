@@ -1,0 +1,76 @@
+"""What a test puts into a topic and finds in it, through the broker's own handlers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.asking import raise_refusal
+from ottla.broker.fetched import fetch, records_in
+from ottla.core.errors import UnknownTopicOrPartition
+from ottla.records.encode import BatchBuilder
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.broker.asking import LocalClient
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.records.encode import Headers
+    from ottla.records.reader import Record
+
+_PRODUCE_BY_NAME: Final = 12
+_ALL: Final = -1
+_TIMEOUT_MS: Final = 30_000
+_READ_BYTES: Final = 8 << 20
+
+
+async def write(  # noqa: PLR0913
+    broker: Broker,
+    client: LocalClient,
+    topic: str,
+    partition: int,
+    values: Iterable[bytes | str | None],
+    *,
+    key: bytes | str | None,
+    headers: Headers,
+) -> int:
+    if topic not in broker.topics.by_name:
+        broker.check_topic_name(topic)
+        broker.create_topic(topic)
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(broker.clock.now_ms(), _encoded(key), _encoded(value), headers)
+    if not builder.count:
+        raise ValueError("there is nothing to produce")
+    data = PartitionProduceData(index=partition, records=memoryview(builder.build()))
+    request = ProduceRequest(
+        acks=_ALL, timeout_ms=_TIMEOUT_MS, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
+    )
+    answer = await client.ask(request, _PRODUCE_BY_NAME)
+    [result] = answer.responses[0].partition_responses
+    raise_refusal(result.error_code, result.error_message)
+    return int(result.base_offset)
+
+
+def _encoded(given: bytes | str | None) -> bytes | None:
+    return given.encode() if isinstance(given, str) else given
+
+
+async def read_all(broker: Broker, client: LocalClient, topic: str) -> list[Record]:
+    state = broker.topics.by_name.get(topic)
+    if state is None:
+        raise UnknownTopicOrPartition(f"there is no topic {topic!r}, only {sorted(broker.topics.by_name)}")
+    return [record for partition in state.partitions for record in await _read(client, partition)]
+
+
+async def _read(client: LocalClient, partition: Partition) -> list[Record]:
+    found: list[Record] = []
+    offset, end = partition.log.start_offset, partition.last_stable_offset
+    while offset < end:
+        [data] = await fetch(client, partition.at.topic, {partition.at.partition: offset}, max_bytes=_READ_BYTES)
+        raise_refusal(data.error_code)
+        for piece in records_in(data, offset, partition.at.topic):
+            found += piece.records
+            offset = piece.next_offset
+    return found

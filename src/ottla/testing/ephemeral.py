@@ -1,0 +1,207 @@
+"""A broker for one test: in this process, in memory, gone afterwards, and obedient."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.asking import LocalClient
+from ottla.broker.broker import Settings
+from ottla.broker.embedded import EmbeddedBroker
+from ottla.testing import groups
+from ottla.testing.clock import MovableClock
+from ottla.testing.content import read_all, write
+from ottla.testing.faults import Faults
+from ottla.testing.folder import ephemeral_folder
+from ottla.testing.history import History
+from ottla.testing.watching import Watch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Self, TypeVar
+
+    from ottla.broker.broker import Broker
+    from ottla.core.ids import TopicPartition
+    from ottla.records.encode import Headers
+    from ottla.records.reader import Record
+
+    T = TypeVar("T")
+
+_LOOK_EVERY_S: Final = 0.002
+_DRAIN_MS: Final = 250
+_NAME: Final = "ottla-testing"
+
+
+class EphemeralBroker:
+    """`with ottla.testing.broker() as broker:`; in pytest the fixture `ottla` is one.
+
+    It serves from a thread of its own, and its methods may be called from any other, also from an event loop: all but
+    those that wait return at once.
+    """
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        """The settings but for the port and the folder, which are always new."""
+        self._settings = _for_tests(settings)
+        self.requests = History()
+        """What clients sent."""
+        self.faults = Faults()
+        """What is to go wrong."""
+        self.clock = MovableClock(self._clock_moved)
+        """The broker's time."""
+        self._closing = ExitStack()
+        self._embedded: EmbeddedBroker | None = None
+        self._own: LocalClient | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients are given to connect to."""
+        return self._running.bootstrap_servers
+
+    @property
+    def broker(self) -> Broker:
+        """The broker itself; it belongs to its event loop."""
+        return self._running.broker
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        if self._embedded is not None:
+            raise RuntimeError("the broker is running already")
+        with ExitStack() as undoing:
+            folder = undoing.enter_context(ephemeral_folder())
+            self._embedded = undoing.enter_context(EmbeddedBroker(folder, self._settings, self.clock))
+            undoing.callback(self._forget)
+            self._do(self._watch)
+            self._closing = undoing.pop_all()
+
+    def stop(self) -> None:
+        """Hang up on everybody, and remove all data. May be called again."""
+        self._closing.close()
+
+    # Topics and records
+
+    def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
+        def create() -> None:
+            self.broker.check_topic_name(name)
+            self.broker.create_topic(name, partitions, configs)
+
+        self._do(create)
+
+    def topics(self) -> list[str]:
+        """Without those of the broker's own."""
+        return self._do(lambda: sorted(n for n, one in self.broker.topics.by_name.items() if not one.entry.is_internal))
+
+    def produce(
+        self,
+        topic: str,
+        *values: bytes | str | None,
+        key: bytes | str | None = None,
+        partition: int = 0,
+        headers: Headers = (),
+    ) -> int:
+        """Append a record for each value, and return the offset of the first. A topic that is missing is created."""
+        return self._running.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
+
+    def records(self, topic: str) -> list[Record]:
+        """All that the topic holds, by partition and offset, without what was aborted."""
+        return self._running.call(read_all(self.broker, self._client, topic))
+
+    def wait_for_records(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> list[Record]:
+        """All that the topic holds, once that is so many records or more."""
+
+        def too_few() -> str | None:
+            state = self.broker.topics.by_name.get(topic)
+            parts = () if state is None else state.partitions
+            held = sum(one.last_stable_offset - one.log.start_offset for one in parts)
+            return None if held >= count else f"topic {topic!r} holds {held} of {count} records"
+
+        self._wait(too_few, timeout_s)
+        return self.records(topic)
+
+    # Groups
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """The offsets from which the group reads on."""
+        return self._do(lambda: groups.committed(self.broker, group))
+
+    def lag(self, group: str, *topics: str) -> dict[TopicPartition, int]:
+        """How many records the group has not committed, in these topics or in those it has committed for."""
+        return self._do(lambda: groups.lags(self.broker, group, topics))
+
+    def wait_for_group(self, group: str, members: int = 1, *, timeout_s: float = 10.0) -> None:
+        """Return once the group has so many members and each knows what it reads; with 0, once all are gone."""
+        self._wait(lambda: groups.not_stable(self.broker, group, members), timeout_s)
+
+    def wait_for_lag_zero(self, group: str, *topics: str, timeout_s: float = 10.0) -> None:
+        """Return once the group has committed all there is."""
+        self._wait(lambda: groups.lagging(self.broker, group, topics), timeout_s)
+
+    # In the broker's own thread
+
+    @property
+    def _running(self) -> EmbeddedBroker:
+        if self._embedded is None:
+            raise RuntimeError("the broker is not running; use it in a `with` block")
+        return self._embedded
+
+    @property
+    def _client(self) -> LocalClient:
+        if self._own is None:
+            raise RuntimeError("the broker is not running; use it in a `with` block")
+        return self._own
+
+    def _watch(self) -> None:
+        broker = self.broker
+        self._own = LocalClient(broker, _NAME, ("127.0.0.1", 0))
+        broker.flusher.disk_error = self.faults.disk_error
+        broker.dispatcher.around = Watch(self.requests, self.faults, self._own).around
+        broker.dispatcher.reload_handlers()
+
+    def _forget(self) -> None:
+        self.faults.clear()
+        self._embedded = self._own = None
+
+    def _clock_moved(self) -> None:
+        if self._embedded is not None:
+            self._do(self._catch_up)
+
+    def _catch_up(self) -> None:
+        self.broker.groups.catch_up()
+        self.broker.groups.expire_offsets()
+        self.broker.transactions.catch_up()
+        self.broker.maintenance.apply_retention()
+
+    def _do(self, work: Callable[[], T]) -> T:
+        async def done() -> T:
+            return work()
+
+        return self._running.call(done())
+
+    def _wait(self, problem: Callable[[], str | None], timeout_s: float) -> None:
+        self._running.call(_until_none(problem, timeout_s))
+
+
+async def _until_none(problem: Callable[[], str | None], timeout_s: float) -> None:
+    give_up_at_s = time.monotonic() + timeout_s
+    while (found := problem()) is not None:
+        if time.monotonic() >= give_up_at_s:
+            raise TimeoutError(f"after {timeout_s:g} s {found}")
+        await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _for_tests(settings: Settings | None) -> Settings:
+    if settings is None:
+        base = Settings()
+        groups_config = replace(base.groups, initial_rebalance_delay_ms=0, min_session_timeout_ms=1)
+        settings = base._replace(groups=groups_config)
+    # Without fetch sessions every fetch says what it asks for, so that it can be noted, and refused.
+    broker = replace(settings.broker, max_fetch_sessions=0, drain_timeout_ms=_DRAIN_MS)
+    return settings._replace(broker=broker, net=replace(settings.net, port=0))

@@ -1,0 +1,37 @@
+"""The pytest plugin: brokers as fixtures. Imports nothing of the broker before a test asks for one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ottla.broker.broker import Settings
+    from ottla.testing.ephemeral import EphemeralBroker
+
+
+@pytest.fixture(scope="session")
+def ottla_settings() -> Settings | None:
+    """What brokers are set up with. Define a fixture of this name to have it otherwise."""
+    return None
+
+
+@pytest.fixture
+def ottla(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
+    """A broker of this test's own: new port, new folder, no topics, no groups."""
+    from ottla.testing.ephemeral import EphemeralBroker
+
+    with EphemeralBroker(ottla_settings) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def ottla_session(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
+    """One broker for all tests of the session, which share what is in it."""
+    from ottla.testing.ephemeral import EphemeralBroker
+
+    with EphemeralBroker(ottla_settings) as broker:
+        yield broker

@@ -1,0 +1,42 @@
+"""Other people's clients, set up to be quick in tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer
+
+if TYPE_CHECKING:
+    from ottla.testing import EphemeralBroker
+
+
+def producer(broker: EphemeralBroker, **options: Any) -> Producer:
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, "retry.backoff.ms": 10}
+    return Producer({**settings, "log_level": 0, **options})
+
+
+def consumer(broker: EphemeralBroker, group: str, **options: Any) -> Consumer:
+    settings = {
+        "bootstrap.servers": broker.bootstrap_servers,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "log_level": 0,
+    }
+    return Consumer({**settings, **options})
+
+
+def send(client: Producer, topic: str, value: bytes) -> None:
+    """Send one record and wait for what becomes of it."""
+    failures: list[Any] = []
+    client.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
+    assert client.flush(20) == 0
+    assert failures == [None]
+
+
+def poll(client: Consumer) -> bytes:
+    message = client.poll(20)
+    assert message is not None
+    assert message.error() is None, message.error()
+    value = message.value()
+    assert isinstance(value, bytes)
+    return value

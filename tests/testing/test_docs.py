@@ -1,0 +1,44 @@
+"""What docs/testing.md shows runs, as tests of somebody else's."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import ottla
+from ottla.testing import EphemeralBroker
+from ottla.testing.faults import Faults
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
+_EXAMPLE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_recipe_runs(tmp_path: Path) -> None:
+    recipes = _EXAMPLE.findall(DOCUMENT.read_text())
+    for number, recipe in enumerate(recipes):
+        (tmp_path / f"test_recipe_{number}.py").write_text(recipe)
+    environment = os.environ | {"PYTHONPATH": str(Path(ottla.__file__).parents[1])}
+    plugin = ["-p", "ottla.testing.plugin", "-p", "no:ottla", "-p", "no:cacheprovider"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "pytest", "-rA", *plugin, str(tmp_path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    assert len(recipes) >= 9
+    assert all(f"PASSED test_recipe_{number}.py" in ended.stdout for number in range(len(recipes))), ended.stdout
+
+
+def test_everything_a_broker_for_tests_can_do_is_documented() -> None:
+    text = DOCUMENT.read_text()
+    inner = {"start", "stop", "broker"}
+    public = {name for name in dir(EphemeralBroker) if not name.startswith("_")} - inner
+    faults = {name for name in dir(Faults) if not name.startswith("_")} - {"clear", "remove", "effect_on", "disk_error"}
+    assert sorted(name for name in public | faults if not re.search(rf"\b{name}\b", text)) == []

@@ -1,0 +1,63 @@
+"""`ottla serve --ephemeral`: a broker for tests in other languages."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.broker.making import create_topic, produce, values_in
+from tests.broker.raw_client import RawClient
+
+import ottla
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+READY = re.compile(r"ottla is ready: Kafka on (127\.0\.0\.1:\d+), HTTP on 127\.0\.0\.1:\d+, data in (.+)\n")
+
+
+@contextmanager
+def ephemeral(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "ottla", "serve", "--ephemeral", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(Path(ottla.__file__).parents[1])}
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_it_serves_from_a_folder_that_is_gone_at_the_end(tmp_path: Path) -> None:
+    with ephemeral(tmp_path, "--ready-file", "ready.json") as process:
+        assert process.stdout is not None
+        ready = READY.fullmatch(process.stdout.readline())
+        assert ready is not None
+        with RawClient(ready[1]) as client:
+            create_topic(client, "t")
+            produce(client, "t", b"x")
+            assert values_in(client, "t") == [b"x"]
+        folder = Path(ready[2])
+        assert (folder / "t-0").is_dir()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert not folder.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["ready.json"]
+    assert json.loads((tmp_path / "ready.json").read_bytes())["kafka"] == ready[1]
+
+
+def test_a_folder_of_ones_own_is_refused(tmp_path: Path) -> None:
+    with ephemeral(tmp_path, "--data-dir", "mine") as process:
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert "leave out --data-dir" in said
+    assert list(tmp_path.iterdir()) == []
