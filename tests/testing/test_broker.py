@@ -37,13 +37,13 @@ def test_every_test_finds_a_broker_without_topics_and_groups(ottla: EphemeralBro
 
 def test_a_client_left_over_from_one_broker_never_reaches_the_next() -> None:
     with testing.broker() as first:
-        left_over = producer(first, **{"message.timeout.ms": 50})
+        left_over = producer(first)
         send(left_over, "t", b"x")
         address = first.bootstrap_servers
     with testing.broker() as second:
         assert second.bootstrap_servers != address
         left_over.produce("t", b"late")
-        left_over.flush(5)
+        left_over.flush(0.3)
         assert second.topics() == []
 
 
