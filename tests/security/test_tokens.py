@@ -5,6 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,9 +24,11 @@ from ottla.net.sasl.oauthbearer import OAuthBearer
 from ottla.net.sasl.signatures import Keys
 from ottla.net.sasl.tokens import TokenRules, Tokens, check_claims
 
+from .certificates import Authority
 from .tokens import AUDIENCE, ISSUER, Issuer, encoded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NOW_S = 1_000_000.0
@@ -209,3 +214,81 @@ def test_nonsense_is_no_exchange(message: bytes) -> None:
     tokens = Tokens(RULES, lambda: pytest.fail("it is not even looked at"), lambda: NOW_S)
     with pytest.raises(LoginFailed):
         OAuthBearer(tokens).take(message)
+
+
+class _KeyServer:
+    """Serves what `document` is over https, and counts how often it was asked."""
+
+    def __init__(self, folder: Path) -> None:
+        self.document = b""
+        self.asked = 0
+        authority = Authority(folder)
+        served = authority.server()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                outer.asked += 1
+                self.send_response(200 if outer.document else 503)
+                self.end_headers()
+                self.wfile.write(outer.document)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.ca_file = authority.cert
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(served.cert, served.key)
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+        self.url = f"https://localhost:{self._server.server_port}/keys"
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+@pytest.fixture
+def key_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[_KeyServer]:
+    server = _KeyServer(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(server.ca_file))
+    yield server
+    server.close()
+
+
+def test_keys_at_an_address_are_asked_for_now_and_then(issuer: Issuer, key_server: _KeyServer) -> None:
+    time_s = 0.0
+    tokens = Tokens(RULES, KeySource(key_server.url, lambda: time_s), lambda: NOW_S)
+    token = issuer.token("ann", **TIMES)
+    key_server.document = issuer.jwks.read_bytes()
+    assert [tokens.check(token).user for _ in range(3)] == ["ann"] * 3
+    assert key_server.asked == 1
+    time_s = 301.0
+    key_server.document = b""
+    assert tokens.check(token).user == "ann", "what is known holds while the address does not answer"
+    assert key_server.asked == 2
+
+
+def test_without_keys_from_an_address_nobody_gets_in_until_it_answers(issuer: Issuer, key_server: _KeyServer) -> None:
+    time_s = 0.0
+    tokens = Tokens(RULES, KeySource(key_server.url, lambda: time_s), lambda: NOW_S)
+    token = issuer.token("ann", **TIMES)
+    for _ in range(2):
+        with pytest.raises(LoginFailed, match="there are no keys"):
+            tokens.check(token)
+    assert key_server.asked == 1
+    key_server.document = issuer.jwks.read_bytes()
+    time_s = 11.0
+    assert tokens.check(token).user == "ann"
+
+
+def test_keys_from_an_address_that_cannot_prove_its_name_are_not_taken(
+    issuer: Issuer, key_server: _KeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SSL_CERT_FILE")
+    key_server.document = issuer.jwks.read_bytes()
+    with pytest.raises(LoginFailed, match="there are no keys"):
+        Tokens(RULES, KeySource(key_server.url), lambda: NOW_S).check(issuer.token("ann", **TIMES))
