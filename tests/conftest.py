@@ -3,10 +3,13 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # The same examples each time, here and in CI; `--hypothesis-profile=default --hypothesis-seed=N` looks for others.
-settings.register_profile("ottla", derandomize=True, deadline=None, print_blob=True)
+# A machine with other work on it is slow, which says nothing about a test.
+settings.register_profile(
+    "ottla", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("ottla")
 
 _SPARK = Path(__file__).parent / "spark"

@@ -186,7 +186,7 @@ def test_half_an_identity_is_an_invalid_request(client: RawClient, name: str) ->
 def test_a_transaction_that_takes_too_long_is_aborted(
     client: RawClient, broker: ottla.Broker, topic: str, flow: str
 ) -> None:
-    producer = Transactional(client, topic, flow, timeout_ms=1)
+    producer = Transactional(client, topic, flow, timeout_ms=300)
     with RawClient(broker.bootstrap_servers) as reader:
         producer.write(topic, b"late")
         waiting = reader.send(committed_fetch(topic, max_wait_ms=10_000), 12)

@@ -46,6 +46,11 @@ def descriptors_left(count: int) -> Iterator[None]:
             os.close(fd)
 
 
+def close_all_files() -> None:
+    """Let a forked process begin without those that other tests have left open."""
+    os.closerange(3, resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+
+
 def attempt(action: Callable[[], object], refused: list[str]) -> bool:
     try:
         action()
@@ -77,6 +82,7 @@ def use(data_dir: DataDir, sent: list[bytes], refused: list[str], number: int) -
 
 def test_new_work_is_refused_old_work_goes_on_and_all_works_again_later(tmp_path: Path) -> None:
     def work() -> None:
+        close_all_files()
         resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))
         data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
         log = data_dir.open_partition(TopicPartition("orders", 0), CONFIG)
@@ -105,6 +111,7 @@ def test_new_work_is_refused_old_work_goes_on_and_all_works_again_later(tmp_path
 
 def test_more_partitions_than_descriptors_are_refused_one_by_one(tmp_path: Path) -> None:
     def work() -> None:
+        close_all_files()
         resource.setrlimit(resource.RLIMIT_NOFILE, (128, 128))
         data_dir = DataDir(tmp_path / "data", ManualClock(), open_files=16)
         refused: list[str] = []
