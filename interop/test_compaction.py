@@ -73,6 +73,8 @@ def data(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
         for number in range(request.param):
             compact(log, clock.now_ms() + number * 2 * DAY_MS)
         assert log.size < size / 2
+        # So that a consumer knows when it has read everything.
+        log.append(batch(400, clock))
     return path
 
 
