@@ -39,6 +39,7 @@ OTHER_DEFAULTS = {
     "max.connections.per.ip": "we set a limit",
     "offsets.topic.num.partitions": "one node needs no more",
     "offsets.topic.replication.factor": "one node has no more",
+    "transaction.state.log.num.partitions": "one node needs no more",
     "transaction.state.log.replication.factor": "one node has no more",
     "transaction.state.log.min.isr": "one node has no more",
     "node.id": "Kafka's has to be set",
@@ -61,6 +62,7 @@ DYNAMIC_ONLY_IN_KAFKA = {
     "ssl.key.password": "security is set up at the start",
 }
 HIDDEN = {
+    "broker.draining": "Kafka has no such thing",
     "internal.segment.bytes": "Kafka too shows it only where it is set",
     "leader.replication.throttled.rate": "Kafka too shows it only where it is set",
     "follower.replication.throttled.rate": "Kafka too shows it only where it is set",
