@@ -21,6 +21,7 @@ CONSOLE = HERE / "console"
 FIRST_FETCH_TIMEOUT_S = 600
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test here waits for Kafka to be fetched, which may take minutes once.
 
