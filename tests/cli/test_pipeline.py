@@ -16,6 +16,7 @@ from ottla.cli.pipeline_files import kafka_settings
 from ottla.cli.profiles import Profile
 from ottla.core.errors import ConfigError
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, QueryStatus
+from ottla.spark import link
 from ottla.spark.kafka_settings import client_options
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ FILE = '[source.orders]\nschema = "id bigint"\n[sink.table]\nkind = "parquet"\np
 def broker() -> Iterator[str]:
     with ottla.Broker() as running:
         yield running.bootstrap_servers
+        # It is one for the whole process, and would go on looking for this broker.
+        while link._links:
+            link._links.popitem()[1].close()
 
 
 @pytest.fixture
