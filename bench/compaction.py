@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import resource
 import socket
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
-
 from bench.report import Row, against, percentile
-from bench.requests import connect, exchange, produce_frame
+from bench.requests import connect, exchange, ottla, produce_frame
 from ottla import Admin
 from ottla.client.admin.configs import ConfigResource
 from ottla.core.clock import SystemClock
@@ -37,6 +32,7 @@ VALUE = bytes(1000)
 LEAST_MB_PER_S = 100
 ALONE_REQUESTS = 20_000
 PATIENCE_S = 120
+_OFTEN = "--set=broker.compaction_check_interval_ms=100"
 RULE = CompactionRule(0.0, 0, 1 << 60, 86_400_000)
 
 
@@ -94,21 +90,6 @@ def speed_rows() -> Iterator[Row]:
     yield Row(what="the same, memory", ours=f"{grown_mib:.0f} MiB")
 
 
-@contextmanager
-def broker(folder: Path) -> Iterator[int]:
-    ready = folder / "ready.json"
-    command = [sys.executable, "-m", "ottla", "serve", "--port=0", "--http-port=-1", f"--ready-file={ready}"]
-    command += [f"--data-dir={folder / 'data'}", "--set=broker.compaction_check_interval_ms=100"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        while not ready.exists():
-            time.sleep(0.005)
-        yield int(msgspec.json.decode(ready.read_bytes())["kafka"].rpartition(":")[2])
-    finally:
-        process.terminate()
-        process.wait()
-
-
 def produce_us(connection: socket.socket, frame: bytes) -> float:
     began = time.perf_counter_ns()
     exchange(connection, frame)
@@ -123,7 +104,7 @@ def beside_rows() -> Iterator[Row]:
             log = data_dir.open_partition(TopicPartition("t", 0), CONFIG)
             fill(log, BATCHES_BESIDE)
             size = log.size
-        with broker(folder) as port, Admin(f"127.0.0.1:{port}") as admin:
+        with ottla(folder, _OFTEN) as port, Admin(f"127.0.0.1:{port}") as admin:
             admin.create_topic("bench")
             connection, frame = connect(port), produce_frame()
             alone = sorted(produce_us(connection, frame) for _ in range(ALONE_REQUESTS))

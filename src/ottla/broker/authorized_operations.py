@@ -1,6 +1,6 @@
-"""What a client may do, as a field of bits, one per ACL operation.
+"""What can be done to a topic, a group and the cluster; and as a field of bits, one per ACL operation.
 
-Nobody authorizes yet, so whoever asks may do all that there is to do.
+Handlers answer for somebody who may do all of it. Where ACLs are on, `authorization` puts in what the client may.
 """
 
 from __future__ import annotations
@@ -13,11 +13,7 @@ NOT_ASKED: Final = -(1 << 31)
 """What stands in the field for a client that did not ask, and in Kafka's schemas as the default."""
 
 
-def _bits(*operations: AclOperation) -> int:
-    return sum(1 << operation for operation in operations)
-
-
-ON_TOPIC: Final = _bits(
+TOPIC_OPERATIONS: Final = (
     AclOperation.READ,
     AclOperation.WRITE,
     AclOperation.CREATE,
@@ -27,14 +23,14 @@ ON_TOPIC: Final = _bits(
     AclOperation.DESCRIBE_CONFIGS,
     AclOperation.ALTER_CONFIGS,
 )
-ON_GROUP: Final = _bits(
+GROUP_OPERATIONS: Final = (
     AclOperation.READ,
     AclOperation.DELETE,
     AclOperation.DESCRIBE,
     AclOperation.DESCRIBE_CONFIGS,
     AclOperation.ALTER_CONFIGS,
 )
-ON_CLUSTER: Final = _bits(
+CLUSTER_OPERATIONS: Final = (
     AclOperation.CREATE,
     AclOperation.ALTER,
     AclOperation.DESCRIBE,
@@ -43,3 +39,6 @@ ON_CLUSTER: Final = _bits(
     AclOperation.ALTER_CONFIGS,
     AclOperation.IDEMPOTENT_WRITE,
 )
+
+ON_TOPIC: Final = sum(1 << operation for operation in TOPIC_OPERATIONS)
+ON_CLUSTER: Final = sum(1 << operation for operation in CLUSTER_OPERATIONS)

@@ -9,6 +9,7 @@ from msgspec import structs
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered, then
 from ottla.broker.authorization.topics import topic_name
+from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -38,13 +39,6 @@ if TYPE_CHECKING:
     from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
     from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
-ON_GROUP: Final = (
-    AclOperation.READ,
-    AclOperation.DELETE,
-    AclOperation.DESCRIBE,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-)
 _GROUP: Final = ResourceType.GROUP
 _TOPIC: Final = ResourceType.TOPIC
 _MANY_SINCE: Final = 4
@@ -112,7 +106,9 @@ def describe_groups(
         groups = (
             one
             if one.error_code
-            else structs.replace(one, authorized_operations=authorizer.bits(context, _GROUP, one.group_id, ON_GROUP))
+            else structs.replace(
+                one, authorized_operations=authorizer.bits(context, _GROUP, one.group_id, GROUP_OPERATIONS)
+            )
             for one in response.groups
         )
         return structs.replace(response, groups=tuple(groups))

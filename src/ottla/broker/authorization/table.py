@@ -8,6 +8,7 @@ from msgspec import structs
 
 from ottla.broker.authorization import groups, topics, transactions
 from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule, then
+from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
 from ottla.storage.catalog.entries import AclOperation as Op
 from ottla.storage.catalog.entries import ResourceType
 from ottla.wire import apis
@@ -53,7 +54,7 @@ def _describe_cluster(
     answer = handler(broker, request, context)
     if not request.include_cluster_authorized_operations:
         return answer
-    bits = authorizer.bits(context, *CLUSTER, topics.ON_CLUSTER)
+    bits = authorizer.bits(context, *CLUSTER, CLUSTER_OPERATIONS)
     return then(answer, lambda response: structs.replace(response, cluster_authorized_operations=bits))
 
 

@@ -8,6 +8,7 @@ from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, filtered, then, with_more
+from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.declare import NO_UUID
@@ -33,25 +34,6 @@ if TYPE_CHECKING:
     from ottla.broker.dispatch import Handler
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
-ON_TOPIC: Final = (
-    AclOperation.READ,
-    AclOperation.WRITE,
-    AclOperation.CREATE,
-    AclOperation.DELETE,
-    AclOperation.ALTER,
-    AclOperation.DESCRIBE,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-)
-ON_CLUSTER: Final = (
-    AclOperation.CREATE,
-    AclOperation.ALTER,
-    AclOperation.DESCRIBE,
-    AclOperation.CLUSTER_ACTION,
-    AclOperation.DESCRIBE_CONFIGS,
-    AclOperation.ALTER_CONFIGS,
-    AclOperation.IDEMPOTENT_WRITE,
-)
 _TOPIC: Final = ResourceType.TOPIC
 # Named here, since it takes longer to look up a member of an enum than to look up an ACL.
 _READ: Final = AclOperation.READ
@@ -206,7 +188,7 @@ def _with_operations(
     authorizer: Authorizer, request: MetadataRequest, response: MetadataResponse, context: Context
 ) -> MetadataResponse:
     if request.include_cluster_authorized_operations:
-        bits = authorizer.bits(context, *CLUSTER, ON_CLUSTER)
+        bits = authorizer.bits(context, *CLUSTER, CLUSTER_OPERATIONS)
         response = structs.replace(response, cluster_authorized_operations=bits)
     if request.include_topic_authorized_operations:
         topics = tuple(_topic_with_operations(authorizer, one, context) for one in response.topics)
@@ -217,7 +199,7 @@ def _with_operations(
 def _topic_with_operations(authorizer: Authorizer, topic: Any, context: Context) -> Any:  # noqa: ANN401 - of either API
     if topic.error_code in (_DENIED, ErrorCode.UNKNOWN_TOPIC_ID):
         return topic
-    bits = authorizer.bits(context, _TOPIC, topic.name or "", ON_TOPIC)
+    bits = authorizer.bits(context, _TOPIC, topic.name or "", TOPIC_OPERATIONS)
     return structs.replace(topic, topic_authorized_operations=bits)
 
 
