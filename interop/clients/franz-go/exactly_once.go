@@ -21,8 +21,10 @@ func exactlyOnce(ctx context.Context, arguments []string) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(arguments[0]),
 		kgo.TransactionalID(target),
+		kgo.TransactionTimeout(2 * time.Second), // franz-go asks for its id late, and what is open holds up the group
 		kgo.DefaultProduceTopic(target),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.MetadataMinAge(50 * time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }),
 	}
 	if len(arguments) > 4 {
