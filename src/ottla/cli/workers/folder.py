@@ -79,10 +79,9 @@ def _refuse_fewer(path: Path, tree: Tree, count: int) -> None:
     held = _holders(tree)
     missing = [worker for worker in held if worker >= count]
     if missing:
-        drains = " and ".join(f"`ottla cluster drain {worker}`" for worker in missing)
         raise DataDirError(
             f"{path} has partitions on worker {', '.join(map(str, missing))}: start it with --workers {max(held) + 1}. "
-            f"To have fewer, move them away with {drains} while it runs"
+            f"To have fewer, first move them away: ottla cluster drain {' '.join(map(str, missing))}"
         )
 
 
