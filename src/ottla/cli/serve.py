@@ -70,6 +70,7 @@ Examples:
 @click.option(
     "--workers", type=int, help="Use more cores: so many brokers share this port, each leads some partitions."
 )
+@click.option("--adopt", is_flag=True, help="With --workers: make the folder of one broker that of workers, for good.")
 @click.option(
     "--ephemeral",
     is_flag=True,
@@ -96,7 +97,8 @@ def serve(  # noqa: PLR0913
     node_id: int | None,
     rack: str | None,
     workers: int | None,
-    ephemeral: bool,  # noqa: FBT001 - click passes it by name
+    adopt: bool,  # noqa: FBT001 - click passes it by name
+    ephemeral: bool,  # noqa: FBT001
     ready_file: Path | None,
     log_level: str,
     log_format: str,
@@ -124,7 +126,7 @@ def serve(  # noqa: PLR0913
             from ottla.cli.workers.plan import Logging
             from ottla.cli.workers.supervisor import supervise
 
-            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file))
+            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
         else:
             run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file)))
 
