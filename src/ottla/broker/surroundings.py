@@ -94,6 +94,11 @@ class Together:
     def node_ids(self) -> Collection[int]:
         return self._cluster.view.brokers.keys()
 
+    def _leads(self, node: int) -> bool:
+        """Whether it is of use to send clients there. One whose process has ended is in the view for a while yet."""
+        replication = self._broker.replication
+        return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
+
     def brokers(self, client: Client) -> Sequence[Seen]:
         return [_seen(each, client) for each in self._cluster.view.brokers.values()]
 
@@ -103,7 +108,7 @@ class Together:
         if known is None:
             # Created a moment ago: the controller has yet to say where it is.
             return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
-        is_led = known.leader in view.brokers
+        is_led = self._leads(known.leader)
         return Placed(
             ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
             known.leader if is_led else _NOBODY,
@@ -122,8 +127,9 @@ class Together:
             return None
         view = self._cluster.view
         known = view.partition(state.entry.id, partition_for(group_id, len(state.partitions)))
-        leader = None if known is None else view.brokers.get(known.leader)
-        return None if leader is None else _seen(leader, client)
+        if known is None or not self._leads(known.leader):
+            return None
+        return _seen(view.brokers[known.leader], client)
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:
