@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.cluster.state import BrokerInfo, Cluster
 
 _NOBODY: Final = -1
+ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
 class Seen(NamedTuple):
@@ -134,4 +135,6 @@ class Together:
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:
     """By the listener of the same name: a client that logs in here can log in there."""
-    return Seen(broker.id, *broker.listeners.get(client.listener, broker.address), broker.rack)
+    host, port = broker.listeners.get(client.listener, broker.address)
+    # A worker of this machine, which is wherever the client has reached us.
+    return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)
