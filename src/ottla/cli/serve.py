@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
 import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -32,7 +33,18 @@ if TYPE_CHECKING:
 _EXIT_IN_A_HURRY: Final = 143
 _LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXPOSURES_FILE: Final = "dmqp.json"
+_FAULTS_WARNING: Final = (
+    "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
+)
 _COLLECT_AFTER: Final = (10_000, 20, 50)
+
+
+class _Wishes(NamedTuple):
+    """What is said on the command line alone."""
+
+    ready_file: Path | None
+    enable_faults: bool
+    ephemeral: bool
 
 
 @click.command(
@@ -45,6 +57,7 @@ Examples:
   ottla serve --host 0.0.0.0 --advertised kafka.example:9092
   ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
   ottla serve --ephemeral --ready-file ready.json
+  ottla serve --ephemeral --enable-faults --ready-file ready.json
 """,
 )
 @with_settings_options
@@ -68,6 +81,9 @@ Examples:
     is_flag=True,
     help="For tests: data in memory or a temporary folder, removed at the end; free ports, unless some are given.",
 )
+@click.option(
+    "--enable-faults", is_flag=True, help="For tests: let /v1/faults make requests, groups and the disk fail."
+)
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
 @click.option(
     "--log-level",
@@ -89,6 +105,7 @@ def serve(  # noqa: PLR0913
     node_id: int | None,
     rack: str | None,
     ephemeral: bool,  # noqa: FBT001 - click passes it by name
+    enable_faults: bool,  # noqa: FBT001
     ready_file: Path | None,
     log_level: str,
     log_format: str,
@@ -110,7 +127,8 @@ def serve(  # noqa: PLR0913
     with ExitStack() as at_exit:
         if ephemeral:
             given = at_exit.enter_context(_ephemeral(given))
-        _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
+        settings = broker_settings(config_file, assignments, given)
+        _run(_serve(*settings, _Wishes(ready_file, enable_faults, ephemeral)))
 
 
 @contextmanager
@@ -173,7 +191,7 @@ async def _serve(
     http_config: HttpConfig,
     queues_config: QueuesConfig,
     dmqp_config: DmqpConfig,
-    ready_file: Path | None,
+    wishes: _Wishes,
 ) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
@@ -183,7 +201,7 @@ async def _serve(
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping)
+        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
     try:
         await broker.start()
     except OSError as refused:
@@ -193,11 +211,13 @@ async def _serve(
     except BaseException:
         broker.close()
         raise
+    if wishes.enable_faults:
+        _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, http_config, queues_config)
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
-    _say_ready(broker, http, ready_file)
+    _say_ready(broker, http, wishes.ready_file)
     await broker.dispatcher.load_all()
     # If nothing is exposed, nobody waits for this.
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
@@ -210,6 +230,14 @@ async def _serve(
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
+
+
+def _enable_faults(broker: Broker) -> None:
+    from ottla.broker.faults.faults import Faults
+    from ottla.broker.faults.watching import watch
+
+    watch(broker, Faults())
+    click.echo(_FAULTS_WARNING, err=True)
 
 
 def _import_dmqp() -> type[DmqpDoor]:
@@ -242,9 +270,11 @@ async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor
         return None
 
 
-def _on_signal(stopping: asyncio.Event) -> None:
+def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        if doomed is not None:
+            shutil.rmtree(doomed, ignore_errors=True)
         os._exit(_EXIT_IN_A_HURRY)
     stopping.set()
 
