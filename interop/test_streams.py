@@ -25,7 +25,10 @@ PATIENCE_S = 60
 
 def test_words_are_counted_exactly_once_whoever_is_killed(kafka: KafkaArtifacts, tmp_path: Path) -> None:
     expected: Counter[str] = Counter()
-    with Server(tmp_path / "data", "broker.compaction_check_interval_ms=50") as server, ottla.Admin(server.address) as admin:
+    with (
+        Server(tmp_path / "data", "broker.compaction_check_interval_ms=50") as server,
+        ottla.Admin(server.address) as admin,
+    ):
         for topic in ("lines", "counts"):
             admin.create_topic(topic, partitions=PARTITIONS)
         with _word_count(kafka, server, tmp_path / "state"):

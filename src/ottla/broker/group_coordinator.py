@@ -267,6 +267,18 @@ class GroupCoordinator:
             self._timer.cancel()
         self._expire()
 
+    def rebalance(self, group_id: str) -> int:
+        """Let the members of the group join again; how many groups that is."""
+        actions = self.rules.table.rebalance(group_id, self.now_ms())
+        self.run(actions or ())
+        return 0 if actions is None else 1
+
+    def expire_sessions(self, group_id: str, client_id: str | None) -> int:
+        """Take members of the group for dead, those of this client or all; how many there were."""
+        actions = self.rules.table.expire_sessions(group_id, client_id, self.now_ms())
+        self.run(actions)
+        return sum(isinstance(action, MemberExpired) for action in actions)
+
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
