@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ottla.client.router import Router
     from ottla.spark.attempts import Attempt
 
-_NOT_SERVED: Final = (ErrorCode.UNSUPPORTED_VERSION, ErrorCode.INVALID_REQUEST)
 _OVER: Final = (
     ErrorCode.PRODUCER_FENCED,
     ErrorCode.INVALID_PRODUCER_EPOCH,
@@ -84,7 +83,7 @@ class TaskTransaction:
                 "or set transactional to false"
             ) from refused
         except BrokerError as refused:
-            if refused.code in _NOT_SERVED:
+            if refused.code is ErrorCode.UNSUPPORTED_VERSION:
                 return False
             if refused.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT:
                 limit = "the broker's transaction.max.timeout.ms is less"
