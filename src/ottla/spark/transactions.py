@@ -153,7 +153,12 @@ class TransactionEnds:
         return True
 
     async def abort(self, prepared: Prepared) -> None:
-        await ask(self._router, end(self._id(prepared), prepared.identity, is_commit=False))
+        """Unless it has ended already, however that was."""
+        try:
+            await ask(self._router, end(self._id(prepared), prepared.identity, is_commit=False))
+        except BrokerError as refused:
+            if refused.code not in _OVER:
+                raise
 
     async def shut_out_earlier_attempts(self, prepared: Prepared, timeout_ms: int) -> None:
         """What they may have left open would hold up those who read committed records."""
