@@ -17,7 +17,6 @@ from .making import create_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from .adapters.base import Producer
 

@@ -67,8 +67,8 @@ class Topics:
     def __init__(self, partitions: Mapping[str, int] = NO_TOPICS) -> None:
         self.version = 0
         self._by_name: dict[str, TopicInfo] = {}
-        for name, count in partitions.items():
-            self.put(name, count)
+        for name, number in partitions.items():
+            self.put(name, number)
 
     def put(self, name: str, partitions: int, generation: int = 0) -> TopicInfo:
         """Create a topic or make it larger; another generation of it has another id."""
