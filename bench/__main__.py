@@ -28,6 +28,7 @@ BENCHES = [
     "security",
     "cluster",
     "cluster_scale",
+    "workers",
     "kit",
 ]
 
