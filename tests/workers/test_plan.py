@@ -27,9 +27,10 @@ def configs(settings: Settings | None = None, **workers: int) -> Configs:
 TWO_LISTENERS = NetConfig(
     listeners=(
         "PLAINTEXT://127.0.0.1:9092",
-        {"protocol": "SSL", "host": "127.0.0.2", "port": 9192, "cert_file": "c.pem"},
+        {"protocol": "SSL", "host": "::1", "port": 9192, "cert_file": "c.pem"},
     )
 )
+SSL_ALONE = NetConfig(listeners=({"protocol": "SSL", "host": "::", "port": 9092, "cert_file": "c.pem"},))
 
 
 def test_workers_have_the_ports_after_the_shared_ones() -> None:
@@ -62,6 +63,11 @@ def test_a_worker_has_its_number_its_folder_and_its_port() -> None:
     assert (worker.settings.net.port, worker.settings.net.advertised) == (9094, "kafka.example:9094")
 
 
+def test_listeners_over_which_workers_reach_each_other_are_let_be() -> None:
+    check(configs(Settings(net=TWO_LISTENERS)))
+    check(configs())
+
+
 def test_a_worker_has_a_port_of_its_own_for_every_listener() -> None:
     worker = worker_configs(configs(Settings(net=TWO_LISTENERS)), 0, [9193, 9194])
 
@@ -84,6 +90,9 @@ def test_one_worker_serves_http_and_the_others_if_they_are_given_ports() -> None
     [
         (Settings(cluster=ClusterConfig(zookeeper="zk:2181")), "ZooKeeper"),
         (Settings(broker=BrokerConfig(node_id=3)), "node_id"),
+        (Settings(net=NetConfig(listeners=("SASL_PLAINTEXT://127.0.0.1:9092",))), "node_user and node_password"),
+        (Settings(net=SSL_ALONE), "node_tls_ca"),
+        (Settings(net=SSL_ALONE, cluster=ClusterConfig(node_tls_ca=Path("ca.pem"))), "advertised"),
     ],
 )
 def test_what_does_not_go_together_with_workers_is_refused(settings: Settings, why: str) -> None:
