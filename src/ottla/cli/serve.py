@@ -145,6 +145,8 @@ def serve(  # noqa: PLR0913
             if enable_faults:
                 raise click.UsageError("--enable-faults is for one broker; leave out --workers")
             asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
+        elif adopt:
+            raise click.UsageError("--adopt goes with --workers")
         else:
             wishes = _Wishes(enable_faults, ephemeral)
             run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
