@@ -94,6 +94,11 @@ class Together:
     def node_ids(self) -> Collection[int]:
         return self._cluster.view.brokers.keys()
 
+    def _leads(self, node: int) -> bool:
+        """Whether it is of use to send clients there. One whose process has ended is in the view for a while yet."""
+        replication = self._broker.replication
+        return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
+
     def brokers(self, client: Client) -> Sequence[Seen]:
         return [_seen(each, client) for each in self._cluster.view.brokers.values()]
 
@@ -103,7 +108,7 @@ class Together:
         if known is None:
             # Created a moment ago: the controller has yet to say where it is.
             return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
-        is_led = known.leader in view.brokers
+        is_led = self._leads(known.leader)
         return Placed(
             ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
             known.leader if is_led else _NOBODY,
@@ -120,7 +125,7 @@ class Together:
             self._broker.create_topic_soon(topic)
             return None
         found = coordinator_in(self._broker, self._cluster, topic, name)
-        return None if found is None else _seen(found, client)
+        return None if found is None or not self._leads(found.id) else _seen(found, client)
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:

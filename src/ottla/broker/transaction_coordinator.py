@@ -26,7 +26,7 @@ from ottla.transactions.records import encode
 from ottla.wire.internal_records import partition_for
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
@@ -309,7 +309,17 @@ class TransactionCoordinator:
 
     def _expire(self) -> None:
         self._timer = None
-        for change in self.rules.expire(self.now_ms()):
+        self._abort_late(self.rules.expire(self.now_ms()))
+        self._set_timer()
+
+    def expire(self, transactional_id: str) -> int:
+        """Abort what this producer has under way, as if its time were up; how many transactions that is."""
+        late = self.rules.expire_now(transactional_id, self.now_ms())
+        self._abort_late(late)
+        return len(late)
+
+    def _abort_late(self, late: Sequence[Change]) -> None:
+        for change in late:
             transactional_id = change.transactional_id
             try:
                 self._append(change)
@@ -319,7 +329,6 @@ class TransactionCoordinator:
             else:
                 _logger.info("transaction %s is aborted: it has taken too long", transactional_id)
                 self._begin_finishing(transactional_id)
-        self._set_timer()
 
     def catch_up(self) -> None:
         """The clock was moved: what is due by it is done now."""

@@ -217,6 +217,13 @@ class Coordinator:
                 late.add(transactional_id)
         return [Change(each, becomes.fenced(self._transactions[each], now_ms)) for each in sorted(late)]
 
+    def expire_now(self, transactional_id: str, now_ms: int) -> list[Change]:
+        """The same for what this producer has under way, however much time it has left."""
+        known = self._transactions.get(transactional_id)
+        if known is None or known.state is not State.ONGOING:
+            return []
+        return [Change(transactional_id, becomes.fenced(known, now_ms))]
+
     def try_again(self, transactional_id: str, now_ms: int) -> None:
         """A change of `expire` could not be written: let it come again then."""
         heappush(self._wake_ups, (now_ms, transactional_id))
