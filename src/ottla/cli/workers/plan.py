@@ -83,14 +83,18 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
         settings.broker,
         node_id=number,
         data_dir=settings.broker.data_dir / f"worker-{number}",
-        # So that groups are spread over all of them.
+        # So that groups, and below transactions, are spread over all of them.
         offsets_topic_partitions=max(settings.broker.offsets_topic_partitions, count),
+    )
+    transactions = replace(
+        settings.transactions, state_topic_partitions=max(settings.transactions.state_topic_partitions, count)
     )
     # One disk has them all, so another replica on it would save nothing.
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
-    return configs._replace(settings=settings._replace(broker=broker, cluster=cluster, net=net), http=http)
+    settings = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions)
+    return configs._replace(settings=settings, http=http)
 
 
 def _http_port(configs: Configs, number: int) -> int:
