@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import StreamingResponse
 
 from ottla import __version__
+from ottla.broker.asking import NodeAway
+from ottla.broker.partition_facts import opened
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
-from ottla.http.opening import opened
 from ottla.http.openmetrics import Family, counter, gauge, histogram
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -146,11 +147,16 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     members = gauge("ottla_groups", "Consumer groups, by state.")
     lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
     states: dict[str, int] = {}
-    for group in (await call.ask(ListGroupsRequest())).groups:
+    # Of this node alone: whoever collects metrics asks every node.
+    for group in (await call.ask_here(ListGroupsRequest())).groups:
         states[group.group_state] = states.get(group.group_state, 0) + 1
         if not call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
             continue
-        for one in lag_of(call.broker, await committed_offsets(call, group.group_id)):
+        try:
+            found = await lag_of(call.broker, await committed_offsets(call, group.group_id))
+        except NodeAway:
+            continue  # what is known is of more use than nothing
+        for one in found:
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
         await others()
     for state, count in sorted(states.items()):

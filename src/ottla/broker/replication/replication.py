@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
@@ -46,6 +47,7 @@ class Replication:
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
+        self.others = OtherNodes(self)
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
@@ -99,6 +101,7 @@ class Replication:
             *(fetcher.stop() for fetcher in self._fetchers.values()), *self._tasks, return_exceptions=True
         )
         await self._isr_changes.stop()
+        self.others.close()
         await self._checkpoint()
 
     # Roles
