@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ottla.broker.asking import LocalClient, NodeAway
 from ottla.broker.dispatch import in_turns
 from ottla.broker.partition_facts import node_to_ask
+from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.wire import apis
 from ottla.wire.declare import Response
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -178,7 +179,7 @@ def _not_produced(request: Any, away: NodeAway) -> ProduceResponse:  # noqa: ANN
 
 def _coordinator(broker: Broker, group_id: str, client: LocalClient) -> int:
     """This node where nobody does, whose handler says so."""
-    coordinator = broker.surroundings.coordinator_of(group_id, client)
+    coordinator = broker.surroundings.coordinator_of(CONSUMER_OFFSETS, group_id, client)
     return broker.config.node_id if coordinator is None else coordinator.id
 
 

@@ -11,6 +11,7 @@ from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
+from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
@@ -48,6 +49,7 @@ class Replication:
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
         self.others = OtherNodes(self)
+        self.throttling = Throttling(broker, cluster.node_id)
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
