@@ -8,6 +8,7 @@ from starlette.responses import StreamingResponse
 
 from ottla import __version__
 from ottla.broker.asking import NodeAway
+from ottla.broker.doors import ShardStats
 from ottla.broker.partition_facts import opened
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
@@ -37,6 +38,8 @@ async def metrics(call: Call) -> Response:
 async def _text(call: Call) -> AsyncIterator[bytes]:
     broker = call.broker
     for family in (*_broker(broker), *_requests(broker), *_connections(broker), *_http(call.door.stats)):
+        yield family.text()
+    for family in _shards(ShardStats() if broker.shard_door is None else broker.shard_door.stats):
         yield family.text()
     for family in await _logs(broker):
         yield family.text()
@@ -123,6 +126,20 @@ def _http(stats: HttpStats) -> Iterator[Family]:
     delays = histogram("ottla_event_loop_delay_seconds", "How late the event loop was, looked at every 100 ms.")
     delays.add_histogram(stats.loop_delays)
     yield delays
+
+
+def _shards(stats: ShardStats) -> Iterator[Family]:
+    replies = counter("ottla_dmqp_replies", "DMQP requests answered, by method and status.")
+    for (method, status), count in sorted(stats.replies.items()):
+        replies.add(count, method=method, status=status)
+    yield replies
+    times = histogram("ottla_dmqp_request_seconds", "From a DMQP request to its reply, by method.")
+    for method, histogram_of_it in sorted(stats.times.items()):
+        times.add_histogram(histogram_of_it, method=method)
+    yield times
+    connections = gauge("ottla_dmqp_connections", "DMQP clients connected to all shards.")
+    connections.add(stats.connections)
+    yield connections
 
 
 async def _logs(broker: Broker) -> tuple[Family, ...]:
