@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.described_groups import GroupMember, describe
 from ottla.http.endpoints import Endpoint, others
@@ -75,7 +77,7 @@ async def list_groups(call: Call) -> GroupList:
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
     for one in sorted(shown, key=lambda group: group.group_id):
         described = await describe(call, one.group_id)
-        lags = lag_of(call.broker, await committed_offsets(call, one.group_id))
+        lags = await lag_of(call.broker, await committed_offsets(call, one.group_id))
         found.append(
             GroupSummary(
                 id=one.group_id,
@@ -93,7 +95,7 @@ async def list_groups(call: Call) -> GroupList:
 async def show_group(call: Call) -> Group:
     group_id = call.path("id")
     described = await describe(call, group_id)
-    offsets = lag_of(call.broker, await committed_offsets(call, group_id))
+    offsets = await lag_of(call.broker, await committed_offsets(call, group_id))
     return Group(
         id=group_id,
         state=described.state,
@@ -107,14 +109,15 @@ async def show_group(call: Call) -> Group:
     )
 
 
-def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+async def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+    states = broker.topics.by_name
+    there = [(name, at) for name, at in sorted(committed) if name in states and at < len(states[name].partitions)]
+    known = await bounds(broker, [states[name].partitions[at] for name, at in there])
     found = []
-    for (topic, index), offset in sorted(committed.items()):
-        state = broker.topics.by_name.get(topic)
-        if state is not None and index < len(state.partitions):
-            end = state.partitions[index].high_watermark
-            lag = max(0, end - offset)
-            found.append(GroupOffset(topic=topic, partition=index, committed=offset, end=end, lag=lag))
+    for place in there:
+        offset, end = committed[place], known[TopicPartition(*place)].end
+        lag = max(0, end - offset)
+        found.append(GroupOffset(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag))
     return found
 
 

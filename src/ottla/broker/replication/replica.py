@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.replication.throttling import Throttling
     from ottla.broker.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
     from ottla.storage.partition_log import PartitionLog
@@ -197,6 +198,10 @@ class Replica:
             isr = self.leading.without_late(self.log.next_offset, now_ms)
             if isr is not None:
                 self._replication.propose_isr(self, isr)
+
+    @property
+    def throttling(self) -> Throttling:
+        return self._replication.throttling
 
     # Following
 
