@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.broker import Broker, Settings
 
 if TYPE_CHECKING:
+    import tempfile
     from collections.abc import Coroutine
     from typing import Any, Self, TypeVar
 
@@ -28,10 +28,17 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, data_dir: str | Path | None = None, settings: Settings | None = None, clock: Clock | None = None
+        self,
+        data_dir: str | Path | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        *,
+        is_short_lived: bool = False,
     ) -> None:
+        """One that is short-lived loads only what is asked for: it need not fear for file descriptors later."""
         self._data_dir = data_dir
         self._clock = clock
+        self._is_short_lived = is_short_lived
         self._given = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
@@ -115,10 +122,13 @@ class EmbeddedBroker:
             self._remove_temporary()
             raise
         self._broker = broker
-        self._loading = asyncio.create_task(broker.dispatcher.load_all())
+        if not self._is_short_lived:
+            self._loading = asyncio.create_task(broker.dispatcher.load_all())
 
     def _settings(self) -> Settings:
         if self._data_dir is None:
+            import tempfile
+
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
         folder = Path(self._temporary.name if self._temporary is not None else self._data_dir or "")
         base = self._given or Settings()

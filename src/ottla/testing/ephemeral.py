@@ -78,7 +78,9 @@ class EphemeralBroker:
             raise RuntimeError("the broker is running already")
         with ExitStack() as undoing:
             folder = undoing.enter_context(ephemeral_folder())
-            self._embedded = undoing.enter_context(EmbeddedBroker(folder, self._settings, self.clock))
+            self._embedded = undoing.enter_context(
+                EmbeddedBroker(folder, self._settings, self.clock, is_short_lived=True)
+            )
             undoing.callback(self._forget)
             self._do(self._watch)
             self._closing = undoing.pop_all()
@@ -179,7 +181,8 @@ class EphemeralBroker:
     def _catch_up(self) -> None:
         self.broker.groups.catch_up()
         self.broker.groups.expire_offsets()
-        self.broker.transactions.catch_up()
+        if self.broker.has_had_transactions:
+            self.broker.transactions.catch_up()
         self.broker.maintenance.apply_retention()
 
     def _do(self, work: Callable[[], T]) -> T:
