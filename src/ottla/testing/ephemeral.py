@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
     from ottla.records.encode import Headers
     from ottla.records.reader import Record
+    from ottla.testing.snapshots import Snapshot
 
     T = TypeVar("T")
 
@@ -53,6 +55,8 @@ class EphemeralBroker:
         self.clock = MovableClock(self._clock_moved)
         """The broker's time."""
         self._closing = ExitStack()
+        self._folder = Path()
+        self._snapshots = count(1)
         self._embedded: EmbeddedBroker | None = None
         self._own: LocalClient | None = None
 
@@ -77,17 +81,30 @@ class EphemeralBroker:
         if self._embedded is not None:
             raise RuntimeError("the broker is running already")
         with ExitStack() as undoing:
-            folder = undoing.enter_context(ephemeral_folder())
-            self._embedded = undoing.enter_context(
-                EmbeddedBroker(folder, self._settings, self.clock, is_short_lived=True)
-            )
-            undoing.callback(self._forget)
-            self._do(self._watch)
+            self._folder = undoing.enter_context(ephemeral_folder())
+            self._open(self._settings)
+            undoing.callback(self._close)
+            undoing.callback(self.faults.forget_broker)
             self._closing = undoing.pop_all()
 
     def stop(self) -> None:
         """Hang up on everybody, and remove all data. May be called again."""
         self._closing.close()
+
+    def restart(self) -> None:
+        """Hang up on everybody, and start again at the same address with the same data."""
+        self._reopen(lambda: None)
+
+    def snapshot(self) -> Snapshot:
+        """All data as it is now, to come back to."""
+        from ottla.testing.snapshots import Snapshot
+
+        folder = self._folder / f"snapshot-{next(self._snapshots)}"
+        return self._do(lambda: Snapshot.take(self._data_dir, folder))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Have the data of then. Clients are hung up on, and find the broker again at the same address."""
+        self._reopen(lambda: snapshot.put_back(self._data_dir))
 
     # Topics and records
 
@@ -170,9 +187,24 @@ class EphemeralBroker:
         self._own = LocalClient(broker, _NAME, ("127.0.0.1", 0))
         watch(broker, self.faults, self.requests.add, self._own)
 
-    def _forget(self) -> None:
-        self.faults.forget_broker()
-        self._embedded = self._own = None
+    @property
+    def _data_dir(self) -> Path:
+        return self._folder / "data"
+
+    def _open(self, settings: Settings) -> None:
+        embedded = EmbeddedBroker(self._data_dir, settings, self.clock, is_short_lived=True)
+        self._embedded = embedded.__enter__()
+        self._do(self._watch)
+
+    def _close(self) -> None:
+        embedded, self._embedded, self._own = self._running, None, None
+        embedded.__exit__()
+
+    def _reopen(self, meanwhile: Callable[[], None]) -> None:
+        port = self.broker.address.port
+        self._close()
+        meanwhile()
+        self._open(self._settings._replace(net=replace(self._settings.net, port=port)))
 
     def _clock_moved(self) -> None:
         if self._embedded is not None:
