@@ -73,6 +73,13 @@ class Coordinator:
         """Every partition has its marker."""
         return Change(transactional_id, becomes.completed(self._transactions[transactional_id], now_ms))
 
+    def drop(self, which: Callable[[str], bool]) -> list[str]:
+        """Forget those that another broker answers for from now on; their ids."""
+        dropped = [each for each in self._transactions if which(each)]
+        for transactional_id in dropped:
+            del self._transactions[transactional_id]
+        return dropped
+
     def clear(self) -> None:
         self._transactions.clear()
         self._wake_ups.clear()
