@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from typing import Any, Self, TypeVar
 
+    from ottla.broker.inherited import Inherited
     from ottla.core.clock import Clock
 
     T = TypeVar("T")
@@ -34,11 +35,16 @@ class EmbeddedBroker:
         clock: Clock | None = None,
         *,
         is_short_lived: bool = False,
+        inherited: Inherited | None = None,
     ) -> None:
-        """One that is short-lived loads only what is asked for: it need not fear for file descriptors later."""
+        """One that is short-lived loads only what is asked for: it need not fear for file descriptors later.
+
+        With something inherited it belongs to a cluster whose catalog somebody else in this program keeps.
+        """
         self._data_dir = data_dir
         self._clock = clock
         self._is_short_lived = is_short_lived
+        self._inherited = inherited
         self._given = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
@@ -112,7 +118,7 @@ class EmbeddedBroker:
     async def _start(self) -> None:
         settings = self._settings()
         try:
-            broker = Broker(settings, self._clock)
+            broker = Broker(settings, self._clock, self._inherited)
             try:
                 await broker.start()
             except BaseException:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import LocalClient
-from ottla.broker.broker import Settings
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
 from ottla.testing import groups
-from ottla.testing.clock import MovableClock
+from ottla.testing.clock import MovableClock, catch_up
 from ottla.testing.content import read_all, replay, write
+from ottla.testing.defaults import for_tests
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from typing import Self, TypeVar
 
-    from ottla.broker.broker import Broker
+    from ottla.broker.broker import Broker, Settings
     from ottla.core.ids import TopicPartition
     from ottla.records.encode import Headers
     from ottla.records.reader import Record
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.002
-_DRAIN_MS: Final = 250
 _NAME: Final = "ottla-testing"
 
 
@@ -47,7 +46,7 @@ class EphemeralBroker:
 
     def __init__(self, settings: Settings | None = None) -> None:
         """The settings but for the port and the folder, which are always new."""
-        self._settings = _for_tests(settings)
+        self._settings = for_tests(settings)
         self.requests = History()
         """What clients sent."""
         self.faults = Faults()
@@ -208,14 +207,7 @@ class EphemeralBroker:
 
     def _clock_moved(self) -> None:
         if self._embedded is not None:
-            self._do(self._catch_up)
-
-    def _catch_up(self) -> None:
-        self.broker.groups.catch_up()
-        self.broker.groups.expire_offsets()
-        if self.broker.has_had_transactions:
-            self.broker.transactions.catch_up()
-        self.broker.maintenance.apply_retention()
+            self._do(lambda: catch_up(self.broker))
 
     def _do(self, work: Callable[[], T]) -> T:
         async def done() -> T:
@@ -236,12 +228,3 @@ async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: f
         if time.monotonic() >= give_up_at_s:
             raise TimeoutError(f"after {timeout_s:g} s {found}")
         await asyncio.sleep(_LOOK_EVERY_S)
-
-
-def _for_tests(settings: Settings | None) -> Settings:
-    if settings is None:
-        base = Settings()
-        groups_config = replace(base.groups, initial_rebalance_delay_ms=0, min_session_timeout_ms=1)
-        settings = base._replace(groups=groups_config)
-    broker = replace(settings.broker, drain_timeout_ms=_DRAIN_MS)
-    return settings._replace(broker=broker, net=replace(settings.net, port=0))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.broker.broker import Settings
-    from ottla.testing import EphemeralBroker
+    from ottla.testing import EphemeralBroker, EphemeralCluster
 
 
 @pytest.fixture(scope="session")
@@ -35,3 +35,12 @@ def ottla_session(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
 
     with EphemeralBroker(ottla_settings) as broker:
         yield broker
+
+
+@pytest.fixture
+def ottla_cluster(ottla_settings: Settings | None) -> Iterator[EphemeralCluster]:
+    """Three nodes of this test's own, in this process."""
+    from ottla.testing import EphemeralCluster
+
+    with EphemeralCluster(settings=ottla_settings) as cluster:
+        yield cluster
