@@ -22,7 +22,15 @@ from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
+from ottla.broker.topics import (
+    CONSUMER_OFFSETS,
+    INTERNAL_TOPIC_CONFIGS,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE,
+    SHARE_GROUP_STATE_CONFIGS,
+    TRANSACTION_STATE,
+    Topics,
+)
 from ottla.broker.tracing_config import TracingConfig
 from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.cluster.config import ClusterConfig
@@ -35,6 +43,7 @@ from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
 from ottla.net.security_config import SecurityConfig
+from ottla.share.config import ShareConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -51,6 +60,7 @@ if TYPE_CHECKING:
     from ottla.broker.doors import ShardDoor
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
@@ -75,6 +85,7 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    share: ShareConfig = ShareConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
@@ -176,6 +187,20 @@ class Broker:
 
         return Compactor(self)
 
+    @cached_property
+    def share(self) -> ShareService:
+        from ottla.broker.share.service import ShareService  # most brokers never see a share group
+
+        return ShareService(self, self.settings.share)
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether there was anything to do with share groups so far."""
+        return "share" in self.__dict__
+
+    def is_share_group(self, group_id: str) -> bool:
+        return self.has_shared and self.share.groups.get(group_id) is not None
+
     @property
     def cluster_id(self) -> str:
         return self.catalog.cluster_id
@@ -199,6 +224,8 @@ class Broker:
         if self.replication is not None:
             await self.replication.start()
         self.groups.start()
+        if SHARE_GROUP_STATE in self.topics.by_name:
+            self.share.start()
         await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
@@ -233,6 +260,8 @@ class Broker:
             await self.replication.stop()
         self.listener.drain()
         self.groups.stop()
+        if self.has_shared:
+            await self.share.stop()
         for partition in self.topics.open_partitions():
             for wait in tuple(partition.waits):
                 wait.give_up()
@@ -292,6 +321,9 @@ class Broker:
             partitions = partitions or self.config.offsets_topic_partitions
         if name == TRANSACTION_STATE:
             partitions = partitions or self.settings.transactions.state_topic_partitions
+        if name == SHARE_GROUP_STATE:
+            partitions = partitions or self.settings.share.state_topic_partitions
+            configs = configs or SHARE_GROUP_STATE_CONFIGS
         if configs is None:
             configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
         return partitions or self.config.default_partitions, configs
@@ -314,6 +346,8 @@ class Broker:
             self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
         self.transactions.topic_deleted(state.name)
+        if self.has_shared:
+            self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -330,6 +364,8 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
+        if self.has_shared:
+            self.share.connection_closed(connection)
 
     def _open_tracing(self) -> Tracing:
         from ottla.broker.tracing import Tracing

@@ -140,6 +140,7 @@ def broker_settings(
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -150,6 +151,7 @@ def broker_settings(
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),

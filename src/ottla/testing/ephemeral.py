@@ -182,6 +182,8 @@ class EphemeralBroker:
         self.broker.groups.catch_up()
         self.broker.groups.expire_offsets()
         self.broker.transactions.catch_up()
+        if self.broker.has_shared:
+            self.broker.share.catch_up()
         self.broker.maintenance.apply_retention()
 
     def _do(self, work: Callable[[], T]) -> T:
