@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 CACHE = HERE.parent / ".interop"
 OLDEST_JAVA = 17
 FETCH_TIMEOUT_S = 500
+OLD_CLIENT = "3.9.1"
 
 
 class ToolMissingError(Exception):
@@ -26,9 +27,16 @@ class KafkaArtifacts:
     version: str
     java: Path
     jars: Path
+    preferred: Path | None = None
+    """Jars that are used instead of others of the same content."""
+
+    def with_old_client(self) -> "KafkaArtifacts":
+        """With the last client that knows nothing of KIP-890's second part."""
+        return replace(self, preferred=self.jars / OLD_CLIENT)
 
     def command(self, main_class: str, arguments: Sequence[str], *jvm_options: str) -> list[str]:
         """A JVM that starts fast rather than runs fast: most of what is run here lives for a second."""
+        folders = [self.jars] if self.preferred is None else [self.preferred, self.jars]
         return [
             str(self.java),
             "-XX:TieredStopAtLevel=1",
@@ -41,7 +49,7 @@ class KafkaArtifacts:
             f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}",
             *jvm_options,
             "-cp",
-            f"{self.jars}/*",
+            ":".join(f"{folder}/*" for folder in folders),
             main_class,
             *arguments,
         ]
@@ -55,7 +63,7 @@ def kafka_artifacts() -> KafkaArtifacts:
     version = re.search(rb"<kafka.version>(.+?)</kafka.version>", pom)
     assert version is not None, "pom.xml names no kafka.version"
     # The folder appears under its final name only when it is whole, so the name is the marker.
-    jars = CACHE / f"kafka-{hashlib.sha256(pom).hexdigest()[:16]}"
+    jars = CACHE / f"kafka-{hashlib.sha256(pom + OLD_CLIENT.encode()).hexdigest()[:16]}"
     if not jars.is_dir():
         with _only_one_process():
             if not jars.is_dir():
@@ -79,13 +87,18 @@ def _fetch(jars: Path) -> None:
         shutil.rmtree(stale)
     partial = CACHE / "partial"
     shutil.rmtree(partial, ignore_errors=True)
-    command = [mvn, "-B", "-ntp", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-    options = ["-DincludeScope=runtime", f"-DoutputDirectory={partial}"]
-    done = subprocess.run(command + options, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
+    _run_maven(mvn, "dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={partial}")
+    old_client = f"-Dartifact=org.apache.kafka:kafka-clients:{OLD_CLIENT}"
+    _run_maven(mvn, "dependency:copy", old_client, f"-DoutputDirectory={partial / OLD_CLIENT}")
+    partial.rename(jars)
+
+
+def _run_maven(mvn: str, *goal: str) -> None:
+    command = [mvn, "-B", "-ntp", "-f", str(HERE / "pom.xml"), *goal]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
     if done.returncode != 0:
         errors = [line for line in done.stdout.splitlines() if "ERROR" in line]
         raise RuntimeError("mvn could not fetch Apache Kafka: " + "\n".join(errors[:3] or [done.stderr]))
-    partial.rename(jars)
 
 
 def _java() -> Path:

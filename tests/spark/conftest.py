@@ -74,9 +74,10 @@ class Cluster:
     def read(self, spark: "SparkSession", topic: str, **options: object) -> "DataFrame":
         return self.reader(spark.read, subscribe=topic, **options).load()
 
-    def values(self, spark: "SparkSession", topic: str) -> list[bytes]:
+    def values(self, spark: "SparkSession", topic: str, isolation: str = "read_committed") -> list[bytes]:
         """All values of a topic, sorted."""
-        return sorted(bytes(row.value) for row in self.read(spark, topic).select("value").collect())
+        read = self.read(spark, topic, **{"kafka.isolation.level": isolation})
+        return sorted(bytes(row.value) for row in read.select("value").collect())
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ var codecs = []kgo.CompressionCodec{
 	kgo.NoCompression(), kgo.GzipCompression(), kgo.SnappyCompression(), kgo.Lz4Compression(), kgo.ZstdCompression(),
 }
 
-type run struct {
+type play struct {
 	ctx              context.Context
 	bootstrap, topic string
 	group            string
@@ -41,10 +41,14 @@ func main() {
 	log.SetFlags(0)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
+	if os.Args[1] == "exactly-once" {
+		exactlyOnce(ctx, os.Args[2:])
+		return
+	}
 	base := must(strconv.ParseInt(os.Args[3], 10, 64))
 	client := must(kgo.NewClient(kgo.SeedBrokers(os.Args[1])))
 	defer client.Close()
-	r := &run{ctx, os.Args[1], os.Args[2], os.Args[2] + "-group", base, kadm.NewClient(client), map[string]any{}}
+	r := &play{ctx, os.Args[1], os.Args[2], os.Args[2] + "-group", base, kadm.NewClient(client), map[string]any{}}
 	r.createTopic()
 	first, second := r.join(), r.join()
 	r.balance(first, second)
@@ -55,7 +59,7 @@ func main() {
 	check(json.NewEncoder(os.Stdout).Encode(r.report))
 }
 
-func (r *run) createTopic() {
+func (r *play) createTopic() {
 	retention := "86400000"
 	must(r.admin.CreateTopic(r.ctx, 2, 1, map[string]*string{"retention.ms": &retention}, r.topic))
 	r.report["created"] = r.described()
@@ -67,7 +71,7 @@ func (r *run) createTopic() {
 	r.report["altered"] = r.described()
 }
 
-func (r *run) described() []any {
+func (r *play) described() []any {
 	details := must(r.admin.ListTopics(r.ctx, r.topic))
 	configs := must(must(r.admin.DescribeTopicConfigs(r.ctx, r.topic)).On(r.topic, nil))
 	at := slices.IndexFunc(configs.Configs, func(c kadm.Config) bool { return c.Key == "retention.ms" })
@@ -87,7 +91,7 @@ func (m *member) count() int {
 	return len(m.owned)
 }
 
-func (r *run) join() *member {
+func (r *play) join() *member {
 	m := &member{owned: map[int32]bool{}}
 	change := func(owns bool) func(context.Context, *kgo.Client, map[string][]int32) {
 		return func(_ context.Context, _ *kgo.Client, changed map[string][]int32) {
@@ -118,7 +122,7 @@ func (r *run) join() *member {
 	return m
 }
 
-func (r *run) balance(first, second *member) {
+func (r *play) balance(first, second *member) {
 	var counts []int
 	r.until(func() bool {
 		counts = []int{first.count(), second.count()}
@@ -128,7 +132,7 @@ func (r *run) balance(first, second *member) {
 	r.report["assigned"] = counts
 }
 
-func (r *run) produce() {
+func (r *play) produce() {
 	produced := map[string][]int64{}
 	for partition, codec := range codecs {
 		producer := must(kgo.NewClient(
@@ -161,7 +165,7 @@ func (r *run) produce() {
 	r.report["produced"] = produced
 }
 
-func (r *run) consume(first, second *member) {
+func (r *play) consume(first, second *member) {
 	consumed := map[string][]string{}
 	missing := partitions * records
 	var both sync.WaitGroup
@@ -207,7 +211,7 @@ func line(record *kgo.Record) string {
 	return fmt.Sprintf("%d %s %s %s %d", record.Offset, record.Key, value, header, record.Timestamp.UnixMilli())
 }
 
-func (r *run) offsets() {
+func (r *play) offsets() {
 	committed := map[string]int64{}
 	fetched := must(r.admin.FetchOffsets(r.ctx, r.group))
 	fetched.Each(func(o kadm.OffsetResponse) { committed[strconv.Itoa(int(o.Partition))] = o.At })
@@ -224,7 +228,7 @@ func listed(offsets kadm.ListedOffsets) map[string]int64 {
 	return found
 }
 
-func (r *run) clean() {
+func (r *play) clean() {
 	until := kadm.Offsets{}
 	until.AddOffset(r.topic, 0, 30, -1)
 	deleted := must(r.admin.DeleteRecords(r.ctx, until))
@@ -237,13 +241,13 @@ func (r *run) clean() {
 	r.report["groups"] = r.ours(must(r.admin.ListGroups(r.ctx)).Groups())
 }
 
-func (r *run) ours(names []string) []string {
+func (r *play) ours(names []string) []string {
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.Contains(name, r.topic) })
 	slices.SortFunc(names, cmp.Compare[string])
 	return append([]string{}, names...)
 }
 
-func (r *run) until(is func() bool) {
+func (r *play) until(is func() bool) {
 	for !is() {
 		check(r.ctx.Err())
 		time.Sleep(10 * time.Millisecond)

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.doors import ShardDoor
+    from ottla.broker.faults.faults import Faults
+    from ottla.broker.inherited import Inherited
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.share.service import ShareService
@@ -94,9 +96,11 @@ class Settings(NamedTuple):
 
 
 class Broker:
-    def __init__(self, settings: Settings, clock: Clock | None = None) -> None:
+    def __init__(self, settings: Settings, clock: Clock | None = None, inherited: Inherited | None = None) -> None:
         self.config = settings.broker
         self.settings = settings
+        self.inherited = inherited
+        """Of a worker, which shares a machine with others."""
         self.tracing = self._open_tracing() if settings.tracing.otlp_endpoint else None
         self.clock = clock or SystemClock()
         self.steady_clock = SteadyClock(self.clock)
@@ -109,14 +113,16 @@ class Broker:
         self._following: CatalogFollower | None = None
         self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
         with ExitStack() as undoing:
-            is_new_catalog = self._open_alone(undoing) if not settings.cluster.zookeeper else self._open_member(undoing)
+            is_member = bool(settings.cluster.zookeeper) or inherited is not None
+            is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.security = Security(self)
             undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
-            self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate)
+            bound = () if inherited is None else inherited.bound
+            self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
@@ -127,6 +133,8 @@ class Broker:
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.maintenance = Maintenance(self)
+        self.faults: Faults | None = None
+        """What is to go wrong, where somebody wants that."""
         self.shard_door: ShardDoor | None = None
         """Set by who serves DMQP."""
         self.security.start()
@@ -152,11 +160,11 @@ class Broker:
         return is_new_catalog
 
     def _open_member(self, undoing: ExitStack) -> bool:
-        """Of a cluster: what exists is in ZooKeeper, and never new to a folder."""
+        """Of a cluster: what exists is in the cluster's catalog, and never new to a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
         from ottla.broker.surroundings import Together
 
-        membership = Membership(self.settings)
+        membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
         undoing.callback(membership.close)
         self.catalog = membership.catalog
         self.data_dir = DataDir(

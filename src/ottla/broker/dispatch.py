@@ -58,6 +58,8 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.DESCRIBE_GROUPS.key: _in("groups", "describe_groups"),
     apis.LIST_GROUPS.key: _in("groups", "list_groups"),
     apis.DELETE_GROUPS.key: _in("groups", "delete_groups"),
+    apis.CONSUMER_GROUP_HEARTBEAT.key: _in("consumer_groups", "consumer_group_heartbeat"),
+    apis.CONSUMER_GROUP_DESCRIBE.key: _in("consumer_groups", "consumer_group_describe"),
     apis.OFFSET_DELETE.key: _in("group_offsets", "offset_delete"),
     apis.SASL_HANDSHAKE.key: _in("sasl", "sasl_handshake"),
     apis.API_VERSIONS.key: _in("api_versions", "api_versions"),

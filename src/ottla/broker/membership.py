@@ -9,6 +9,7 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.broker.topics import INTERNAL_TOPICS
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker, Settings
     from ottla.broker.topics import TopicState
     from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.cluster.store import Store
     from ottla.net.port import Port
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -42,15 +44,15 @@ _logger: Final = logging.getLogger(__name__)
 
 _CREATE_MS: Final = 30_000
 _RESERVE: Final = 100
-_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
 class Membership:
-    """The connection to ZooKeeper, opened before anything else: it says which cluster this is."""
+    """The connection to the cluster's catalog, opened before anything else: it says which cluster this is."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, catalog: Store | None = None) -> None:
+        """The catalog is in ZooKeeper, if no other is given."""
         self._settings = settings
-        self._connected = connect(settings.cluster)
+        self._connected = connect(settings.cluster, catalog)
 
     @property
     def catalog(self) -> ZooKeeperCatalog:
@@ -75,7 +77,8 @@ class Membership:
 async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
     """Be there for clients and other nodes; the listener is up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
-    listeners = {port.name: _told_to_all(port) for port in _in_order(broker)}
+    told = _told_to_neighbours if broker.inherited is not None else _told_to_all
+    listeners = {port.name: told(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
@@ -95,7 +98,12 @@ def _told_to_all(port: Port) -> Address:
     if port.advertised is not None:
         return port.advertised
     host, number = port.address
-    return Address(socket.gethostname() if host in _ANY_ADDRESS else host, number)
+    return Address(socket.gethostname() if host in ANY_ADDRESS else host, number)
+
+
+def _told_to_neighbours(port: Port) -> Address:
+    """To those who reach this machine already: any address of it will do."""
+    return port.advertised or port.address
 
 
 class CatalogFollower:

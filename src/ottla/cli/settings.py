@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.builtin.config import WorkersConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
@@ -52,6 +53,7 @@ def sections() -> dict[str, type[Any]]:
         "tracing": TracingConfig,
         "cluster": ClusterConfig,
         "replication": ReplicationConfig,
+        "workers": WorkersConfig,
     }
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeAlias
 
 from ottla.cluster.operations import Disconnected, Node
-from ottla.cluster.zookeeper import Session, ZooKeeper
+from ottla.cluster.store import Session, Store
 
 OnChanges: TypeAlias = Callable[[Mapping[str, Node | None]], None]
 """What differs from the last time: the nodes that came or changed, and None for those that went."""
@@ -21,7 +21,7 @@ _MOST_AT_ONCE: Final = 2_000
 
 
 class Mirror:
-    def __init__(self, zookeeper: ZooKeeper, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
+    def __init__(self, zookeeper: Store, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
         """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
         self.nodes: dict[str, Node] = {}
         self._zookeeper = zookeeper

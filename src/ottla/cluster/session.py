@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.cluster.lease import Lease, ask_every_s
 from ottla.cluster.operations import Disconnected
-from ottla.cluster.zookeeper import Session, ZooKeeper
+from ottla.cluster.store import Session, Store
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 class SessionKeeper:
     def __init__(
-        self, zookeeper: ZooKeeper, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
+        self, zookeeper: Store, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
     ) -> None:
         self._zookeeper = zookeeper
         self._register_anew = register_anew

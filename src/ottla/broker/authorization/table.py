@@ -151,7 +151,7 @@ RULES: Final[Mapping[int, Rule]] = {
         Each(Op.READ, _TOPIC, "topics", "topics"),
     ),
     apis.DESCRIBE_TRANSACTIONS.key: Rule(
-        each=Each(Op.DESCRIBE, _TXN, "transactional_ids", "transaction_states", _as_named)
+        custom=transactions.describe_transactions, also=((Op.DESCRIBE, _TXN), (Op.DESCRIBE, _TOPIC))
     ),
     apis.LIST_TRANSACTIONS.key: Rule(custom=transactions.list_transactions, also=((Op.DESCRIBE, _TXN),)),
     # The cluster

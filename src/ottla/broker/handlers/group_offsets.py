@@ -186,6 +186,8 @@ def _fetched(
 ) -> InTurns[OffsetFetchResponseGroup]:
     if error := broker.groups.error_for(group.group_id):
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
+    if error := broker.groups.rules.offsets.check_fetch(group.group_id, group.member_id, group.member_epoch):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
     topics = []
     for topic in wanted:
