@@ -9,6 +9,7 @@ import pytest
 import ottla
 from ottla.broker.broker import Settings
 from ottla.core.errors import ErrorCode
+from ottla.records.reader import RecordReader
 from ottla.share.config import ShareConfig
 from ottla.testing.ephemeral import EphemeralBroker
 from ottla.wire.messages.alter_share_group_offsets import (
@@ -138,6 +139,16 @@ def test_no_more_are_in_flight_than_the_window_allows() -> None:
         assert member.fetch().offsets == []
         assert member.acknowledge(1, 1, ACCEPT) == ErrorCode.NONE
         assert member.fetch().offsets == [3]
+
+
+def test_of_a_batch_larger_than_the_window_a_part_is_given_and_its_bytes_once() -> None:
+    settings = Settings(share=ShareConfig(partition_max_record_locks=3))
+    with EphemeralBroker(settings) as broker, RawClient(broker.bootstrap_servers) as client:
+        member = ShareMember(client, "g", "t", create_topic(client, "t"))
+        produce(client, "t", *(b"%d" % number for number in range(10)))
+        got = member.fetch(is_strict=False)
+        assert got.ranges == [(0, 2, 1)]
+        assert len(list(RecordReader(bytes(got.data.records or b"")))) == 10
 
 
 # ── Acknowledging ────────────────────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import static_settings
+from ottla.broker.configs.static import share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
@@ -389,4 +389,5 @@ class Broker:
         static = static_settings(
             self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
         )
+        static |= share_settings(self.settings.share)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.share.config import ShareConfig
 from ottla.share.partition import Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from ottla.share.config import ShareConfig
 
 LOCK_DURATION: Final = "share.record.lock.duration.ms"
 DELIVERY_LIMIT: Final = "share.delivery.count.limit"
@@ -21,6 +20,8 @@ OFFSET_RESET: Final = "share.auto.offset.reset"
 ISOLATION: Final = "share.isolation.level"
 RENEWS: Final = "share.renew.acknowledge.enable"
 DEAD_LETTERS: Final = "dead.letter.topic"
+
+_USUAL: Final = ShareConfig()
 
 _DURATION: Final = re.compile(
     r"by_duration:P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?", re.ASCII | re.IGNORECASE
@@ -58,6 +59,14 @@ def settings_of(config: ShareConfig, texts: Mapping[str, str]) -> GroupSettings:
         renews=texts.get(RENEWS, "true") == "true",
         dead_letter_topic=dead_letter_topic,
     )
+
+
+def problem_with_timing(texts: Mapping[str, str]) -> str | None:
+    """Why these configs of a group cannot be together, if they cannot."""
+    session_ms = int(texts.get(SESSION_TIMEOUT, _USUAL.session_timeout_ms))
+    if session_ms <= int(texts.get(HEARTBEAT_INTERVAL, _USUAL.heartbeat_interval_ms)):
+        return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}"
+    return None
 
 
 def reset_age_ms(text: str) -> int | None:

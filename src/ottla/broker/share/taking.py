@@ -92,7 +92,7 @@ class _Taking:
         taken, asked = self.taken, self._asked
         offset = self._rules.wanted(self._limits.in_flight)
         room = asked.max_bytes - taken.size
-        if offset is None or offset >= self._until or taken.count >= asked.max_records or room <= 0:
+        if offset is None or offset >= self._until or self._is_full or room <= 0:
             return False
         log = self._shared.partition.log
         data = log.read(offset, min(room, _LOOKING_BYTES), self._until)
@@ -121,9 +121,13 @@ class _Taking:
             )
             if got:
                 self.taken.add(data, begin, end, got)
-            if self.taken.count >= self._asked.max_records:
+            if self._is_full:
                 return False
         return True
+
+    @property
+    def _is_full(self) -> bool:
+        return self.taken.count >= min(self._asked.max_records, self._limits.in_flight)
 
     def _look(self, batch: memoryview, header: BatchHeader, offset: int, aborted: Sequence[AbortedTransaction]) -> bool:
         """Whether it may be looked at: no more may be open than the window allows."""
@@ -138,9 +142,8 @@ class _Taking:
         return True
 
     def _most(self) -> int:
-        if self._asked.is_strict:
-            return self._asked.max_records - self.taken.count
-        return max(self._limits.in_flight - self.taken.count, 1)
+        most = self._limits.in_flight
+        return (min(self._asked.max_records, most) if self._asked.is_strict else most) - self.taken.count
 
 
 def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
