@@ -181,6 +181,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -191,6 +192,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
