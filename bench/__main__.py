@@ -27,6 +27,7 @@ BENCHES = [
     "spark",
     "security",
     "cluster",
+    "failover",
     "cluster_scale",
     "kit",
 ]

@@ -56,9 +56,9 @@ class Process:
 class Server:
     """`ottla serve`, which may end and come back at the same port with the same folder."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *settings: str) -> None:
         self._folder = folder
-        self._options = options
+        self._settings = [f"--set={each}" for each in settings]
         self._port = "0"
         self._process = self._start()
         found = re.search(r"Kafka on (\S+?:(\d+))", self._process.first_line)
@@ -68,7 +68,7 @@ class Server:
     def _start(self) -> Process:
         return Process(
             *("ottla", "serve", "--data-dir", str(self._folder), "--port", self._port, "--http-port", "-1"),
-            *self._options,
+            *self._settings,
         )
 
     def move(self, port: int) -> None:

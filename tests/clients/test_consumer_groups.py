@@ -106,8 +106,8 @@ def test_a_pattern_finds_topics_that_come_later(servers: str, name: str) -> None
 
 
 def test_a_group_goes_on_after_its_broker_was_killed(tmp_path: Path, name: str) -> None:
-    settings = [f"groups.{name}={value}" for name, value in QUICK_SETTINGS.items()]
-    with Server(tmp_path / "data", *(word for each in settings for word in ("--set", each))) as server:
+    settings = [f"groups.{setting}={value}" for setting, value in QUICK_SETTINGS.items()]
+    with Server(tmp_path / "data", *settings) as server:
         create_topic(server.address, name, PARTITIONS)
         with (
             CLIENT.producer(server.address, ProducerOptions(is_idempotent=True)) as producer,

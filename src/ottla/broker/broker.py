@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.context import Client
     from ottla.broker.doors import ShardDoor
+    from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
@@ -121,6 +122,8 @@ class Broker:
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.maintenance = Maintenance(self)
+        self.faults: Faults | None = None
+        """What is to go wrong, where somebody wants that."""
         self.shard_door: ShardDoor | None = None
         """Set by who serves DMQP."""
         self.security.start()

@@ -10,6 +10,7 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.coordinator_placement import placed
 from ottla.broker.group_configs import timing_of
 from ottla.broker.group_topics import GroupTopics
 from ottla.broker.replaying import batches_of
@@ -42,9 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.group_placement import GroupPlacement
     from ottla.broker.partition import Partition
-    from ottla.cluster.state import Cluster
     from ottla.groups.actions import Action
     from ottla.groups.config import GroupConfig
     from ottla.groups.group import Group
@@ -68,7 +67,7 @@ class GroupCoordinator:
         self.rules = Coordinator(environment)
         self.config = config
         self._broker = broker
-        self._placement = None if broker.cluster is None else _placement(broker, broker.cluster)
+        self._placement = placed(broker, CONSUMER_OFFSETS, self)
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -268,6 +267,18 @@ class GroupCoordinator:
             self._timer.cancel()
         self._expire()
 
+    def rebalance(self, group_id: str) -> int:
+        """Let the members of the group join again; how many groups that is."""
+        actions = self.rules.table.rebalance(group_id, self.now_ms())
+        self.run(actions or ())
+        return 0 if actions is None else 1
+
+    def expire_sessions(self, group_id: str, client_id: str | None) -> int:
+        """Take members of the group for dead, those of this client or all; how many there were."""
+        actions = self.rules.table.expire_sessions(group_id, client_id, self.now_ms())
+        self.run(actions)
+        return sum(isinstance(action, MemberExpired) for action in actions)
+
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
@@ -298,9 +309,3 @@ def _refused(answer: Answer, error: ErrorCode) -> Answer:
             return refuse_heartbeat(answer.token, error)
         case AnswerLeave():
             return AnswerLeave(answer.token, LeaveGroupResponse(error_code=error))
-
-
-def _placement(broker: Broker, cluster: Cluster) -> GroupPlacement:
-    from ottla.broker.group_placement import GroupPlacement  # a broker that is alone does not need it
-
-    return GroupPlacement(broker, cluster)

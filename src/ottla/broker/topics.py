@@ -109,6 +109,10 @@ class Topics:
             raise UnknownTopicOrPartition(f"there is no partition {state.name}-{index}")
         return state.partitions[index]
 
+    def exists(self, at: TopicPartition) -> bool:
+        state = self.by_name.get(at.topic)
+        return state is not None and 0 <= at.partition < len(state.partitions)
+
     def has(self, partition: Partition) -> bool:
         """Whether it is still there: its topic was neither deleted nor made anew."""
         state = self.by_name.get(partition.at.topic)

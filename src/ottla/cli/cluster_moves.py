@@ -195,29 +195,31 @@ def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: A
     epilog="""\b
 Examples:
   ottla cluster drain 3
-  ottla cluster drain 3 --yes
+  ottla cluster drain 2 3 --yes                   (nothing of one goes to the other)
   ottla cluster drain 3 --undo                    (give it new partitions again)
 """,
 )
-@click.argument("node", type=int)
-@click.option("--undo", is_flag=True, help="Give the node new partitions again.")
+@click.argument("nodes", type=int, nargs=-1, required=True)
+@click.option("--undo", is_flag=True, help="Give the nodes new partitions again.")
 @with_yes_option
 @with_broker_options
-def drain(node: int, *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Move everything that a node holds to other nodes, and wait for it; then the node can be switched off."""
+def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Move everything that nodes hold to others, and wait for it; then they can be switched off."""
     reach = reach_from(options)
     if undo:
-        run(_undo_drain(reach, node))
-        click.echo(f"node {node} is given partitions again")
+        run(_undo_drain(reach, nodes))
+        for node in nodes:
+            click.echo(f"node {node} is given partitions again")
         return
+    names = ", ".join(map(str, nodes))
 
     async def ask() -> int:
         async with reach.client() as client:
             brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
-            moves = plan(await _partitions(client.admin), brokers, node)
+            moves = plan(await _partitions(client.admin), brokers, nodes)
             if moves:
-                confirm(f"Move {len(moves)} partitions away from node {node}?", yes=yes)
-            if node in brokers:
+                confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
+            for node in brokers.keys() & set(nodes):
                 await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
             if not moves:
                 return 0
@@ -227,9 +229,10 @@ def drain(node: int, *, undo: bool, yes: bool, **options: Any) -> None:  # noqa:
             return len(moves)
 
     moved = run(ask())
-    click.echo(f"node {node} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
+    click.echo(f"node {names} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
 
 
-async def _undo_drain(reach: Reach, node: int) -> None:
+async def _undo_drain(reach: Reach, nodes: Sequence[int]) -> None:
     async with reach.client() as client:
-        await client.admin.alter_configs(ConfigResource.broker(node), {}, delete=(_DRAINING,))
+        for node in nodes:
+            await client.admin.alter_configs(ConfigResource.broker(node), {}, delete=(_DRAINING,))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -35,7 +36,17 @@ if TYPE_CHECKING:
 _EXIT_IN_A_HURRY: Final = 143
 _LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXPOSURES_FILE: Final = "dmqp.json"
+_FAULTS_WARNING: Final = (
+    "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
+)
 _COLLECT_AFTER: Final = (10_000, 20, 50)
+
+
+class _Wishes(NamedTuple):
+    """What is said on the command line alone."""
+
+    enable_faults: bool = False
+    ephemeral: bool = False
 
 
 @click.command(
@@ -49,6 +60,7 @@ Examples:
   ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
   ottla serve --workers 4 --data-dir /var/lib/ottla
   ottla serve --ephemeral --ready-file ready.json
+  ottla serve --ephemeral --enable-faults --ready-file ready.json
 """,
 )
 @with_settings_options
@@ -70,10 +82,14 @@ Examples:
 @click.option(
     "--workers", type=int, help="Use more cores: so many brokers share this port, each leads some partitions."
 )
+@click.option("--adopt", is_flag=True, help="With --workers: make the folder of one broker that of workers, for good.")
 @click.option(
     "--ephemeral",
     is_flag=True,
     help="For tests: data in memory or a temporary folder, removed at the end; free ports, unless some are given.",
+)
+@click.option(
+    "--enable-faults", is_flag=True, help="For tests: let /v1/faults make requests, groups and the disk fail."
 )
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
 @click.option(
@@ -96,7 +112,9 @@ def serve(  # noqa: PLR0913
     node_id: int | None,
     rack: str | None,
     workers: int | None,
-    ephemeral: bool,  # noqa: FBT001 - click passes it by name
+    adopt: bool,  # noqa: FBT001 - click passes it by name
+    ephemeral: bool,  # noqa: FBT001
+    enable_faults: bool,  # noqa: FBT001
     ready_file: Path | None,
     log_level: str,
     log_format: str,
@@ -124,9 +142,12 @@ def serve(  # noqa: PLR0913
             from ottla.cli.workers.plan import Logging
             from ottla.cli.workers.supervisor import supervise
 
-            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file))
+            if enable_faults:
+                raise click.UsageError("--enable-faults is for one broker; leave out --workers")
+            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
         else:
-            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file)))
+            wishes = _Wishes(enable_faults, ephemeral)
+            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
 
 
 @contextmanager
@@ -190,17 +211,20 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def serve_until_stopped(configs: Configs, say_ready: SayReady, inherited: Inherited | None = None) -> None:
+async def serve_until_stopped(
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
+) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
 
     raise_limit()
+    wishes = wishes or _Wishes()
     settings, dmqp_config = configs.settings, configs.dmqp
     broker = Broker(settings, inherited=inherited)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping)
+        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
     if inherited is not None:
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     try:
@@ -212,6 +236,8 @@ async def serve_until_stopped(configs: Configs, say_ready: SayReady, inherited: 
     except BaseException:
         broker.close()
         raise
+    if wishes.enable_faults:
+        _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, configs.http, configs.queues)
@@ -229,6 +255,14 @@ async def serve_until_stopped(configs: Configs, say_ready: SayReady, inherited: 
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
+
+
+def _enable_faults(broker: Broker) -> None:
+    from ottla.broker.faults.faults import Faults
+    from ottla.broker.faults.watching import watch
+
+    watch(broker, Faults())
+    click.echo(_FAULTS_WARNING, err=True)
 
 
 def _import_dmqp() -> type[DmqpDoor]:
@@ -261,9 +295,11 @@ async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor
         return None
 
 
-def _on_signal(stopping: asyncio.Event) -> None:
+def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        if doomed is not None:
+            shutil.rmtree(doomed, ignore_errors=True)
         os._exit(_EXIT_IN_A_HURRY)
     stopping.set()
 

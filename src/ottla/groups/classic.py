@@ -318,6 +318,15 @@ class ClassicGroup:
         """What erases it."""
         return Persist(self.group_id, None)
 
+    def rebalance(self, now_ms: int) -> list[Action]:
+        """Let everybody join again, though nothing has changed."""
+        return self._rebalance.begin_or_finish(now_ms)
+
+    def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        silent = [member.id for member in self._rebalance.members if client_id in (None, member.client_id)]
+        return [action for member_id in silent for action in self._end(member_id, now_ms)]
+
     def persist_failed(self, failed: Persist, now_ms: int) -> list[Action]:
         """This could not be appended. Those it was to be answered to have been told by the caller."""
         is_current = failed.value is not None and failed.value.generation == self.generation

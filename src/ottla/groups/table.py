@@ -14,6 +14,7 @@ from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.offsets import GroupOffsets
 from ottla.groups.pending import PendingOffsets
 from ottla.groups.records import TOPIC, decode_group_value, decode_key, decode_offset_value
+from ottla.groups.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -197,6 +198,24 @@ class GroupTable:
             group = self._groups[group_id]
             actions += group.expire(now_ms)
             self.settle(group)
+        return actions
+
+    def rebalance(self, group_id: str, now_ms: int) -> list[Action] | None:
+        """Let the members of a group join again; None if it has none."""
+        group = self._groups.get(group_id)
+        if group is None or group.state is State.EMPTY:
+            return None
+        actions = group.rebalance(now_ms)
+        self.settle(group)
+        return actions
+
+    def expire_sessions(self, group_id: str, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take members of a group for dead: those of this client, or all."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return []
+        actions = group.expire_sessions(client_id, now_ms)
+        self.settle(group)
         return actions
 
     def _holds(self, at_ms: int, group_id: str) -> bool:

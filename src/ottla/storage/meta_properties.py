@@ -34,11 +34,15 @@ def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int 
     meta = MetaProperties(
         cluster_id=cluster_id or str(TopicId.random()), node_id=node_id, directory_id=str(TopicId.random())
     )
+    save(folder, meta)
+    return meta
+
+
+def save(folder: Path, meta: MetaProperties) -> None:
     text = (
         f"version={_VERSION}\ncluster.id={meta.cluster_id}\nnode.id={meta.node_id}\ndirectory.id={meta.directory_id}\n"
     )
     replace_file(folder / META_PROPERTIES, text.encode())
-    return meta
 
 
 def load(folder: Path) -> MetaProperties | None:

@@ -4,19 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from ottla.broker.faults.fault import Fault
+    from ottla.broker.faults.filters import SeenRequest
     from ottla.core.errors import ErrorCode
     from ottla.testing.ephemeral import EphemeralBroker
     from ottla.testing.ephemeral import EphemeralBroker as broker  # noqa: N813 - used like a function
-    from ottla.testing.faults import Fault
-    from ottla.testing.history import SeenRequest
 
 __all__ = ["EphemeralBroker", "ErrorCode", "Fault", "SeenRequest", "broker"]
 
 _WHERE: Final = {
     "EphemeralBroker": ("ottla.testing.ephemeral", "EphemeralBroker"),
     "ErrorCode": ("ottla.core.errors", "ErrorCode"),
-    "Fault": ("ottla.testing.faults", "Fault"),
-    "SeenRequest": ("ottla.testing.history", "SeenRequest"),
+    "Fault": ("ottla.broker.faults.fault", "Fault"),
+    "SeenRequest": ("ottla.broker.faults.filters", "SeenRequest"),
     "broker": ("ottla.testing.ephemeral", "EphemeralBroker"),
 }
 

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.asking import LocalClient
 from ottla.broker.broker import Settings
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.broker.faults.faults import Faults
+from ottla.broker.faults.watching import watch
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock
 from ottla.testing.content import read_all, replay, write
-from ottla.testing.faults import Faults
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
-from ottla.testing.watching import Watch
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -166,12 +166,10 @@ class EphemeralBroker:
     def _watch(self) -> None:
         broker = self.broker
         self._own = LocalClient(broker, _NAME, ("127.0.0.1", 0))
-        broker.flusher.disk_error = self.faults.disk_error
-        broker.dispatcher.around = Watch(self.requests, self.faults, self._own).around
-        broker.dispatcher.reload_handlers()
+        watch(broker, self.faults, self.requests.add, self._own)
 
     def _forget(self) -> None:
-        self.faults.clear()
+        self.faults.forget_broker()
         self._embedded = self._own = None
 
     def _clock_moved(self) -> None:
@@ -210,6 +208,5 @@ def _for_tests(settings: Settings | None) -> Settings:
         base = Settings()
         groups_config = replace(base.groups, initial_rebalance_delay_ms=0, min_session_timeout_ms=1)
         settings = base._replace(groups=groups_config)
-    # Without fetch sessions every fetch says what it asks for, so that it can be noted, and refused.
-    broker = replace(settings.broker, max_fetch_sessions=0, drain_timeout_ms=_DRAIN_MS)
+    broker = replace(settings.broker, drain_timeout_ms=_DRAIN_MS)
     return settings._replace(broker=broker, net=replace(settings.net, port=0))

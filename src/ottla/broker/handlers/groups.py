@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import Caller, refuse_join, refuse_sync
@@ -60,13 +61,12 @@ def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> C
         error, message = ErrorCode.INVALID_GROUP_ID, "a group needs a name"
     elif not key:
         error, message = ErrorCode.INVALID_REQUEST, "a transactional id needs a name"
-    elif key_type == _TRANSACTION and broker.cluster is not None:
-        error, message = ErrorCode.INVALID_REQUEST, "a cluster of several brokers serves no transactions yet"
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
-    found = broker.surroundings.coordinator_of(key, context.connection)
+    topic = CONSUMER_OFFSETS if key_type == _GROUP else TRANSACTION_STATE
+    found = broker.surroundings.coordinator_of(topic, key, context.connection)
     if found is None:
-        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, "the group has no coordinator at the moment"
+        error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no coordinator at the moment"
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     return Coordinator(
         key=key, node_id=found.id, host=found.host, port=found.port, error_code=error, error_message=message

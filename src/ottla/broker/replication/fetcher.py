@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
 from ottla.client.config import ClientConfig
-from ottla.client.errors import ClientClosed, ClientError, ConnectFailed
+from ottla.client.errors import ClientClosed, ClientError, ConnectFailed, NobodyListens
 from ottla.client.opening import Manner, open_connection
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -133,7 +133,12 @@ class Fetcher:
             broker = self._replication.cluster.view.brokers.get(self._leader)
             if broker is None:
                 raise ConnectFailed(f"broker {self._leader} is not there")
-            self._connection = await open_connection(broker.address, self._manner)
+            try:
+                self._connection = await open_connection(broker.address, self._manner)
+            except NobodyListens:
+                self._replication.suspects.add(self._leader)
+                raise
+            self._replication.suspects.discard(self._leader)
         return self._connection
 
     def _complain(self, why: str) -> None:

@@ -38,6 +38,8 @@ class Replication:
         self.broker = broker
         self.present: frozenset[int] = frozenset(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
+        self.suspects: set[int] = set()
+        """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self._tasks: list[asyncio.Task[None]] = []
@@ -123,6 +125,7 @@ class Replication:
     def _changed(self, change: ViewChange) -> None:
         self.present = frozenset(change.after.brokers)
         if change.before.brokers != change.after.brokers:
+            self.suspects.clear()
             for replica in self.replicas.values():
                 if replica.leading is not None:
                     replica.leading.eligible = self.present

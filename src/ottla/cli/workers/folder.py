@@ -6,30 +6,37 @@ import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
+from ottla.cli.workers.adopting import adopt, is_of_one_broker
 from ottla.cluster.builtin.keeper import Keeper
 from ottla.cluster.nodes import PARTITIONS, from_json
 from ottla.core.errors import DataDirError
 from ottla.storage.folder_lock import FolderLock
-from ottla.storage.meta_properties import META_PROPERTIES, WORKERS_FILE, may_be_in_an_empty_folder
+from ottla.storage.meta_properties import WORKERS_FILE, may_be_in_an_empty_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.cluster.builtin.tree import Tree
+    from ottla.core.sealing import Sealer
 
 _PATIENCE_S: Final = 15.0
 _LOOK_AGAIN_S: Final = 0.05
 
 
 class WorkersFolder:
-    def __init__(self, path: Path, count: int) -> None:
-        """Locked from now on. DataDirError if so many workers cannot be served from it."""
+    def __init__(self, path: Path, count: int, *, adopts: bool = False, sealer: Sealer | None = None) -> None:
+        """Locked from now on. DataDirError if so many workers cannot be served from it.
+
+        `adopts`: the folder of one broker becomes that of workers; its catalog may have been sealed.
+        """
         self.path = path
         with ExitStack() as undoing:
             try:
                 path.mkdir(parents=True, exist_ok=True)
                 self._lock = FolderLock(path)
                 undoing.callback(self._lock.release)
+                if adopts and is_of_one_broker(path):
+                    adopt(path, sealer)
                 _refuse_others(path)
                 _wait_for_former_workers(path)
                 self.keeper = Keeper(path)
@@ -45,10 +52,10 @@ class WorkersFolder:
 
 
 def _refuse_others(path: Path) -> None:
-    if (path / META_PROPERTIES).exists():
+    if is_of_one_broker(path):
         raise DataDirError(
-            f"{path} is the folder of one broker. Serve it without --workers; or choose an empty folder for the "
-            "workers and copy the topics over (ottla consume, ottla produce)"
+            f"{path} is the folder of one broker: serve it without --workers. Or start once with --adopt, and all that "
+            "it holds becomes worker 0's; there is no way back"
         )
     if not (path / WORKERS_FILE).exists():
         strangers = sorted(each.name for each in path.iterdir() if not may_be_in_an_empty_folder(each.name))
@@ -79,10 +86,9 @@ def _refuse_fewer(path: Path, tree: Tree, count: int) -> None:
     held = _holders(tree)
     missing = [worker for worker in held if worker >= count]
     if missing:
-        drains = " and ".join(f"`ottla cluster drain {worker}`" for worker in missing)
         raise DataDirError(
             f"{path} has partitions on worker {', '.join(map(str, missing))}: start it with --workers {max(held) + 1}. "
-            f"To have fewer, move them away with {drains} while it runs"
+            f"To have fewer, first move them away: ottla cluster drain {' '.join(map(str, missing))}"
         )
 
 

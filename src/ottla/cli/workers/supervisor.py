@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ottla.broker.key_rotation import open_sealer
 from ottla.cli.ready import write_ready_file
 from ottla.cli.workers.folder import WorkersFolder
 from ottla.cli.workers.plan import check, shared_listeners, worker_configs
@@ -26,13 +27,15 @@ if TYPE_CHECKING:
 _KILLED: Final = 137
 
 
-async def supervise(configs: Configs, logged: Logging, ready_file: Path | None) -> None:
+async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
     """Until told to stop. OttlaError if the workers cannot all be started."""
     check(configs)
     with ExitStack() as closing:
         ports = Ports(shared_listeners(configs), configs.workers)
         closing.callback(ports.close)
-        folder = WorkersFolder(configs.settings.broker.data_dir, configs.workers.count)
+        data_dir = configs.settings.broker.data_dir
+        sealer = open_sealer(configs.settings.encryption, data_dir)
+        folder = WorkersFolder(data_dir, configs.workers.count, adopts=adopts, sealer=sealer)
         closing.callback(folder.close)
         workers = [
             Worker(

@@ -8,35 +8,26 @@ transaction is dropped, the transaction can only be aborted, and the producer go
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from ottla.client.connections import Purpose
-from ottla.client.errors import BrokerUnavailable, ClientError, ProducerFenced, TransactionFailed, broker_error
-from ottla.client.patience import Patience
+from ottla.client.errors import ClientError, ProducerFenced, TransactionFailed
 from ottla.client.producer.batch import NOBODY, Identity
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.transaction_requests import (
-    GROUP,
-    TRANSACTION,
     Question,
     add_offsets,
     add_partitions,
+    ask,
     commit_offsets,
     end,
     init_producer_id,
 )
-from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.partition_queue import PartitionQueue
     from ottla.client.producer.sender import Sender
-
-ResponseT = TypeVar("ResponseT", bound=Response)
-
-_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Transactions:
@@ -189,31 +180,5 @@ class Transactions:
             for queue in self._sender.queues():
                 self._sender.look_soon(queue)
 
-    # Asking coordinators
-
-    async def _ask(self, question: Question[ResponseT]) -> Any:  # noqa: ANN401 - as the question says
-        router = self._sender.router
-        patience = Patience(router)
-        failed: ClientError
-        while True:
-            try:
-                node_id = await router.coordinator(question.key, question.kind)
-                connection = await router.connection(node_id, Purpose.ASK)
-                version = connection.version_of(question.request.API, max_version=question.max_version)
-                response = await connection.ask(question.request, version=version)
-                code = question.error_of(response)
-                if not code:
-                    return response
-                failed = broker_error(code, _about(question))
-                is_lost = failed.code in _MOVED
-            except BrokerUnavailable as unavailable:
-                failed, is_lost = unavailable, True
-            if is_lost:
-                router.forget_coordinator(question.key, question.kind)
-            if not failed.is_retriable or await patience.is_over():
-                raise failed
-
-
-def _about(question: Question[Any]) -> str:
-    what = {GROUP: "group", TRANSACTION: "transactional id"}[question.kind]
-    return f"{question.request.API.name} of {what} {question.key!r}"
+    async def _ask(self, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
+        return await ask(self._sender.router, question)

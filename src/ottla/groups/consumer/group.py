@@ -192,6 +192,13 @@ class ConsumerGroup:
         self.refresh(update)
         return update.actions()
 
+    def rebalance(self, now_ms: int) -> list[Action]:
+        """Begin another epoch, though nothing has changed."""
+        update = self.update(now_ms)
+        update.insist()
+        self.refresh(update)
+        return update.actions()
+
     def deletion(self) -> PersistRecords:
         """What erases it."""
         erased = tuple(Record(key, None) for key in self.state_of_members.records)
@@ -224,6 +231,13 @@ class ConsumerGroup:
             if member_id in self.state_of_members.members:
                 late.setdefault(member_id, MemberExpired(self.group_id, member_id, _MISSED[wait]))
         return [*late.values(), *self.let_go(list(late), now_ms)] if late else []
+
+    def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        members = self.state_of_members.members
+        silent = [member_id for member_id, member in members.items() if client_id in (None, member.client_id)]
+        expired = [MemberExpired(self.group_id, member_id, "heartbeat") for member_id in silent]
+        return [*expired, *self.let_go(silent, now_ms)] if silent else []
 
     def keep_alive(self, member_id: str, now_ms: int) -> None:
         classic = self.state_of_members.members[member_id].classic_member_metadata

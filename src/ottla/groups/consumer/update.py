@@ -119,6 +119,10 @@ class Update:
 
     # ── The group's epoch ────────────────────────────────────────────────────────────────────────────────────
 
+    def insist(self) -> None:
+        """Begin another epoch with the next `refresh`, though nothing gives a reason."""
+        self._has_news = True
+
     def refresh(self, seen_version: int | None) -> None:
         """Begin another epoch if the members, or the topics since this version of them, give a reason."""
         if not self._has_news and seen_version == self._topics.version:

@@ -1,32 +1,24 @@
-"""What a fault does to a request, in place of just answering it."""
+"""Answering an error code to what is meant, and serving what is not."""
 
 from __future__ import annotations
 
-import asyncio
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import structs
 
-from ottla.broker.asking import Refused
 from ottla.broker.authorization.refusals import hint_of, part_of, refusal
 from ottla.broker.authorization.rules import with_more
-from ottla.broker.dispatch import in_turns
+from ottla.broker.faults.effects import drop
+from ottla.broker.faults.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
 from ottla.core.errors import ErrorCode
-from ottla.net.connection import Connection
-from ottla.testing.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
 from ottla.wire import apis
 from ottla.wire.apis import response_type
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
-    from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.dispatch import Answer, Handler
-    from ottla.testing.history import Filter
-    from ottla.wire.declare import Message, Request
+    from ottla.broker.dispatch import Answer
+    from ottla.broker.faults.effects import Call
+    from ottla.broker.faults.filters import Filter
+    from ottla.wire.declare import Message
 
 _BY_TOPIC: Final = {
     apis.PRODUCE.key: ("topic_data", "responses"),
@@ -38,41 +30,6 @@ _BY_TOPIC: Final = {
     apis.CREATE_TOPICS.key: ("topics", "topics"),
 }
 """Where requests list topics and answers say what became of each. Others are refused as a whole."""
-
-
-class Call(NamedTuple):
-    """A request, and who would answer it."""
-
-    handler: Handler
-    broker: Broker
-    request: Any
-    context: Context
-
-    async def serve(self, request: Request | None = None) -> Answer:
-        answer: Any = self.handler(self.broker, request or self.request, self.context)
-        if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
-        if answer is None or isinstance(answer, Response):
-            return answer
-        return await cast("Awaitable[Answer]", answer)
-
-    def hang_up(self) -> None:
-        connection = self.context.connection
-        if not isinstance(connection, Connection):
-            raise Refused(ErrorCode.NETWORK_EXCEPTION, "the connection was dropped")
-        connection.abort()
-
-
-async def delay(call: Call, seconds: float) -> Answer:
-    await asyncio.sleep(seconds)
-    return await call.serve()
-
-
-async def drop(call: Call, *, after_effect: bool) -> Answer:
-    if after_effect:
-        await call.serve()
-    call.hang_up()
-    return None
 
 
 async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
