@@ -27,7 +27,9 @@ BENCHES = [
     "spark",
     "security",
     "cluster",
+    "failover",
     "cluster_scale",
+    "workers",
     "kit",
 ]
 

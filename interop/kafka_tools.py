@@ -24,9 +24,11 @@ class ToolRun:
     stderr: str
 
 
-def run_tool(kafka: KafkaArtifacts, main_class: str, *arguments: str, given: str = "") -> ToolRun:
+def run_tool(
+    kafka: KafkaArtifacts, main_class: str, *arguments: str, given: str = "", java_options: Sequence[str] = ()
+) -> ToolRun:
     done = subprocess.run(
-        kafka.command(main_class, arguments, "-Xmx256m"),
+        kafka.command(main_class, arguments, "-Xmx256m", *java_options),
         capture_output=True,
         timeout=TOOL_TIMEOUT_S,
         check=False,

@@ -23,6 +23,7 @@ CONSUMER = f"{TOOLS}.consumer.ConsoleConsumer"
 MODULES = "org.apache.kafka.common.security"
 LOGINS = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-256": "scram.ScramLoginModule"}
 LOGINS["SCRAM-SHA-512"] = LOGINS["SCRAM-SHA-256"]
+LOGINS["OAUTHBEARER"] = "oauthbearer.OAuthBearerLoginModule"
 
 
 @pytest.fixture(scope="module")
@@ -33,15 +34,30 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
 
 def properties(broker: Secured, folder: Path, user: str, mechanism: str = "SCRAM-SHA-512") -> str:
     file = folder / f"{user}-{mechanism}.properties"
-    module = f"{MODULES}.{LOGINS[mechanism]}"
     file.write_text(
         "security.protocol=SASL_SSL\n"
         "ssl.truststore.type=PEM\n"
         f"ssl.truststore.location={broker.authority.cert}\n"
-        f"sasl.mechanism={mechanism}\n"
-        f'sasl.jaas.config={module} required username="{user}" password="{PASSWORDS[user]}";\n'
+        f"sasl.mechanism={mechanism}\n" + _login(broker, folder, user, mechanism)
     )
     return str(file)
+
+
+def _login(broker: Secured, folder: Path, user: str, mechanism: str) -> str:
+    module = f"sasl.jaas.config={MODULES}.{LOGINS[mechanism]} required"
+    if mechanism != "OAUTHBEARER":
+        return f'{module} username="{user}" password="{PASSWORDS[user]}";\n'
+    token = _token_file(folder, user)
+    token.write_text(broker.issuer.token(user))
+    return (
+        f"{module};\n"
+        f"sasl.login.callback.handler.class={MODULES}.oauthbearer.OAuthBearerLoginCallbackHandler\n"
+        f"sasl.oauthbearer.token.endpoint.url={token.as_uri()}\n"
+    )
+
+
+def _token_file(folder: Path, user: str) -> Path:
+    return folder / f"{user}.jwt"
 
 
 class Tools:
@@ -55,7 +71,9 @@ class Tools:
     ) -> ToolRun:
         config = properties(self._broker, self._folder, user, mechanism)
         server = ("--bootstrap-server", self._broker.address("SASL_SSL"), "--command-config", config)
-        return run_tool(self._kafka, main_class, *server, *arguments, given=given)
+        # Kafka reads a token from a file only where it was told so at its start.
+        allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={_token_file(self._folder, user).as_uri()}"
+        return run_tool(self._kafka, main_class, *server, *arguments, given=given, java_options=[allowed])
 
 
 @pytest.fixture

@@ -202,6 +202,40 @@ def test_what_is_marked_stale_is_refreshed_soon_with_all_that_is_watched() -> No
     run(scenario())
 
 
+def test_what_is_marked_stale_is_asked_for_again_until_the_cluster_has_found_out() -> None:
+    async def scenario() -> None:
+        broker = FakeBroker()
+        broker.topics = {"a": topic("a")}
+        async with serving(broker), routing(broker, backoff_max_ms=60_000, stale_metadata_retry_ms=1) as router:
+            router.watch(["a"])
+            await router.refresh([])
+            router.mark_stale()
+            await broker.until_asked(MetadataRequest, broker.count(MetadataRequest) + 3)
+            broker.topics = {"a": topic("a", leaders=(-1,), epoch=1)}
+            await next_change(router)
+            assert router.leader("a", 0) == -1
+
+    run(scenario())
+
+
+def test_a_broker_that_has_just_failed_is_asked_last() -> None:
+    async def scenario() -> None:
+        gone, broker = FakeBroker(), FakeBroker(node_id=1)
+        async with serving(broker):
+            await gone.start()
+            broker.brokers = gone.brokers = [gone, broker]
+            # Whoever waits for the pause after the failure waits for a minute.
+            async with routing(gone, broker, backoff_first_ms=60_000, backoff_max_ms=60_000) as router:
+                await gone.stop()
+                with pytest.raises(ConnectFailed):
+                    await router.ask(BEAT, node_id=0, purpose=Purpose.GROUP)
+                async with asyncio.timeout(10):
+                    for _ in range(20):
+                        await router.refresh([])
+
+    run(scenario())
+
+
 def test_the_view_is_refreshed_by_age() -> None:
     async def scenario() -> None:
         broker = FakeBroker()

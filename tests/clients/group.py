@@ -80,8 +80,17 @@ class Group:
         for member in list(self.members):
             self.leave(member)
 
-    def join(self, client: Client, instance: str | None = None, *, is_cooperative: bool = False) -> Member:
-        options = ConsumerOptions(group=self._name, instance=instance, is_cooperative=is_cooperative)
+    def join(
+        self,
+        client: Client,
+        instance: str | None = None,
+        *,
+        is_cooperative: bool = False,
+        follows_broker: bool = False,
+    ) -> Member:
+        options = ConsumerOptions(
+            group=self._name, instance=instance, is_cooperative=is_cooperative, follows_broker=follows_broker
+        )
         member = Member(self, client, options)
         self.members.append(member)
         return member

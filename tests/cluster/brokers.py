@@ -11,6 +11,7 @@ from ottla.broker.config import BrokerConfig
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.cluster.config import ClusterConfig
 from ottla.net.config import NetConfig
+from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ def settings(zookeeper: str, node_id: int, rack: str = "") -> Settings:
     return Settings(
         broker=BrokerConfig(node_id=node_id, offsets_topic_partitions=3),
         net=NetConfig(port=0),
+        transactions=TransactionConfig(state_topic_partitions=3),
         cluster=ClusterConfig(
             zookeeper=zookeeper, rack=rack, default_replication_factor=2, internal_replication_factor=2
         ),

@@ -163,13 +163,17 @@ class Brokers:
 
     async def kill(self, node_id: int) -> None:
         """It is gone for all the others; what it had written stays."""
+        await self.end_process(node_id)
+        self.catalog.expire(node_id)
+
+    async def end_process(self, node_id: int) -> None:
+        """Its session goes on for a while."""
         self.catalog.nodes[node_id].is_deaf = True
         self.catalog.nodes[node_id].lose_session()
         if connection := self._connections.pop(node_id, None):
             connection.close()
         await self.running.pop(node_id).stop()
         self.catalog.nodes.pop(node_id)
-        self.catalog.expire(node_id)
 
     def __getitem__(self, node_id: int) -> Broker:
         return self.running[node_id]

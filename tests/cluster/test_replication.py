@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.broker.surroundings import Together
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
@@ -366,3 +367,21 @@ def test_a_partition_that_has_moved_away_leaves_nothing_behind(tmp_path: Path, n
 
 def ends_of(brokers: Brokers, nodes: tuple[int, ...]) -> list[int]:
     return [brokers.log(node).next_offset for node in nodes]
+
+
+@in_loop
+async def test_clients_are_not_sent_to_a_leader_that_refuses_connections(tmp_path: Path) -> None:
+    async with brokers_of(tmp_path) as brokers:
+        brokers.place(leader=1)
+        assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.NONE
+        seen = Together(brokers[2], brokers.catalog.nodes[2])
+        topic = brokers[2].topics.by_name["t"]
+        assert seen.placed(topic, 0).leader == 1
+
+        await brokers.end_process(1)
+        await until(lambda: seen.placed(topic, 0).leader == -1)
+        assert (seen.placed(topic, 0).error_code, brokers.state().leader) == (ErrorCode.LEADER_NOT_AVAILABLE, 1)
+        assert 1 in seen.node_ids
+
+        await brokers.start(1)
+        await until(lambda: seen.placed(topic, 0).leader == 1)

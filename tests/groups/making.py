@@ -22,7 +22,9 @@ from ottla.groups.actions import (
 )
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.config import GroupConfig
+from ottla.groups.consumer.environment import Environment, Timing
 from ottla.groups.formats import GroupMetadataValue, MemberMetadata
+from ottla.groups.topic_view import TopicInfo
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import (
     JoinGroupRequest,
@@ -34,8 +36,9 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+NO_TOPICS: Mapping[str, int] = {}
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 NEW_MEMBER_MS = GroupConfig().new_member_join_timeout_ms
@@ -56,6 +59,42 @@ READS = subscription(TOPIC_READ)
 def uuids() -> Callable[[], str]:
     numbers = count(1)
     return lambda: str(next(numbers))
+
+
+class Topics:
+    """Topics that tests create and delete."""
+
+    def __init__(self, partitions: Mapping[str, int] = NO_TOPICS) -> None:
+        self.version = 0
+        self._by_name: dict[str, TopicInfo] = {}
+        for name, number in partitions.items():
+            self.put(name, number)
+
+    def put(self, name: str, partitions: int, generation: int = 0) -> TopicInfo:
+        """Create a topic or make it larger; another generation of it has another id."""
+        self.version += 1
+        topic_id = f"{generation}{name}".encode().ljust(16, b".")[:16]
+        info = self._by_name[name] = TopicInfo(topic_id, name, partitions)
+        return info
+
+    def delete(self, name: str) -> None:
+        self.version += 1
+        del self._by_name[name]
+
+    def by_name(self, name: str) -> TopicInfo | None:
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id: bytes) -> TopicInfo | None:
+        return next((info for info in self._by_name.values() if info.id == topic_id), None)
+
+    def names(self) -> Iterable[str]:
+        return self._by_name
+
+
+def environment(config: GroupConfig | None = None, topics: Topics | None = None) -> Environment:
+    config = config or GroupConfig()
+    timing = Timing(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
+    return Environment(config, topics or Topics(), uuids(), lambda _: timing)
 
 
 def protocols(*names: str, metadata: bytes = READS) -> tuple[JoinGroupRequestProtocol, ...]:

@@ -26,7 +26,7 @@ from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupRespons
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
-from .making import SESSION_MS, gone, join_request, joined, one, refuse_join, refuse_sync, seats, uuids
+from .making import SESSION_MS, environment, gone, join_request, joined, one, refuse_join, refuse_sync, seats
 
 AT = TopicPartition("read", 0)
 VALUE = OffsetCommitValue(offset=5, commit_timestamp=100)
@@ -36,7 +36,7 @@ class Office:
     """A coordinator whose log is a list."""
 
     def __init__(self, **settings: int) -> None:
-        self.groups = Coordinator(GroupConfig(**settings), uuids())
+        self.groups = Coordinator(environment(GroupConfig(**settings)))
         self.log: list[records.KeyValue] = []
 
     def carry_out(self, actions: list[Action]) -> list[Action]:
@@ -319,7 +319,7 @@ def test_offsets_outlive_the_record_of_their_group() -> None:
 
 def test_records_of_newer_kinds_of_group_are_left_alone() -> None:
     office = Office()
-    office.groups.table.replay(b"\x00\x03\x00\x01g", b"whatever")
+    office.groups.table.replay(b"\x00\x63\x00\x01g", b"whatever")
     assert office.names == set()
 
 

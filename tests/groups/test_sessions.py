@@ -38,6 +38,28 @@ def test_a_silent_member_is_dropped_and_the_rest_rebalance_without_it() -> None:
     assert room.join("bob", BOB, now=SESSION_MS) == [joined("bob", BOB, 3, leader=BOB, members=seats(BOB))]
 
 
+def test_all_members_can_be_made_to_join_again_though_nothing_has_changed() -> None:
+    room = Room().with_two()
+    assert room.group.rebalance(100) == []
+    assert room.heartbeat(ANN, 2, now=100) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert room.join("ann", ANN, now=100) == []
+    assert room.join("bob", BOB, now=100) == [
+        joined("ann", ANN, 3, leader=ANN, members=seats(ANN, BOB)),
+        joined("bob", BOB, 3, leader=ANN),
+    ]
+
+
+def test_members_can_be_taken_for_dead_before_their_time() -> None:
+    room = Room().with_two()
+    assert room.group.expire_sessions("nobody", 100) == []
+    assert room.group.expire_sessions(None, 100) == [
+        MemberExpired("g", ANN, "heartbeat"),
+        MemberExpired("g", BOB, "heartbeat"),
+        persisted(3, 100),
+    ]
+    assert room.group.state is State.EMPTY
+
+
 def test_when_the_last_member_falls_silent_the_group_is_empty_and_that_is_written_down() -> None:
     room = Room().with_two()
     assert room.group.expire(2 * SESSION_MS) == [

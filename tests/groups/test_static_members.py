@@ -68,7 +68,7 @@ def test_whoever_had_the_instance_before_is_fenced_off() -> None:
     assert room.heartbeat(BOB, 2, instance="bob") is fenced
     assert room.sync("old", BOB, 2, group_instance_id="bob") == [refuse_sync("old", fenced)]
     assert room.join("old", BOB, group_instance_id="bob", version=5) == [refuse_join("old", fenced, BOB)]
-    assert room.group.check_commit(BOB, "bob", 2) is fenced
+    assert room.group.check_commit(BOB, "bob", 2, 9) is fenced
     assert room.leave(one(BOB, "bob")) == [left(gone(BOB, fenced, instance="bob"))]
 
 

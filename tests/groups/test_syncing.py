@@ -211,7 +211,7 @@ def test_a_dead_group_answers_those_who_wait_and_nobody_after() -> None:
     assert room.sync("bob", BOB, 2) == [refuse_sync("bob", ErrorCode.COORDINATOR_NOT_AVAILABLE)]
     assert room.join("bob", BOB) == [refuse_join("bob", ErrorCode.COORDINATOR_NOT_AVAILABLE, BOB)]
     assert room.heartbeat(BOB, 2) is ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert room.group.check_commit(BOB, None, 2) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert room.group.check_commit(BOB, None, 2, 9) is ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_a_dead_group_answers_those_who_wait_to_join() -> None:

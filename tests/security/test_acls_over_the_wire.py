@@ -15,6 +15,7 @@ from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType
 from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -230,3 +231,17 @@ def test_what_is_denied_and_what_is_changed_is_noted(guarded: Secured, ann: RawC
     assert (denied["operation"], denied["resource"], denied["name"]) == ("WRITE", "TOPIC", "denied")
     change = [one for one in lines if one["event"] == "change" and one["api"] == "CreateAcls"][-1]
     assert (change["principal"], change["names"]) == ("User:admin", ["ALLOW User:ann READ TOPIC:allowed"])
+
+
+def test_a_transaction_shows_only_topics_that_may_be_seen(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, DESCRIBE, name="payments", kind=ResourceType.TRANSACTIONAL_ID)
+    allow(guarded, DESCRIBE, name="allowed")
+    asked = DescribeTransactionsRequest(transactional_ids=("payments", "hidden"))
+    login = {"security": guarded.login(), "transactional_id": "payments"}
+    with ottla.Producer(guarded.address("SASL_SSL"), **login) as producer, producer.transaction():
+        for topic in ("allowed", "denied"):
+            producer.send(topic, b"x")
+        producer.flush()
+        seen, hidden = ann.ask(asked).transaction_states
+    assert [one.topic for one in seen.topics] == ["allowed"]
+    assert hidden.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

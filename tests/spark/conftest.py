@@ -15,6 +15,8 @@ from ottla.broker.embedded import EmbeddedBroker
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.testing import EphemeralBroker
+
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _numbers = itertools.count()
 
@@ -47,7 +49,7 @@ def spark() -> "Iterator[SparkSession]":
 class Cluster:
     """A broker, and the short ways to it that these tests need."""
 
-    def __init__(self, broker: EmbeddedBroker, folder: Path) -> None:
+    def __init__(self, broker: "EmbeddedBroker | EphemeralBroker", folder: Path) -> None:
         self.broker = broker
         self.folder = folder
         self.servers = broker.bootstrap_servers
@@ -74,9 +76,10 @@ class Cluster:
     def read(self, spark: "SparkSession", topic: str, **options: object) -> "DataFrame":
         return self.reader(spark.read, subscribe=topic, **options).load()
 
-    def values(self, spark: "SparkSession", topic: str) -> list[bytes]:
+    def values(self, spark: "SparkSession", topic: str, isolation: str = "read_committed") -> list[bytes]:
         """All values of a topic, sorted."""
-        return sorted(bytes(row.value) for row in self.read(spark, topic).select("value").collect())
+        read = self.read(spark, topic, **{"kafka.isolation.level": isolation})
+        return sorted(bytes(row.value) for row in read.select("value").collect())
 
 
 @pytest.fixture(scope="session")

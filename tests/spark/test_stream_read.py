@@ -26,7 +26,8 @@ def table(spark: "SparkSession", folder: Path) -> list[int]:
     return sorted(int(bytes(row.value)) for row in spark.read.parquet(str(folder / "table")).collect())
 
 
-def group_offsets(cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+def group_offsets(spark: "SparkSession", cluster: Cluster, group: str) -> dict[TopicPartition, int]:
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     with Admin(cluster.servers) as admin:
         return {at: committed.offset for at, committed in admin.group_offsets(group).items()}
 
@@ -37,7 +38,7 @@ def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_g
     topic = cluster.topic(partitions=2)
     cluster.write(topic, range(100))
 
-    options = {"maxOffsetsPerTrigger": 40, "kafka.group.id": "by-option"}
+    options = {"maxOffsetsPerTrigger": 40, "kafka.group.id": f"of-{topic}"}
     query = run(stream(cluster, spark, topic, **options), name="named")
 
     counts = [progress.numInputRows for progress in query.recentProgress]
@@ -47,7 +48,7 @@ def test_what_there_is_comes_in_micro_batches_of_limited_size_and_shows_in_the_g
     last = json.loads((tmp_path / "checkpoint" / "offsets" / "2").read_text().splitlines()[-1])
     ends = {TopicPartition(topic, int(partition)): offset for partition, offset in last[topic].items()}
     assert sum(ends.values()) == 100
-    assert group_offsets(cluster, "by-option") == ends
+    assert group_offsets(spark, cluster, f"of-{topic}") == ends
 
 
 def test_a_query_goes_on_where_its_checkpoint_is_and_reads_partitions_that_were_added(
@@ -73,9 +74,8 @@ def test_the_listener_tells_the_group_of_the_querys_name_of_every_micro_batch(
     cluster.write(topic, range(10))
 
     run(stream(cluster, spark, topic), name="nightly")
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 
-    assert group_offsets(cluster, "nightly") == {TopicPartition(topic, 0): 10}
+    assert group_offsets(spark, cluster, "nightly") == {TopicPartition(topic, 0): 10}
 
 
 def test_the_group_is_told_of_a_stream_that_is_joined_with_a_table(
@@ -87,9 +87,8 @@ def test_the_group_is_told_of_a_stream_that_is_joined_with_a_table(
     numbers = stream(cluster, spark, topic).selectExpr("CAST(CAST(value AS string) AS int) AS number")
 
     run(names.join(numbers, "number"), name="joined")
-    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
 
-    assert group_offsets(cluster, "joined") == {TopicPartition(topic, 0): 10}
+    assert group_offsets(spark, cluster, "joined") == {TopicPartition(topic, 0): 10}
 
 
 def test_offsets_that_aged_out_stop_a_stream_or_are_passed_over(

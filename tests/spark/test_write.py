@@ -126,35 +126,71 @@ def small_batches(spark: "SparkSession") -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("small_batches")
-@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(("is_stream", "transactional"), [(False, "false"), (True, "false"), (True, "true")])
 def test_a_task_that_is_repeated_writes_no_row_twice(
     spark: "SparkSession",
     cluster: Cluster,
     run: Callable[..., Any],
     is_stream: bool,  # noqa: FBT001
+    transactional: str,
 ) -> None:
-    source, sink, other = (cluster.topic() for _ in range(3))
+    source, sink = cluster.topic(), cluster.topic()
     # Some rows are equal, and all count.
     cluster.write(source, [b"%0200d" % (number % 1500) for number in range(2000)])
     reader = spark.readStream if is_stream else spark.read
     frame = cluster.reader(reader, subscribe=source, startingOffsets="earliest").load().select("key", "value")
-
-    def failing(topic: str) -> "DataFrame":
-        return frame.mapInArrow(failing_twice(cluster.servers, topic), "key binary, value binary")
+    failing = frame.mapInArrow(failing_twice(cluster.servers, sink), "key binary, value binary")
 
     if is_stream:
-        run(failing(sink), "ottla", kafka__bootstrap__servers=cluster.servers, topic=sink)
+        options = {"kafka__bootstrap__servers": cluster.servers, "topic": sink, "transactional": transactional}
+        run(failing, "ottla", **options)
     else:
-        save(failing(sink), cluster, topic=sink)
-        # What it comes to without: the attempts that failed had written.
-        save(failing(other), cluster, topic=other, deduplicate="false")
-        assert len(cluster.values(spark, other)) > 2000
+        save(failing, cluster, topic=sink, transactional=transactional)
 
     assert cluster.values(spark, sink) == cluster.values(spark, source)
+    # The attempts that failed had written: in transactions, which nobody sees who reads committed records.
+    is_plain = len(cluster.values(spark, sink, "read_uncommitted")) == 2000
+    assert is_plain == (transactional == "false")
 
 
+@pytest.mark.usefixtures("small_batches")
+def test_of_a_batch_that_fails_nothing_is_visible(spark: "SparkSession", cluster: Cluster) -> None:
+    source, sink = cluster.topic(partitions=2), cluster.topic()
+    for partition in range(2):
+        cluster.write(source, range(500), partition)
+    frame = cluster.read(spark, source).select("partition", "value")
+    failing = frame.mapInArrow(failing_in_one_task(cluster.servers, sink), "value binary")
+
+    with pytest.raises(Exception, match="fails on purpose"):
+        save(failing, cluster, topic=sink)
+
+    assert len(cluster.values(spark, sink, "read_uncommitted")) >= 500
+    # Nothing is left open either, for which readers would have to wait.
+    save(spark.sql("SELECT 'next' AS value"), cluster, topic=sink)
+    assert cluster.values(spark, sink) == [b"next"]
+
+
+def failing_in_one_task(servers: str, sink: str) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """A step that passes on all rows of the first partition, and fails in the second when those are written."""
+
+    def step(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        for batch in batches:
+            yield batch.select(["value"])
+            if batch.column("partition")[0].as_py() == 1:
+                at = TopicPartition(sink, 0)
+                with Admin(servers) as admin:
+                    for _ in range(500):
+                        if int(admin.latest_offsets([at])[at].offset) >= 500:
+                            break
+                        Event().wait(0.02)
+                raise RuntimeError("fails on purpose")
+
+    return step
+
+
+@pytest.mark.parametrize("transactional", ["true", "false"])
 def test_a_micro_batch_that_spark_forgot_is_not_written_again(
-    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
+    spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path, transactional: str
 ) -> None:
     source, sink = cluster.topic(), cluster.topic(partitions=2)
     cluster.write(source, range(100))
@@ -162,23 +198,25 @@ def test_a_micro_batch_that_spark_forgot_is_not_written_again(
     def run_once() -> Any:
         frame = cluster.reader(spark.readStream, subscribe=source, startingOffsets="earliest", maxOffsetsPerTrigger=50)
         rows = frame.load().select("key", "value")
-        return run(rows, "ottla", kafka__bootstrap__servers=cluster.servers, topic=sink)
+        options = {"kafka__bootstrap__servers": cluster.servers, "topic": sink, "transactional": transactional}
+        return run(rows, "ottla", **options)
 
     query = run_once()
-    group = f"ottla-sink-{query.id}"
-    with Admin(cluster.servers) as admin:
-        marks = admin.group_offsets(group)
-        assert {json.loads(mark.metadata)["batch"] for mark in marks.values()} == {1}
-
     # Killed after all was written and marked, before Spark noted it.
     _forget_last_commit(tmp_path)
     run_once()
     assert cluster.values(spark, sink) == cluster.values(spark, source)
+    assert len(cluster.values(spark, sink, "read_uncommitted")) == 100
+    if transactional == "true":
+        return
 
     # Killed after all was written, before it was marked: the rows are looked for.
     _forget_last_commit(tmp_path)
-    earlier = CommittedOffset(0, metadata=json.dumps({"run": "another", "batch": 0}))
+    group = f"ottla-sink-{query.id}"
     with Admin(cluster.servers) as admin:
+        marks = admin.group_offsets(group)
+        assert {json.loads(mark.metadata)["batch"] for mark in marks.values()} == {1}
+        earlier = CommittedOffset(0, metadata=json.dumps({"run": "another", "batch": 0}))
         admin.alter_group_offsets(group, dict.fromkeys(marks, earlier))
     run_once()
     assert cluster.values(spark, sink) == cluster.values(spark, source)
@@ -189,15 +227,15 @@ def _forget_last_commit(folder: Path) -> None:
         file.unlink()
 
 
-def test_without_deduplication_a_repeated_micro_batch_is_written_again(
+def test_with_neither_a_repeated_micro_batch_is_written_again(
     spark: "SparkSession", cluster: Cluster, run: Callable[..., Any], tmp_path: Path
 ) -> None:
     source, sink = cluster.topic(), cluster.topic()
     cluster.write(source, range(10))
     for _ in range(2):
         frame = cluster.reader(spark.readStream, subscribe=source, startingOffsets="earliest").load()
-        options = {"kafka__bootstrap__servers": cluster.servers, "topic": sink, "deduplicate": "false"}
-        run(frame.select("value"), "ottla", **options)
+        options = {"topic": sink, "transactional": "false", "deduplicate": "false"}
+        run(frame.select("value"), "ottla", kafka__bootstrap__servers=cluster.servers, **options)
         for file in (tmp_path / "checkpoint" / "commits").glob("*0*"):
             file.unlink()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, Producer
 
 if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker
@@ -31,6 +31,19 @@ def send(client: Producer, topic: str, value: bytes) -> None:
     client.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
     assert client.flush(20) == 0
     assert failures == [None]
+
+
+def failure_of(client: Producer, topic: str, value: bytes, **where: int) -> KafkaError:
+    """What a producer is told of a record that is not delivered."""
+    told: list[KafkaError] = []
+    client.produce(topic, value, on_delivery=lambda error, _: told.append(error), **where)
+    assert client.flush(20) == 0
+    [error] = told
+    return error
+
+
+def values(broker: EphemeralBroker, topic: str) -> list[object]:
+    return [record.value for record in broker.records(topic)]
 
 
 def poll(client: Consumer) -> bytes:

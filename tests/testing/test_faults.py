@@ -11,29 +11,13 @@ from confluent_kafka import KafkaError, KafkaException
 from tests.broker.making import batch
 from tests.broker.raw_client import HungUpError, RawClient
 
-from ottla.broker.broker import Settings
-from ottla.core.errors import ApiError
-from ottla.storage.config import LogConfig
-from ottla.testing import ErrorCode, broker
+from ottla.testing import ErrorCode
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-from .clients import consumer, poll, producer, send
+from .clients import consumer, failure_of, poll, producer, send, values
 
 if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker
-
-
-def values(broker: EphemeralBroker, topic: str) -> list[object]:
-    return [record.value for record in broker.records(topic)]
-
-
-def failure_of(client: Any, topic: str, value: bytes, **where: int) -> KafkaError:
-    """What a producer is told of a record that is not delivered."""
-    told: list[KafkaError] = []
-    client.produce(topic, value, on_delivery=lambda error, _: told.append(error), **where)
-    assert client.flush(20) == 0
-    [error] = told
-    return error
 
 
 def test_an_error_strikes_as_often_as_told_and_the_client_tries_again(ottla: EphemeralBroker) -> None:
@@ -155,18 +139,6 @@ def test_a_consumer_gets_over_a_passing_error(ottla: EphemeralBroker, api: str, 
         reader.subscribe(["t"])
         assert poll(reader) == b"x"
     assert fault.struck == 1
-
-
-def test_a_failed_fsync_takes_the_partition_offline() -> None:
-    with broker(Settings(log=LogConfig(flush="ack"))) as failing:
-        failing.produce("sound", "x")
-        fault = failing.faults.fail_fsync(topic="t", times=1)
-        with pytest.raises(ApiError, match="Input/output error"):
-            failing.produce("t", "x")
-        assert fault.struck == 1
-        with pytest.raises(ApiError, match="offline"):
-            failing.produce("t", "y")
-        failing.produce("sound", "y")
 
 
 def test_a_fault_that_does_not_strike_says_so_when_it_is_waited_for(ottla: EphemeralBroker) -> None:

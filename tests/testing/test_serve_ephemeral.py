@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import httpx
 from tests.broker.making import create_topic, produce, values_in
 from tests.broker.raw_client import RawClient
 
@@ -53,6 +54,28 @@ def test_it_serves_from_a_folder_that_is_gone_at_the_end(tmp_path: Path) -> None
     assert not folder.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["ready.json"]
     assert json.loads((tmp_path / "ready.json").read_bytes())["kafka"] == ready[1]
+
+
+def test_faults_have_to_be_enabled_and_are_warned_of(tmp_path: Path) -> None:
+    with ephemeral(tmp_path, "--enable-faults") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        address = re.search(r"HTTP on (\S+),", process.stdout.readline())
+        assert address is not None
+        assert "FAULTS ARE ENABLED" in process.stderr.readline()
+        answer = httpx.post(f"http://{address[1]}/v1/faults", json={"kind": "drop", "client_id": "nobody"}, timeout=20)
+        assert answer.status_code == 201
+
+
+def test_one_that_is_told_twice_to_stop_leaves_nothing_behind(tmp_path: Path) -> None:
+    with ephemeral(tmp_path) as process:
+        assert process.stdout is not None
+        ready = READY.fullmatch(process.stdout.readline())
+        assert ready is not None
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) in (0, 143)
+    assert not Path(ready[2]).exists()
 
 
 def test_a_folder_of_ones_own_is_refused(tmp_path: Path) -> None:

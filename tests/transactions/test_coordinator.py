@@ -188,6 +188,17 @@ def test_a_transaction_that_takes_too_long_is_aborted_and_its_producer_fenced() 
     assert written.rules.next_deadline_ms() is None
 
 
+def test_one_can_be_taken_for_late_before_its_time() -> None:
+    written = Written()
+    producer = written.producer()
+    assert written.rules.expire_now("t", 0) == []
+    written.begin(producer, A, version=OLD)
+    [late] = written.rules.expire_now("t", 0)
+    written.write(late)
+    assert written.end(producer, version=OLD).error is ErrorCode.PRODUCER_FENCED
+    assert written.rules.expire_now("t", 0) == []
+
+
 def test_one_that_has_ended_in_time_is_left_alone() -> None:
     written = Written()
     producer = written.producer()

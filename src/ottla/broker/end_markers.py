@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.topics import CONSUMER_OFFSETS
-from ottla.core.errors import InvalidProducerEpoch, TransactionCoordinatorFenced, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.core.ids import TopicPartition
@@ -17,12 +20,45 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _ALL: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
 _SOME_BYTES: Final = 1
 """Enough for followers that wait for more."""
+_HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
-def write_end_marker(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
-    """Append it, and let those know who wait for it; its offset."""
+class Untold(ApiError):
+    """Not every partition has its marker."""
+
+    code = ErrorCode.CONCURRENT_TRANSACTIONS
+
+
+async def write_end_markers(
+    broker: Broker, producer: tuple[int, int], marker: EndMarker, places: Iterable[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    """Append the marker to partitions that this broker leads, and wait until it is safe; what came of each."""
+    errors = {}
+    unsafe = {}
+    for at in places:
+        try:
+            partition = broker.topics.partition(at.topic, at.partition)
+            offset = _append(broker, partition, producer, marker)
+        except ApiError as refused:
+            errors[at] = ErrorCode(refused.code)
+            continue
+        errors[at] = ErrorCode.NONE
+        if partition.replica is not None or partition.log.config.flush == "ack":
+            unsafe[at] = _safe(broker, partition, offset)
+    if unsafe:
+        for at, result in zip(unsafe, await asyncio.gather(*unsafe.values(), return_exceptions=True), strict=True):
+            if isinstance(result, ApiError):
+                errors[at] = ErrorCode(result.code)
+            elif isinstance(result, BaseException):
+                raise result
+    return errors
+
+
+def _append(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
+    """And let those know who wait for it; its offset."""
     if partition.replica is not None:
         partition.replica.check_can_append(_ALL)
     appended = partition.log.append_end_marker(*producer, marker, partition.leader_epoch)
@@ -36,16 +72,51 @@ def write_end_marker(broker: Broker, partition: Partition, producer: tuple[int, 
     return appended.last_offset
 
 
-def tell(
-    broker: Broker, at: TopicPartition, producer: tuple[int, int], marker: EndMarker
-) -> tuple[Partition, int] | None:
-    """Append the marker to a partition of the transaction; None if it has no need of it."""
-    try:
-        partition = broker.topics.partition(at.topic, at.partition)
-        return partition, write_end_marker(broker, partition, producer, marker)
-    except UnknownTopicOrPartition:
-        # It was deleted, and what the transaction wrote to it went with it.
-        return None
-    except (InvalidProducerEpoch, TransactionCoordinatorFenced) as fenced:
-        _logger.warning("%s has heard of a later transaction already: %s", at, fenced)
-        return None
+async def _safe(broker: Broker, partition: Partition, offset: int) -> None:
+    if partition.log.config.flush == "ack":
+        await broker.flusher.durable(partition, offset)
+    if partition.replica is not None:
+        await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
+
+
+class MarkerDelivery:
+    """Tells the partitions of a transaction, whoever leads them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    async def deliver(self, untold: set[TopicPartition], producer: tuple[int, int], marker: EndMarker) -> None:
+        """Take out of `untold` who has been told; Untold if any are left."""
+        # What was deleted took with it what the transaction had written there.
+        untold -= {at for at in untold if not self._broker.topics.exists(at)}
+        results: dict[TopicPartition, ErrorCode] = {}
+        asked = [self._tell(node, places, producer, marker) for node, places in self._by_leader(untold).items()]
+        for told in [await asked[0]] if len(asked) == 1 else await asyncio.gather(*asked):
+            results |= told
+        for at, error in results.items():
+            if error in _HAS_HEARD_OF_LATER:
+                _logger.warning("%s has heard of a later transaction already: %s", at, error.name)
+            if error in _HAS_HEARD_OF_LATER or error is ErrorCode.NONE:
+                untold.discard(at)
+        if untold:
+            why = (f"{at}: {results.get(at, ErrorCode.LEADER_NOT_AVAILABLE).name}" for at in sorted(untold))
+            raise Untold(", ".join(why))
+
+    def _by_leader(self, places: Collection[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        """Those that nobody leads at present are left out."""
+        found: dict[int, list[TopicPartition]] = {}
+        for at in sorted(places):
+            placed = self._broker.surroundings.placed(self._broker.topics.by_name[at.topic], at.partition)
+            if placed.error_code is ErrorCode.NONE:
+                found.setdefault(placed.leader, []).append(at)
+        return found
+
+    async def _tell(
+        self, node: int, places: Collection[TopicPartition], producer: tuple[int, int], marker: EndMarker
+    ) -> dict[TopicPartition, ErrorCode]:
+        if node == self._broker.config.node_id:
+            return await write_end_markers(self._broker, producer, marker, places)
+        try:
+            return await self._broker.transactions.lines.write_markers(node, producer, marker, places)
+        except ApiError as unreachable:
+            return dict.fromkeys(places, ErrorCode(unreachable.code))

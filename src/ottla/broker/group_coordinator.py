@@ -10,23 +10,30 @@ import logging
 import uuid
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.coordinator_placement import placed
+from ottla.broker.group_configs import timing_of
+from ottla.broker.group_topics import GroupTopics
 from ottla.broker.replaying import batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
+    Answer,
+    AnswerHeartbeat,
     AnswerJoin,
     AnswerLeave,
     AnswerSync,
     MemberExpired,
-    Persist,
     PersistOffsets,
+    Written,
     error_after_failed_append,
     records_of,
+    refuse_heartbeat,
     refuse_join,
     refuse_sync,
 )
+from ottla.groups.consumer.environment import Environment
 from ottla.groups.coordinator import Coordinator
-from ottla.groups.records import partition_for
+from ottla.groups.records import is_of_share_group, partition_for
 from ottla.records.control import read_end_marker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
@@ -36,15 +43,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.group_placement import GroupPlacement
     from ottla.broker.partition import Partition
-    from ottla.cluster.state import Cluster
     from ottla.groups.actions import Action
-    from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
+    from ottla.groups.group import Group
     from ottla.wire.declare import Response
-
-    Answer = AnswerJoin | AnswerSync | AnswerLeave
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -55,10 +58,16 @@ _REPLICATED_WITHIN_S: Final = 5.0
 
 class GroupCoordinator:
     def __init__(self, broker: Broker, config: GroupConfig) -> None:
-        self.rules = Coordinator(config, lambda: str(uuid.uuid4()))
+        environment = Environment(
+            config,
+            GroupTopics(broker.topics),
+            lambda: str(uuid.uuid4()),
+            lambda group_id: timing_of(broker.catalog.view, config, group_id),
+        )
+        self.rules = Coordinator(environment)
         self.config = config
         self._broker = broker
-        self._placement = None if broker.cluster is None else _placement(broker, broker.cluster)
+        self._placement = placed(broker, CONSUMER_OFFSETS, self)
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -93,7 +102,7 @@ class GroupCoordinator:
         for group in self._groups_in(index):
             self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
 
-    def _groups_in(self, index: int) -> list[ClassicGroup]:
+    def _groups_in(self, index: int) -> list[Group]:
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         return [
             group
@@ -117,7 +126,10 @@ class GroupCoordinator:
             producer_id = header.producer_id if header.is_transactional else None
             for record in RecordReader(batch):
                 try:
-                    self.rules.table.replay(record.key or b"", record.value, producer_id)
+                    if is_of_share_group(record.key or b""):
+                        self._broker.share.groups.replay(record.key or b"", record.value)
+                    else:
+                        self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
 
@@ -163,7 +175,7 @@ class GroupCoordinator:
     def run(self, actions: Sequence[Action]) -> None:
         """Carry out what the rules want. Answers wait until what was written before them is safe."""
         error, unsafe = self._write(actions)
-        answers = [action for action in actions if isinstance(action, AnswerJoin | AnswerSync | AnswerLeave)]
+        answers = [action for action in actions if isinstance(action, Answer)]
         if unsafe is None:
             _deliver(answers, error)
         else:
@@ -180,7 +192,7 @@ class GroupCoordinator:
         except ApiError as refused:
             _deliver(answers, error_after_failed_append(refused.code))
             for action in actions:
-                if isinstance(action, Persist | PersistOffsets):
+                if isinstance(action, Written):
                     self.run(self.rules.persist_failed(action, self.now_ms()))
         else:
             _deliver(answers)
@@ -191,18 +203,18 @@ class GroupCoordinator:
         for action in actions:
             if isinstance(action, MemberExpired):
                 _logger.info("member %s of group %s missed its %s", action.member_id, action.group_id, action.missed)
-            elif isinstance(action, Persist | PersistOffsets):
+            elif isinstance(action, Written):
                 try:
                     partition, last_offset = self._append(action)
                     written[partition] = last_offset
                 except ApiError as refused:
                     _logger.error("group %s could not be written: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
-                    self.run(self.rules.persist_failed(action, self.now_ms()))
+                    self.run(self.rules.append_failed(action, self.now_ms()))
         must_wait = self._broker.settings.log.flush == "ack" or self._broker.replication is not None
         return error, self._safe(written) if must_wait and written else None
 
-    def _append(self, action: Persist | PersistOffsets) -> tuple[Partition, int]:
+    def _append(self, action: Written) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
         if partition.replica is not None:
             partition.replica.check_can_append(_ALL)
@@ -258,6 +270,18 @@ class GroupCoordinator:
             self._timer.cancel()
         self._expire()
 
+    def rebalance(self, group_id: str) -> int:
+        """Let the members of the group join again; how many groups that is."""
+        actions = self.rules.table.rebalance(group_id, self.now_ms())
+        self.run(actions or ())
+        return 0 if actions is None else 1
+
+    def expire_sessions(self, group_id: str, client_id: str | None) -> int:
+        """Take members of the group for dead, those of this client or all; how many there were."""
+        actions = self.rules.table.expire_sessions(group_id, client_id, self.now_ms())
+        self.run(actions)
+        return sum(isinstance(action, MemberExpired) for action in actions)
+
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
@@ -284,11 +308,7 @@ def _refused(answer: Answer, error: ErrorCode) -> Answer:
             return refuse_join(answer.token, error)
         case AnswerSync():
             return refuse_sync(answer.token, error)
+        case AnswerHeartbeat():
+            return refuse_heartbeat(answer.token, error)
         case AnswerLeave():
             return AnswerLeave(answer.token, LeaveGroupResponse(error_code=error))
-
-
-def _placement(broker: Broker, cluster: Cluster) -> GroupPlacement:
-    from ottla.broker.group_placement import GroupPlacement  # a broker that is alone does not need it
-
-    return GroupPlacement(broker, cluster)

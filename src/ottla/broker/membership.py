@@ -9,7 +9,8 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.topics import INTERNAL_TOPICS
+from ottla.broker.surroundings import ANY_ADDRESS
+from ottla.broker.topics import INTERNAL_TOPICS, TRANSACTION_STATE
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker, Settings
     from ottla.broker.topics import TopicState
     from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.cluster.store import Store
     from ottla.net.port import Port
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -42,15 +44,17 @@ _logger: Final = logging.getLogger(__name__)
 
 _CREATE_MS: Final = 30_000
 _RESERVE: Final = 100
-_ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
+_SAFE_FACTOR: Final = 3
+"""With so many replicas one may be away, and nothing has to be taken on the word of a single one."""
 
 
 class Membership:
-    """The connection to ZooKeeper, opened before anything else: it says which cluster this is."""
+    """The connection to the cluster's catalog, opened before anything else: it says which cluster this is."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, catalog: Store | None = None) -> None:
+        """The catalog is in ZooKeeper, if no other is given."""
         self._settings = settings
-        self._connected = connect(settings.cluster)
+        self._connected = connect(settings.cluster, catalog)
 
     @property
     def catalog(self) -> ZooKeeperCatalog:
@@ -75,7 +79,8 @@ class Membership:
 async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
     """Be there for clients and other nodes; the listener is up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
-    listeners = {port.name: _told_to_all(port) for port in _in_order(broker)}
+    told = _told_to_neighbours if broker.inherited is not None else _told_to_all
+    listeners = {port.name: told(port) for port in _in_order(broker)}
     await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
@@ -95,7 +100,12 @@ def _told_to_all(port: Port) -> Address:
     if port.advertised is not None:
         return port.advertised
     host, number = port.address
-    return Address(socket.gethostname() if host in _ANY_ADDRESS else host, number)
+    return Address(socket.gethostname() if host in ANY_ADDRESS else host, number)
+
+
+def _told_to_neighbours(port: Port) -> Address:
+    """To those who reach this machine already: any address of it will do."""
+    return port.advertised or port.address
 
 
 class CatalogFollower:
@@ -202,6 +212,8 @@ class ClusterAdministration:
         if is_internal:
             usual = self._cluster.config.internal_replication_factor
         layout = Layout(wanted.factor or usual, wanted.assignments)
+        if wanted.name == TRANSACTION_STATE and wanted.configs is None and layout.factor >= _SAFE_FACTOR:
+            configs = {**configs, "min.insync.replicas": str(_SAFE_FACTOR - 1)}
         topic = await self._cluster.work(
             lambda: self._catalog.create_topic(wanted.name, partitions, configs, is_internal=is_internal, layout=layout)
         )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ottla.broker.topics import CONSUMER_OFFSETS
+from ottla.broker.coordinator_placement import coordinator_in
 from ottla.core.errors import ErrorCode
-from ottla.groups.records import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.cluster.state import BrokerInfo, Cluster
 
 _NOBODY: Final = -1
+ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
 
 
 class Seen(NamedTuple):
@@ -53,8 +53,8 @@ class Surroundings(Protocol):
 
     def placed(self, state: TopicState, partition: int) -> Placed: ...
 
-    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:
-        """Who keeps this group; None if nobody does now."""
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+        """Who keeps what this internal topic says of a group or a transactional id; None if nobody does now."""
 
 
 class Alone:
@@ -75,7 +75,7 @@ class Alone:
         nodes = self.node_ids
         return Placed(ErrorCode.NONE, self.controller_id, state.partitions[partition].leader_epoch, nodes, nodes)
 
-    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:  # noqa: ARG002 - every group is here
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:  # noqa: ARG002 - all is here
         return self._me(client)
 
 
@@ -94,6 +94,11 @@ class Together:
     def node_ids(self) -> Collection[int]:
         return self._cluster.view.brokers.keys()
 
+    def _leads(self, node: int) -> bool:
+        """Whether it is of use to send clients there. One whose process has ended is in the view for a while yet."""
+        replication = self._broker.replication
+        return node in self._cluster.view.brokers and (replication is None or node not in replication.suspects)
+
     def brokers(self, client: Client) -> Sequence[Seen]:
         return [_seen(each, client) for each in self._cluster.view.brokers.values()]
 
@@ -103,7 +108,7 @@ class Together:
         if known is None:
             # Created a moment ago: the controller has yet to say where it is.
             return Placed(ErrorCode.LEADER_NOT_AVAILABLE, _NOBODY, 0, (), ())
-        is_led = known.leader in view.brokers
+        is_led = self._leads(known.leader)
         return Placed(
             ErrorCode.NONE if is_led else ErrorCode.LEADER_NOT_AVAILABLE,
             known.leader if is_led else _NOBODY,
@@ -115,17 +120,16 @@ class Together:
             known.removing,
         )
 
-    def coordinator_of(self, group_id: str, client: Client) -> Seen | None:
-        state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
-        if state is None:
-            self._broker.create_topic_soon(CONSUMER_OFFSETS)
+    def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:
+        if topic not in self._broker.topics.by_name:
+            self._broker.create_topic_soon(topic)
             return None
-        view = self._cluster.view
-        known = view.partition(state.entry.id, partition_for(group_id, len(state.partitions)))
-        leader = None if known is None else view.brokers.get(known.leader)
-        return None if leader is None else _seen(leader, client)
+        found = coordinator_in(self._broker, self._cluster, topic, name)
+        return None if found is None or not self._leads(found.id) else _seen(found, client)
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:
     """By the listener of the same name: a client that logs in here can log in there."""
-    return Seen(broker.id, *broker.listeners.get(client.listener, broker.address), broker.rack)
+    host, port = broker.listeners.get(client.listener, broker.address)
+    # A worker of this machine, which is wherever the client has reached us.
+    return Seen(broker.id, client.local[0] if host in ANY_ADDRESS else host, port, broker.rack)

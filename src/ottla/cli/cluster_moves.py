@@ -12,6 +12,7 @@ from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.draining import plan
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.throttling import throttle, unthrottle
 from ottla.cli.topic_rows import is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
@@ -97,6 +98,8 @@ Examples:
   ottla cluster reassign                          (the moves that are under way)
   ottla cluster reassign orders --to 1,2,3
   ottla cluster reassign orders:0,1 --to 4,5 --wait
+  ottla cluster reassign orders --to 1,2,4 --throttle 20000000
+  ottla cluster reassign --unthrottle             (after a throttled move was left alone)
   ottla cluster reassign orders --cancel
 """,
 )
@@ -104,19 +107,31 @@ Examples:
 @click.option("--to", "target", metavar="NODES", help="The nodes that are to hold them, the preferred leader first.")
 @click.option("--cancel", is_flag=True, help="Take back moves that are under way.")
 @click.option("--wait", is_flag=True, help="Return when nothing moves any more.")
+@click.option(
+    "--throttle",
+    "rate",
+    metavar="BYTES/S",
+    type=click.IntRange(1),
+    help="Let no node send or fetch faster for it; waits for the end of the moves, and lifts it then.",
+)
+@click.option("--unthrottle", "lift", is_flag=True, help="Lift what an earlier --throttle has set.")
 @with_output_option
 @with_broker_options
-def reassign(
+def reassign(  # noqa: PLR0913
     partitions: tuple[str, ...],
     *,
     target: str | None,
     cancel: bool,
     wait: bool,
+    rate: int | None,
+    lift: bool,
     output: str,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
     """Move partitions to other nodes, or show which are moving."""
     reach = reach_from(options)
+    if rate is not None and target is None:
+        raise ConfigError("--throttle goes with --to")
     if partitions and (target is None) is not cancel:
         raise ConfigError("say where to: --to NODES, or --cancel")
     to = None if target is None else _nodes(target)
@@ -125,9 +140,13 @@ def reassign(
         async with reach.client() as client:
             if partitions:
                 named = await _named(client.admin, partitions)
+                if rate is not None and to is not None:
+                    await throttle(client.admin, dict.fromkeys(named, to), rate)
                 tell_outcomes(await client.admin.reassign_partitions(dict.fromkeys(named, to)), "moves")
-            if wait:
+            if wait or rate is not None:
                 await _until_nothing_moves(client.admin)
+            if lift or rate is not None:
+                await unthrottle(client.admin)
             moves = await client.admin.list_reassignments()
         return [
             {"partition": str(where), "replicas": move.replicas, "adding": move.adding, "removing": move.removing}
@@ -195,29 +214,31 @@ def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: A
     epilog="""\b
 Examples:
   ottla cluster drain 3
-  ottla cluster drain 3 --yes
+  ottla cluster drain 2 3 --yes                   (nothing of one goes to the other)
   ottla cluster drain 3 --undo                    (give it new partitions again)
 """,
 )
-@click.argument("node", type=int)
-@click.option("--undo", is_flag=True, help="Give the node new partitions again.")
+@click.argument("nodes", type=int, nargs=-1, required=True)
+@click.option("--undo", is_flag=True, help="Give the nodes new partitions again.")
 @with_yes_option
 @with_broker_options
-def drain(node: int, *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Move everything that a node holds to other nodes, and wait for it; then the node can be switched off."""
+def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Move everything that nodes hold to others, and wait for it; then they can be switched off."""
     reach = reach_from(options)
     if undo:
-        run(_undo_drain(reach, node))
-        click.echo(f"node {node} is given partitions again")
+        run(_undo_drain(reach, nodes))
+        for node in nodes:
+            click.echo(f"node {node} is given partitions again")
         return
+    names = ", ".join(map(str, nodes))
 
     async def ask() -> int:
         async with reach.client() as client:
             brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
-            moves = plan(await _partitions(client.admin), brokers, node)
+            moves = plan(await _partitions(client.admin), brokers, nodes)
             if moves:
-                confirm(f"Move {len(moves)} partitions away from node {node}?", yes=yes)
-            if node in brokers:
+                confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
+            for node in brokers.keys() & set(nodes):
                 await client.admin.alter_configs(ConfigResource.broker(node), {_DRAINING: "true"})
             if not moves:
                 return 0
@@ -227,9 +248,10 @@ def drain(node: int, *, undo: bool, yes: bool, **options: Any) -> None:  # noqa:
             return len(moves)
 
     moved = run(ask())
-    click.echo(f"node {node} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
+    click.echo(f"node {names} holds nothing" + (f": {moved} partitions were moved" if moved else ""))
 
 
-async def _undo_drain(reach: Reach, node: int) -> None:
+async def _undo_drain(reach: Reach, nodes: Sequence[int]) -> None:
     async with reach.client() as client:
-        await client.admin.alter_configs(ConfigResource.broker(node), {}, delete=(_DRAINING,))
+        for node in nodes:
+            await client.admin.alter_configs(ConfigResource.broker(node), {}, delete=(_DRAINING,))

@@ -5,34 +5,48 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shutil
 import signal
-import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
 from ottla.cli.logs import set_up_logging
+from ottla.cli.ready import say_ready
 from ottla.cli.settings import load_settings, with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
 
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Broker
+    from ottla.broker.inherited import Inherited
+    from ottla.cli.workers.plan import Configs
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.door import DmqpDoor
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.http.server import HttpServer
-    from ottla.net.port import Port
+
+    SayReady = Callable[[Broker, HttpServer | None], None]
 
 _EXIT_IN_A_HURRY: Final = 143
 _LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXPOSURES_FILE: Final = "dmqp.json"
+_FAULTS_WARNING: Final = (
+    "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
+)
 _COLLECT_AFTER: Final = (10_000, 20, 50)
+
+
+class _Wishes(NamedTuple):
+    """What is said on the command line alone."""
+
+    enable_faults: bool = False
+    ephemeral: bool = False
 
 
 @click.command(
@@ -44,7 +58,9 @@ Examples:
   ottla serve --listener PLAINTEXT://127.0.0.1:9092 --listener SASL_SSL://0.0.0.0:9093 --config ottla.toml
   ottla serve --host 0.0.0.0 --advertised kafka.example:9092
   ottla serve --zookeeper zk1:2181,zk2:2181 --node-id 2 --rack b
+  ottla serve --workers 4 --data-dir /var/lib/ottla
   ottla serve --ephemeral --ready-file ready.json
+  ottla serve --ephemeral --enable-faults --ready-file ready.json
 """,
 )
 @with_settings_options
@@ -64,9 +80,16 @@ Examples:
 @click.option("--node-id", type=int, help="This broker's number in its cluster [default: 0].")
 @click.option("--rack", help="Where this node is: replicas are kept on different racks.")
 @click.option(
+    "--workers", type=int, help="Use more cores: so many brokers share this port, each leads some partitions."
+)
+@click.option("--adopt", is_flag=True, help="With --workers: make the folder of one broker that of workers, for good.")
+@click.option(
     "--ephemeral",
     is_flag=True,
     help="For tests: data in memory or a temporary folder, removed at the end; free ports, unless some are given.",
+)
+@click.option(
+    "--enable-faults", is_flag=True, help="For tests: let /v1/faults make requests, groups and the disk fail."
 )
 @click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
 @click.option(
@@ -88,12 +111,17 @@ def serve(  # noqa: PLR0913
     zookeeper: str | None,
     node_id: int | None,
     rack: str | None,
-    ephemeral: bool,  # noqa: FBT001 - click passes it by name
+    workers: int | None,
+    adopt: bool,  # noqa: FBT001 - click passes it by name
+    ephemeral: bool,  # noqa: FBT001
+    enable_faults: bool,  # noqa: FBT001
     ready_file: Path | None,
     log_level: str,
     log_format: str,
 ) -> None:
     """Run the broker."""
+    # To look for garbage among what is being imported takes a tenth of the start.
+    gc.disable()
     set_up_logging(log_level, log_format)
     flags = {
         "broker.data_dir": ("--data-dir", data_dir),
@@ -105,12 +133,25 @@ def serve(  # noqa: PLR0913
         "cluster.zookeeper": ("--zookeeper", zookeeper),
         "broker.node_id": ("--node-id", node_id),
         "cluster.rack": ("--rack", rack),
+        "workers.count": ("--workers", workers),
     }
     given = {key: Flag(flag, str(value)) for key, (flag, value) in flags.items() if value is not None}
     with ExitStack() as at_exit:
         if ephemeral:
             given = at_exit.enter_context(_ephemeral(given))
-        _run(_serve(*broker_settings(config_file, assignments, given), ready_file))
+        configs = broker_settings(config_file, assignments, given)
+        if configs.workers.count:
+            from ottla.cli.workers.plan import Logging
+            from ottla.cli.workers.supervisor import supervise
+
+            if enable_faults:
+                raise click.UsageError("--enable-faults is for one broker; leave out --workers")
+            asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
+        elif adopt:
+            raise click.UsageError("--adopt goes with --workers")
+        else:
+            wishes = _Wishes(enable_faults, ephemeral)
+            run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
 
 
 @contextmanager
@@ -125,12 +166,12 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
         yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
 
 
-def broker_settings(
-    config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]
-) -> tuple[Settings, HttpConfig, QueuesConfig, DmqpConfig]:
+def broker_settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Configs:
     from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cli.workers.plan import Configs
+    from ottla.cluster.builtin.config import WorkersConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
@@ -140,6 +181,7 @@ def broker_settings(
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -150,16 +192,23 @@ def broker_settings(
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
         cluster=loaded.section(ClusterConfig),
         replication=loaded.section(ReplicationConfig),
     )
-    return settings, loaded.section(HttpConfig), loaded.section(QueuesConfig), loaded.section(DmqpConfig)
+    return Configs(
+        settings,
+        loaded.section(HttpConfig),
+        loaded.section(QueuesConfig),
+        loaded.section(DmqpConfig),
+        loaded.section(WorkersConfig),
+    )
 
 
-def _run(main: Coroutine[Any, Any, None]) -> None:
+def run(main: Coroutine[Any, Any, None]) -> None:
     try:
         import uvloop
     except ImportError:
@@ -168,22 +217,23 @@ def _run(main: Coroutine[Any, Any, None]) -> None:
         uvloop.run(main)
 
 
-async def _serve(
-    settings: Settings,
-    http_config: HttpConfig,
-    queues_config: QueuesConfig,
-    dmqp_config: DmqpConfig,
-    ready_file: Path | None,
+async def serve_until_stopped(
+    configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
 ) -> None:
     from ottla.broker.broker import Broker
     from ottla.net.descriptors import raise_limit
 
+    gc.enable()
     raise_limit()
-    broker = Broker(settings)
+    wishes = wishes or _Wishes()
+    settings, dmqp_config = configs.settings, configs.dmqp
+    broker = Broker(settings, inherited=inherited)
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, _on_signal, stopping)
+        loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
+    if inherited is not None:
+        inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
     try:
         await broker.start()
     except OSError as refused:
@@ -193,11 +243,13 @@ async def _serve(
     except BaseException:
         broker.close()
         raise
+    if wishes.enable_faults:
+        _enable_faults(broker)
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
-    http = await _bind_http(broker, http_config, queues_config)
+    http = await _bind_http(broker, configs.http, configs.queues)
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
-    _say_ready(broker, http, ready_file)
+    say_ready(broker, http)
     await broker.dispatcher.load_all()
     # If nothing is exposed, nobody waits for this.
     dmqp = dmqp or await _open_dmqp_if_possible(broker, dmqp_config)
@@ -210,6 +262,14 @@ async def _serve(
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
+
+
+def _enable_faults(broker: Broker) -> None:
+    from ottla.broker.faults.faults import Faults
+    from ottla.broker.faults.watching import watch
+
+    watch(broker, Faults())
+    click.echo(_FAULTS_WARNING, err=True)
 
 
 def _import_dmqp() -> type[DmqpDoor]:
@@ -242,11 +302,18 @@ async def _open_dmqp_if_possible(broker: Broker, config: DmqpConfig) -> DmqpDoor
         return None
 
 
-def _on_signal(stopping: asyncio.Event) -> None:
+def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+        if doomed is not None:
+            shutil.rmtree(doomed, ignore_errors=True)
         os._exit(_EXIT_IN_A_HURRY)
     stopping.set()
+
+
+def _stop_soon(loop: asyncio.AbstractEventLoop, stopping: asyncio.Event) -> None:
+    """In the thread of a worker's link to the catalog: without its supervisor it has nothing to do."""
+    loop.call_soon_threadsafe(stopping.set)
 
 
 def _calm_garbage_collection() -> None:
@@ -279,30 +346,3 @@ def _reason(refused: OSError) -> str:
     if refused.errno is not None and refused.errno > 0:
         return os.strerror(refused.errno)
     return refused.strerror or str(refused)
-
-
-def _shown(port: Port) -> str:
-    plain = port.config.protocol == "PLAINTEXT"
-    return str(port.address) if plain else f"{port.config.protocol}://{port.address}"
-
-
-def _say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
-    data_dir = broker.data_dir.path.resolve()
-    is_https = http is not None and http.url.startswith("https")
-    web = f", {'HTTPS' if is_https else 'HTTP'} on {http.address}" if http else ""
-    kafka = ", ".join(_shown(port) for port in broker.listener.ports)
-    click.echo(f"ottla is ready: Kafka on {kafka}{web}, data in {data_dir}")
-    sys.stdout.flush()
-    if ready_file is not None:
-        import msgspec
-
-        ready = {
-            "kafka": str(broker.address),
-            "listeners": [f"{port.config.protocol}://{port.address}" for port in broker.listener.ports],
-            "http": str(http.address) if http else None,
-            "data_dir": str(data_dir),
-            "pid": os.getpid(),
-        }
-        temporary = ready_file.with_name(ready_file.name + ".tmp")
-        temporary.write_bytes(msgspec.json.encode(ready))
-        temporary.replace(ready_file)

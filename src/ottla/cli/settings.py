@@ -24,6 +24,7 @@ def sections() -> dict[str, type[Any]]:
     """Every section of the configuration and the class that describes it."""
     from ottla.broker.config import BrokerConfig
     from ottla.broker.tracing_config import TracingConfig
+    from ottla.cluster.builtin.config import WorkersConfig
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.core.keys import EncryptionConfig
@@ -33,6 +34,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -43,6 +45,7 @@ def sections() -> dict[str, type[Any]]:
         "log": LogConfig,
         "groups": GroupConfig,
         "transactions": TransactionConfig,
+        "share": ShareConfig,
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,
@@ -50,6 +53,7 @@ def sections() -> dict[str, type[Any]]:
         "tracing": TracingConfig,
         "cluster": ClusterConfig,
         "replication": ReplicationConfig,
+        "workers": WorkersConfig,
     }
 
 

@@ -46,7 +46,9 @@ class ClientConfig:
     leader_election_retry_count: int = 3
     """Wait this many times leader_election_retry_ms for a topic to have a leader; 0 for ever."""
     leader_election_retry_ms: int = 1000
-    """The longest pause between two questions about who leads; also how long a topic may be unknown."""
+    """The longest pause between two questions about a topic that has no leader; also how long it may be unknown."""
+    stale_metadata_retry_ms: int = 200
+    """The longest pause between two questions about who leads, once the one who did fails or refuses."""
     backoff_first_ms: int = 50
     """The pause after a first failure; it doubles with each further one."""
     backoff_max_ms: int = 1000
@@ -70,6 +72,7 @@ class ClientConfig:
         _check_at_least(self, 1, "request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms")
         _check_at_least(self, 0, "metadata_refresh_retry_count", "leader_election_retry_count")
         _check_at_least(self, 1, "metadata_refresh_retry_ms", "leader_election_retry_ms", "backoff_first_ms")
+        _check_at_least(self, 1, "stale_metadata_retry_ms")
         _check_at_least(self, self.backoff_first_ms, "backoff_max_ms")
         _check_at_least(self, 0, "fetcher_bundle_max_wait_ms", "pusher_bundle_max_wait_ms")
         _check_at_least(self, 1, "fetcher_bundle_min_requests", "pusher_bundle_min_requests")

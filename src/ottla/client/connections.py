@@ -67,6 +67,10 @@ class Connections:
                 raise ClientClosed from None
             raise
 
+    def is_resting(self, address: Address) -> bool:
+        """Whether it failed a moment ago, so that a new connection would be waited for."""
+        return self._failures.get(address, (0, 0.0))[1] > asyncio.get_running_loop().time()
+
     def drop(self, address: Address) -> None:
         """Nothing that matters is at this address any more."""
         for key, connection in list(self._open.items()):

@@ -3,6 +3,7 @@
 ClientError
 ├── BrokerUnavailable       no answer came; it may be worth another try, or another broker
 │   ├── ConnectFailed       nobody there, or not within the time allowed
+│   │   └── NobodyListens   the machine is there, and refuses: no broker runs at this port
 │   ├── NotKafka            somebody there who does not speak Kafka
 │   ├── ConnectionLost      the broker went away with a request under way
 │   └── RequestTimedOut     the broker is there and does not answer
@@ -46,6 +47,10 @@ class BrokerUnavailable(ClientError):
 
 class ConnectFailed(BrokerUnavailable):
     """Nobody there, or nobody who answers; the message says which addresses were tried and what came of each."""
+
+
+class NobodyListens(ConnectFailed):
+    """The machine answers that nothing runs at this port."""
 
 
 class NotKafka(BrokerUnavailable):

@@ -18,6 +18,7 @@ from ottla.client.errors import (
     ClientError,
     ConnectFailed,
     ConnectionLost,
+    NobodyListens,
     NotKafka,
     raise_for,
 )
@@ -126,7 +127,8 @@ async def _connect(address: Address, resolved: Address, manner: Manner) -> Conne
     except OSError as refused:
         why = os.strerror(refused.errno) if refused.errno is not None else str(refused) or type(refused).__name__
         what = f"cannot connect to {_tried(address, resolved)}: {why}"
-        raise ConnectFailed(f"{what}; look at the address, and whether a broker runs there") from None
+        kind = NobodyListens if isinstance(refused, ConnectionRefusedError) else ConnectFailed
+        raise kind(f"{what}; look at the address, and whether a broker runs there") from None
     return connection
 
 

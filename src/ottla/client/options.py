@@ -25,6 +25,7 @@ class ClientOptions(TypedDict, total=False):
     metadata_refresh_retry_ms: int
     leader_election_retry_count: int
     leader_election_retry_ms: int
+    stale_metadata_retry_ms: int
     backoff_first_ms: int
     backoff_max_ms: int
     fetcher_bundle_max_wait_ms: int

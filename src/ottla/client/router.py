@@ -53,6 +53,9 @@ class Router:
         self.view: ClusterView = EMPTY_VIEW
         self.config = config
         self.backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
+        self._stale_backoff = Backoff(
+            config.backoff_first_ms, min(config.backoff_max_ms, config.stale_metadata_retry_ms)
+        )
         self._bootstrap = bootstrap
         self._connections = Connections(config)
         self._coordinators = Coordinators(self)
@@ -61,6 +64,7 @@ class Router:
         self._watches_all = False
         self._listeners: list[Callable[[], None]] = []
         self._stale = asyncio.Event()
+        self._marked_stale_s = float("-inf")
         self._keeper: asyncio.Task[None] | None = None
         self._is_closed = False
 
@@ -104,7 +108,11 @@ class Router:
         await self._refresher.ask(topics)
 
     def mark_stale(self) -> None:
-        """Something in the view turned out to be wrong: refresh it in the background, soon."""
+        """Something in the view turned out to be wrong: refresh it in the background, soon.
+
+        And again for a while, if the answer is the same: the cluster itself may have yet to find out.
+        """
+        self._marked_stale_s = asyncio.get_running_loop().time()
         self._stale.set()
 
     async def topic(self, name: str, *, allow_auto_create: bool = False) -> TopicView:
@@ -177,11 +185,11 @@ class Router:
             self._connections.drop(address)
 
     def _candidates(self, purpose: Purpose) -> list[Address]:
-        """Every address worth trying: connected and idle ones first, those we were given last."""
+        """Every address worth trying: connected and idle ones first, those that have just failed last."""
         known = [broker.address for broker in self.view.brokers.values()]
         random.shuffle(known)
         known.sort(key=lambda address: not self._is_idle(address, purpose))
-        return list(dict.fromkeys([*known, *self._bootstrap]))
+        return sorted(dict.fromkeys([*known, *self._bootstrap]), key=self._connections.is_resting)
 
     def _is_idle(self, address: Address, purpose: Purpose) -> bool:
         """Whether there is a connection that owes no answer: one that does may be stuck."""
@@ -259,15 +267,23 @@ class Router:
             await self._until_stale()
             if loop.time() - last > self.config.backoff_max_ms / 1000:
                 failures = 0
-            await asyncio.sleep(self.backoff.delay_s(failures))
+            await asyncio.sleep(self._stale_backoff.delay_s(failures))
             self._stale.clear()
             failures += 1
+            before = self.view
             try:
                 await self.refresh(())
+                if self.view == before and loop.time() < self._marked_stale_s + self._doubt_s:
+                    self._stale.set()
             except ClientError as failed:
                 _log.warning("cannot refresh what is known of the cluster: %s", failed)
                 self._stale.set()
             last = loop.time()
+
+    @property
+    def _doubt_s(self) -> float:
+        """As long as the longest pause of those who mark the view as stale, so that they bridge it."""
+        return self.config.backoff_max_ms / 1000
 
     async def _until_stale(self) -> None:
         try:

@@ -34,7 +34,7 @@ from ottla.storage.catalog.view import CatalogView, Change
 
 if TYPE_CHECKING:
     from ottla.cluster.mirror import Mirror
-    from ottla.cluster.zookeeper import ZooKeeper
+    from ottla.cluster.store import Store
     from ottla.storage.catalog.acl_filter import AclFilter
     from ottla.storage.catalog.catalog import Edit, Listener
     from ottla.storage.catalog.entries import (
@@ -62,7 +62,7 @@ class ZooKeeperCatalog:
     thread, and not for an event loop that has others to serve.
     """
 
-    def __init__(self, zookeeper: ZooKeeper, mirror: Mirror, cluster_id: str) -> None:
+    def __init__(self, zookeeper: Store, mirror: Mirror, cluster_id: str) -> None:
         self._zookeeper = zookeeper
         self._mirror = mirror
         self._cluster_id = cluster_id
@@ -190,7 +190,7 @@ class ZooKeeperCatalog:
             try:
                 node = self._zookeeper.read(PRODUCER_IDS)
                 if node is None:
-                    raise StorageError(f"{PRODUCER_IDS} is missing in ZooKeeper")
+                    raise StorageError(f"{PRODUCER_IDS} is missing in the catalog")
                 first = int(from_json(node.data))
                 if first > MAX_PRODUCER_ID - count:
                     raise ApiError("every producer id has been handed out")
@@ -290,7 +290,7 @@ def _joined(before: Layout, added: Layout | None) -> Layout:
     return replace(before, assignments={**before.assignments, **added.assignments})
 
 
-def create_catalog(zookeeper: ZooKeeper) -> str:
+def create_catalog(zookeeper: Store) -> str:
     """Make sure that there is one, and give its cluster's id; ConfigError if it is a newer Ottla's."""
     for _ in range(_MOST_TRIES):
         try:

@@ -1,4 +1,4 @@
-"""From the address of ZooKeeper to a copy of all that it holds."""
+"""From where a cluster is kept to a copy of all that is held there."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ottla.cluster.catalog import ZooKeeperCatalog, create_catalog
 from ottla.cluster.mirror import Mirror
 from ottla.cluster.nodes import FOLDERS, LEAVES, PARTITIONS
 from ottla.cluster.operations import Disconnected
-from ottla.cluster.zookeeper import ZooKeeper
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
     from ottla.cluster.config import ClusterConfig
+    from ottla.cluster.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    zookeeper: ZooKeeper
+    zookeeper: Store
     mirror: Mirror
     catalog: ZooKeeperCatalog
 
@@ -26,9 +26,12 @@ class Connected:
         self.zookeeper.close()
 
 
-def connect(config: ClusterConfig) -> Connected:
-    """Connect and read everything; a ZooKeeper that holds nothing is made ready. ConfigError if it cannot be."""
-    zookeeper = ZooKeeper(config)
+def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
+    """Connect to ZooKeeper, or to what is given, and read everything. One that holds nothing is made ready.
+
+    ConfigError if it cannot be.
+    """
+    zookeeper = given or _zookeeper(config)
     zookeeper.open()
     try:
         cluster_id = create_catalog(zookeeper)
@@ -37,8 +40,14 @@ def connect(config: ClusterConfig) -> Connected:
         mirror.fill(config.connect_timeout_ms / 1000)
     except Disconnected as lost:
         zookeeper.close()
-        raise ConfigError(f"ZooKeeper at {config.zookeeper} cannot be used: {lost}") from lost
+        raise ConfigError(f"{'ZooKeeper' if given is None else 'the catalog'} cannot be used: {lost}") from lost
     except BaseException:
         zookeeper.close()
         raise
     return Connected(zookeeper, mirror, catalog)
+
+
+def _zookeeper(config: ClusterConfig) -> Store:
+    from ottla.cluster.zookeeper import ZooKeeper  # kazoo is there only where it is used
+
+    return ZooKeeper(config)

@@ -23,7 +23,7 @@ from ottla.cluster.operations import Check, Conflict, Create, Delete, Put
 if TYPE_CHECKING:
     from ottla.cluster.mirror import Mirror
     from ottla.cluster.operations import Operation
-    from ottla.cluster.zookeeper import ZooKeeper
+    from ottla.cluster.store import Store
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -38,13 +38,13 @@ class Deposed(Exception):  # noqa: N818
 class Controller:
     """What a node may do while it is the controller. Waits for ZooKeeper: it runs in a worker thread."""
 
-    def __init__(self, zookeeper: ZooKeeper, mirror: Mirror, epoch_version: int) -> None:
+    def __init__(self, zookeeper: Store, mirror: Mirror, epoch_version: int) -> None:
         self._zookeeper = zookeeper
         self._mirror = mirror
         self._fence = Check(CONTROLLER_EPOCH, epoch_version)
 
     @classmethod
-    def elect(cls, zookeeper: ZooKeeper, mirror: Mirror, node_id: int) -> Controller | None:
+    def elect(cls, zookeeper: Store, mirror: Mirror, node_id: int) -> Controller | None:
         """Become the controller, unless another is."""
         if zookeeper.read(CONTROLLER) is not None:
             return None

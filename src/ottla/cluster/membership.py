@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from ottla.cluster.mirror import Mirror
     from ottla.cluster.state import BrokerInfo, ClusterView, PartitionState
-    from ottla.cluster.zookeeper import ZooKeeper
+    from ottla.cluster.store import Store
 
 _LOOK_AGAIN_S: Final = 0.2
 _MOST_AT_ONCE: Final = 500
 
 
-def register(zookeeper: ZooKeeper, mirror: Mirror, broker: BrokerInfo, folder_id: str, patience_s: float) -> None:
+def register(zookeeper: Store, mirror: Mirror, broker: BrokerInfo, folder_id: str, patience_s: float) -> None:
     """Be there. ConfigError: another node with this number is, and does not go away.
 
     An entry that this very folder made is from before a restart: whoever holds the folder's lock may remove it.
@@ -50,14 +50,14 @@ def register(zookeeper: ZooKeeper, mirror: Mirror, broker: BrokerInfo, folder_id
     mirror.refresh([path], zookeeper.timeout_s)
 
 
-def unregister(zookeeper: ZooKeeper, node_id: int) -> None:
+def unregister(zookeeper: Store, node_id: int) -> None:
     try:
         zookeeper.commit([Delete(broker_path(node_id))])
     except Conflict:
         return
 
 
-def step_back(zookeeper: ZooKeeper, mirror: Mirror, node_id: int, view: ClusterView) -> int:
+def step_back(zookeeper: Store, mirror: Mirror, node_id: int, view: ClusterView) -> int:
     """Neither lead nor count as in sync, wherever another can take over. How often others were quicker.
 
     For a node that leaves in order: nobody has to notice first. And for one that comes back after a crash, before
@@ -75,7 +75,7 @@ def step_back(zookeeper: ZooKeeper, mirror: Mirror, node_id: int, view: ClusterV
     return misfits
 
 
-def _commit_those_that_fit(zookeeper: ZooKeeper, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
+def _commit_those_that_fit(zookeeper: Store, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
     puts = [Put(partition_path(before.key), partition_data(after), before.version) for before, after in changes]
     misfits = 0
     try:

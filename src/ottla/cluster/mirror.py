@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, TypeAlias
 
 from ottla.cluster.operations import Disconnected, Node
-from ottla.cluster.zookeeper import Session, ZooKeeper
+from ottla.cluster.store import Session, Store
 
 OnChanges: TypeAlias = Callable[[Mapping[str, Node | None]], None]
 """What differs from the last time: the nodes that came or changed, and None for those that went."""
@@ -21,7 +21,7 @@ _MOST_AT_ONCE: Final = 2_000
 
 
 class Mirror:
-    def __init__(self, zookeeper: ZooKeeper, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
+    def __init__(self, zookeeper: Store, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
         """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
         self.nodes: dict[str, Node] = {}
         self._zookeeper = zookeeper
@@ -54,7 +54,7 @@ class Mirror:
     def wait_until_whole(self, timeout_s: float) -> None:
         """After the connection broke everything is read again, and this waits for the end of it."""
         if not self._is_whole.wait(timeout_s):
-            raise Disconnected("ZooKeeper did not answer in time")
+            raise Disconnected("the catalog was not read in time")
 
     def refresh(self, paths: Collection[str], timeout_s: float) -> None:
         """Wait until the copy of these is no older than this call. Not for kazoo's own threads."""
@@ -67,7 +67,7 @@ class Mirror:
                 self._look(path)
             self._look(last, arrived)
         if not arrived.wait(timeout_s):
-            raise Disconnected("ZooKeeper did not answer in time")
+            raise Disconnected("the catalog was not read in time")
 
     # Asking
 

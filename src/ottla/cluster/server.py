@@ -22,8 +22,11 @@ _MAIN: Final = "org.apache.zookeeper.server.ZooKeeperServerMain"
 _START_S: Final = 60.0
 _STOP_S: Final = 10.0
 
-# A tick is what the shortest session, two of them, is measured by.
-_CONFIG: Final = """tickTime=1000
+# Sessions end at whole ticks, so a tick is what a fail-over may take longer than the session timeout. How long sessions
+# may last is counted in ticks unless it is said.
+_CONFIG: Final = """tickTime=200
+minSessionTimeout=2000
+maxSessionTimeout=60000
 dataDir={folder}
 clientPort={port}
 clientPortAddress=127.0.0.1

@@ -6,9 +6,7 @@ What others hand in as callbacks is called in those threads, one at a time for e
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
@@ -27,11 +25,15 @@ from kazoo.retry import KazooRetry
 from kazoo.security import make_acl, make_digest_acl
 
 from ottla.cluster.operations import Check, Conflict, Create, Delete, Disconnected, Node, Put
+from ottla.cluster.store import Session
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.operations import Operation
+    from ottla.cluster.store import OnChildren, OnFailure, OnNode
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -39,19 +41,9 @@ _MISFITS: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _RETRY_S: Final = 1.0
 
 
-class Session(Enum):
-    CONNECTED = "connected"
-    SUSPENDED = "suspended"
-    """The connection is broken, and the session may go on when it is there again."""
-    LOST = "lost"
-
-
-OnNode: TypeAlias = Callable[[Node | None], None]
-OnChildren: TypeAlias = Callable[[list[str] | None], None]
-OnFailure: TypeAlias = Callable[[], None]
-
-
 class ZooKeeper:
+    """See `store.Store` for what each method promises."""
+
     def __init__(self, config: ClusterConfig) -> None:
         self._config = config
         self._client = _client(config)

@@ -1,7 +1,7 @@
 """What the rules want done. Whoever asked carries the actions out in their order.
 
-A Persist or PersistOffsets is appended to `__consumer_offsets` before anything after it is answered, so that
-nobody learns of a generation or an offset that a crash could take back.
+What is Written is appended to `__consumer_offsets` before anything after it is answered, so that nobody learns of a
+generation or an offset that a crash could take back.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from ottla.core.errors import ErrorCode
+from ottla.groups.consumer.records import encode
 from ottla.groups.formats import GroupKey, OffsetKey
-from ottla.groups.records import encode_group, encode_offset
+from ottla.groups.records import KeyValue, encode_group, encode_offset
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
@@ -20,8 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
     from ottla.core.ids import TopicPartition
+    from ottla.groups.consumer.records import Record
     from ottla.groups.formats import GroupMetadataValue, OffsetCommitValue
-    from ottla.groups.records import KeyValue
+    from ottla.groups.group import Group
     from ottla.wire.messages.leave_group import LeaveGroupResponse
 
     Token: TypeAlias = Hashable
@@ -53,6 +56,28 @@ class PersistOffsets(Struct, frozen=True):
     """The id and epoch of whoever commits them in a transaction: then they take effect when it is committed."""
 
 
+class PersistRecords(Struct, frozen=True):
+    """Append these records of a consumer group in one batch. Its rules have taken them over already."""
+
+    group_id: str
+    records: tuple[Record, ...]
+    replaced: tuple[Record, ...] = ()
+    """What there was under each key before, in the same order: to be put back if the append fails."""
+    becomes: Group | None = None
+    """What the group is once they are appended, if not what it was."""
+    classic: Persist | None = None
+    """The record of the classic group that it was, or becomes."""
+    is_end: bool = False
+    """Whether nothing is left of the group then, but its offsets if it has any."""
+
+
+class AnswerHeartbeat(Struct, frozen=True):
+    """To a member of a consumer group."""
+
+    token: Token
+    response: ConsumerGroupHeartbeatResponse
+
+
 class AnswerJoin(Struct, frozen=True):
     token: Token
     response: JoinGroupResponse
@@ -73,20 +98,40 @@ class MemberExpired(Struct, frozen=True):
 
     group_id: str
     member_id: str
-    missed: Literal["heartbeat", "join", "rejoin", "sync"]
+    missed: Literal["heartbeat", "join", "rejoin", "sync", "revocation"]
 
 
-Action: TypeAlias = Persist | PersistOffsets | AnswerJoin | AnswerSync | AnswerLeave | MemberExpired
+Written: TypeAlias = Persist | PersistOffsets | PersistRecords
+Answer: TypeAlias = AnswerJoin | AnswerSync | AnswerLeave | AnswerHeartbeat
+Action: TypeAlias = Written | Answer | MemberExpired
 
 
-def records_of(action: Persist | PersistOffsets) -> list[KeyValue]:
+def records_of(action: Written) -> list[KeyValue]:
     """What to append."""
     if isinstance(action, Persist):
         return [encode_group(GroupKey(group=action.group_id), action.value)]
+    if isinstance(action, PersistRecords):
+        return _records_of_consumer_group(action)
     return [
         encode_offset(OffsetKey(group=action.group_id, topic=at.topic, partition=at.partition), value)
         for at, value in action.changes.items()
     ]
+
+
+def _records_of_consumer_group(action: PersistRecords) -> list[KeyValue]:
+    records = [KeyValue(*encode(record)) for record in action.records]
+    if action.classic is None:
+        return records
+    # The old kind of group ends before the new one begins, or who reads this would take the end for the new one's.
+    classic = records_of(action.classic)
+    return [*classic, *records] if action.classic.value is None else [*records, *classic]
+
+
+def refuse_heartbeat(token: Token, error: ErrorCode, message: str | None = None) -> AnswerHeartbeat:
+    response = ConsumerGroupHeartbeatResponse(
+        error_code=error, error_message=message, member_epoch=0, heartbeat_interval_ms=0
+    )
+    return AnswerHeartbeat(token, response)
 
 
 def refuse_join(token: Token, error: ErrorCode, member_id: str = "") -> AnswerJoin:

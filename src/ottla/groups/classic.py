@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import AnswerLeave, AnswerSync, MemberExpired, refuse_sync
+from ottla.groups.actions import AnswerLeave, AnswerSync, MemberExpired, Persist, refuse_sync
 from ottla.groups.deadlines import Phase
 from ottla.groups.joining import Join
 from ottla.groups.members import Member
@@ -22,12 +22,13 @@ from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, 
 from ottla.wire.messages.list_groups import ListedGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from ottla.groups.actions import Action, Caller, Persist, Token
+    from ottla.groups.actions import Action, Caller, Token
     from ottla.groups.config import GroupConfig
     from ottla.groups.deadlines import Key
     from ottla.groups.formats import GroupMetadataValue, OffsetCommitValue
+    from ottla.groups.members import Members
     from ottla.wire.messages.heartbeat import HeartbeatRequest
     from ottla.wire.messages.join_group import JoinGroupRequest
     from ottla.wire.messages.leave_group import LeaveGroupRequest
@@ -73,6 +74,28 @@ class ClassicGroup:
         rebalance.learn_topics()
         return group
 
+    @classmethod
+    def of_consumers(  # noqa: PLR0913
+        cls,
+        group_id: str,
+        generation: int,
+        members: Sequence[Member],
+        config: GroupConfig,
+        new_uuid: Callable[[], str],
+        now_ms: int,
+    ) -> ClassicGroup:
+        """What a consumer group becomes when only these members are left."""
+        group = cls(group_id, config, new_uuid, now_ms)
+        rebalance = group._rebalance
+        rebalance.state = State.STABLE
+        rebalance.generation = generation
+        rebalance.protocol_type = CONSUMER_PROTOCOL
+        for member in members:
+            rebalance.members.add(member)
+        rebalance.protocol_name = rebalance.members.select_protocol()
+        rebalance.learn_topics()
+        return group
+
     def start(self, now_ms: int) -> list[Action]:
         """From now on its members have to be heard of."""
         rebalance = self._rebalance
@@ -90,6 +113,23 @@ class ClassicGroup:
     @property
     def generation(self) -> int:
         return self._rebalance.generation
+
+    @property
+    def members(self) -> Members:
+        return self._rebalance.members
+
+    @property
+    def member_names(self) -> list[str]:
+        return [member.client_id or member.id for member in self.members]
+
+    @property
+    def protocol_name(self) -> str | None:
+        return self._rebalance.protocol_name
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether anything is written down of it."""
+        return self.generation > 0
 
     @property
     def is_unused(self) -> bool:
@@ -196,7 +236,7 @@ class ClassicGroup:
         response = LeaveGroupResponse(error_code=error_code, members=tuple(results))
         return [*actions, AnswerLeave(caller.token, response)]
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    def check_commit(self, member_id: str, instance_id: str | None, generation: int, _version: int) -> ErrorCode:
         """Whether whoever sends this may commit offsets."""
         is_nobody = generation < 0 and not member_id and instance_id is None
         if self.state is State.DEAD:
@@ -211,6 +251,14 @@ class ClassicGroup:
             return member
         is_completing = self.state is State.COMPLETING_REBALANCE
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
+
+    def check_commit_of(self, _member_id: str, _generation: int, _topic_id: bytes, _index: int) -> ErrorCode:
+        """Whoever may commit may do so for any partition."""
+        return ErrorCode.NONE
+
+    def check_fetch(self, _member_id: str | None, _generation: int) -> ErrorCode:
+        """Anybody may ask for committed offsets."""
+        return ErrorCode.NONE
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
         """The same for a commit in a transaction. Before TxnOffsetCommit 3 it did not say whose it is."""
@@ -254,6 +302,30 @@ class ClassicGroup:
         while (due := self._rebalance.deadlines.pop_due(now_ms)) is not None:
             actions += self._end(due, now_ms)
         return actions
+
+    def call_together(self, now_ms: int) -> list[Action]:
+        """Everybody has to join again."""
+        return self._rebalance.begin(now_ms)
+
+    def call_off(self, error: ErrorCode) -> list[Action]:
+        """Refuse whatever members wait for."""
+        return [action for member in self.members for action in self._rebalance.release(member, error, member.id)]
+
+    def persist(self) -> Persist:
+        return self._rebalance.persist()
+
+    def deletion(self) -> Persist:
+        """What erases it."""
+        return Persist(self.group_id, None)
+
+    def rebalance(self, now_ms: int) -> list[Action]:
+        """Let everybody join again, though nothing has changed."""
+        return self._rebalance.begin_or_finish(now_ms)
+
+    def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        silent = [member.id for member in self._rebalance.members if client_id in (None, member.client_id)]
+        return [action for member_id in silent for action in self._end(member_id, now_ms)]
 
     def persist_failed(self, failed: Persist, now_ms: int) -> list[Action]:
         """This could not be appended. Those it was to be answered to have been told by the caller."""

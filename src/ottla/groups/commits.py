@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
-from ottla.groups.actions import Persist, PersistOffsets
+from ottla.groups.actions import PersistOffsets
 from ottla.groups.offsets import new_value
 from ottla.groups.states import State
 from ottla.wire.declare import NO_UUID
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ottla.groups.actions import Action
     from ottla.groups.formats import OffsetCommitValue
     from ottla.groups.table import GroupTable
-    from ottla.wire.messages.offset_commit import OffsetCommitRequest
+    from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
     from ottla.wire.messages.offset_delete import OffsetDeleteRequest
     from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
@@ -55,7 +55,7 @@ class Commits:
         for topic in request.topics:
             results = []
             for part in topic.partitions:
-                error = refusal or self._check_metadata(part.committed_metadata)
+                error = refusal or self._check_part(request, topic.topic_id, part)
                 if error is ErrorCode.NONE:
                     at = TopicPartition(topic.name, part.partition_index)
                     changes[at] = new_value(part, topic.topic_id, request.retention_time_ms, now_ms)
@@ -89,6 +89,11 @@ class Commits:
     def is_unstable(self, group_id: str, at: TopicPartition) -> bool:
         """Whether a transaction that has not ended may yet change what is committed."""
         return self._table.pending.has(group_id, at)
+
+    def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether whoever sends this may ask for committed offsets."""
+        group = self._table.get(group_id)
+        return ErrorCode.NONE if group is None else group.check_fetch(member_id, epoch)
 
     def get(self, group_id: str, at: TopicPartition, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
         return self._table.offsets(group_id).get(at.topic, at.partition, topic_id)
@@ -139,18 +144,26 @@ class Commits:
             if expired:
                 actions.append(PersistOffsets(group.group_id, dict.fromkeys(expired)))
             if group.is_unused and len(expired) == len(offsets) and not unstable:
-                actions.append(Persist(group.group_id, None))
+                actions.append(group.deletion())
         return actions
 
     def _check_commit(self, request: OffsetCommitRequest, version: int) -> ErrorCode:
         generation = request.generation_id_or_member_epoch
         group = self._table.get(request.group_id)
         if group is not None:
-            return group.check_commit(request.member_id, request.group_instance_id, generation)
+            return group.check_commit(request.member_id, request.group_instance_id, generation, version)
         if generation < 0:
             return ErrorCode.NONE
         is_told = version >= _FIRST_COMMIT_WITH_GROUP_NOT_FOUND
         return ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION
+
+    def _check_part(
+        self, request: OffsetCommitRequest, topic_id: bytes, part: OffsetCommitRequestPartition
+    ) -> ErrorCode:
+        group = self._table.get(request.group_id)
+        epoch = request.generation_id_or_member_epoch
+        stale = group and group.check_commit_of(request.member_id, epoch, topic_id, part.partition_index)
+        return stale or self._check_metadata(part.committed_metadata)
 
     def _check_commit_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         if not request.group_id:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final, Literal
 
+ASSIGNOR_NAMES: Final = frozenset({"uniform", "range"})
 _MAX_INT32 = (1 << 31) - 1
 
 
@@ -29,6 +31,27 @@ class GroupConfig:
     offset_metadata_max_bytes: int = 4096
     """offset.metadata.max.bytes: the longest note a commit may carry. Counted in characters, as Kafka does."""
 
+    consumer_session_timeout_ms: int = 45_000
+    """group.consumer.session.timeout.ms: how long a member of a consumer group may be silent."""
+    consumer_min_session_timeout_ms: int = 45_000
+    """group.consumer.min.session.timeout.ms: the shortest session that a group may be given."""
+    consumer_max_session_timeout_ms: int = 60_000
+    """group.consumer.max.session.timeout.ms: the longest session that a group may be given."""
+    consumer_heartbeat_interval_ms: int = 5_000
+    """group.consumer.heartbeat.interval.ms: how often members of a consumer group are to be heard of. Every
+    step of a rebalance takes a heartbeat."""
+    consumer_min_heartbeat_interval_ms: int = 5_000
+    """group.consumer.min.heartbeat.interval.ms: the shortest interval that a group may be given."""
+    consumer_max_heartbeat_interval_ms: int = 15_000
+    """group.consumer.max.heartbeat.interval.ms: the longest interval that a group may be given."""
+    consumer_max_size: int = _MAX_INT32
+    """group.consumer.max.size: how many members a consumer group may have."""
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """group.consumer.assignors: who may share partitions out; the first does where members name none."""
+    consumer_migration_policy: Literal["disabled", "upgrade", "downgrade", "bidirectional"] = "bidirectional"
+    """group.consumer.migration.policy: whether a classic group becomes a consumer group when the first member
+    of the new protocol joins it, and a classic one again when the last has left."""
+
     def __post_init__(self) -> None:
         _at_least(1, min_session_timeout_ms=self.min_session_timeout_ms, max_size=self.max_size)
         _at_least(1, new_member_join_timeout_ms=self.new_member_join_timeout_ms)
@@ -41,6 +64,18 @@ class GroupConfig:
                 f"max_session_timeout_ms must be at least min_session_timeout_ms, "
                 f"got {self.max_session_timeout_ms} and {self.min_session_timeout_ms}"
             )
+
+        _at_least(1, consumer_min_heartbeat_interval_ms=self.consumer_min_heartbeat_interval_ms)
+        _at_least(1, consumer_max_size=self.consumer_max_size)
+        for name in ("consumer_{}session_timeout_ms", "consumer_{}heartbeat_interval_ms"):
+            least, value, most = (getattr(self, name.format(bound)) for bound in ("min_", "", "max_"))
+            if not least <= value <= most:
+                raise ValueError(f"{name.format('')} must be between {least} and {most}, got {value}")
+        if self.consumer_session_timeout_ms <= self.consumer_heartbeat_interval_ms:
+            raise ValueError("consumer_session_timeout_ms must be greater than consumer_heartbeat_interval_ms")
+        if not self.consumer_assignors or not set(self.consumer_assignors) <= ASSIGNOR_NAMES:
+            known = ", ".join(sorted(ASSIGNOR_NAMES))
+            raise ValueError(f"consumer_assignors must be some of {known}, got {self.consumer_assignors}")
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -1,11 +1,11 @@
-"""What a broker asks its classic groups. How it is to be used:
+"""What a broker asks its groups. How it is to be used:
 
 - On start, `table.replay` every record of `__consumer_offsets`, and tell `table.transaction_ended` of every end marker
   in it; then `table.start`. Tell it of every marker that is appended later.
-- Carry out the actions of every call in their order. For a Persist or PersistOffsets, append `records_of(action)`
+- Carry out the actions of every call in their order. For one that is to be written, append `records_of(action)`
   and call `table.apply(action)` in one step, before anything else is asked; then wait until the records are safe,
   and only then give the answers that follow. If the append fails, answer those with `error_after_failed_append`,
-  and carry out what `persist_failed` returns.
+  and carry out what `append_failed` returns; if it turns out later that it may be lost, what `persist_failed` does.
 - One timer: at `table.next_deadline_ms()` call `table.expire`. A slow one: `offsets.expire`.
 - All times are milliseconds of a clock that does not jump and was set by the time of day (core.clock.SteadyClock):
   they measure timeouts, and they are written down.
@@ -16,18 +16,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import AnswerLeave, Persist, PersistOffsets, refuse_join, refuse_sync
+from ottla.groups.actions import AnswerLeave, Persist, PersistOffsets, PersistRecords, refuse_join, refuse_sync
+from ottla.groups.classic import ClassicGroup
 from ottla.groups.commits import Commits
+from ottla.groups.consumer.coordinator import ConsumerGroups
+from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.states import State
 from ottla.groups.table import GroupTable
 from ottla.wire.messages.describe_groups import DescribedGroup
 from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ottla.groups.actions import Action, Caller, Token
-    from ottla.groups.config import GroupConfig
+    from ottla.groups.actions import Action, Caller, Token, Written
+    from ottla.groups.consumer.environment import Environment
     from ottla.wire.messages.heartbeat import HeartbeatRequest
     from ottla.wire.messages.join_group import JoinGroupRequest
     from ottla.wire.messages.leave_group import LeaveGroupRequest
@@ -39,10 +40,10 @@ _FIRST_DESCRIPTION_WITH_NOT_FOUND: Final = 6
 
 
 class Coordinator:
-    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
-        """`new_uuid` makes what is random about a member's id."""
-        self.table = GroupTable(config, new_uuid)
+    def __init__(self, environment: Environment) -> None:
+        self.table = GroupTable(environment)
         self.offsets = Commits(self.table)
+        self.consumers = ConsumerGroups(self.table)
 
     # ── Members ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -52,7 +53,12 @@ class Coordinator:
         if request.member_id and self.table.get(request.group_id) is None:
             return [refuse_join(caller.token, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)]
         group = self.table.get_or_make(request.group_id, now_ms)
-        actions = group.join(request, caller, now_ms)
+        if isinstance(group, ClassicGroup):
+            actions = group.join(request, caller, now_ms)
+        elif group.is_unused:
+            actions = self.consumers.join_empty(group, request, caller, now_ms)
+        else:
+            actions = group.classic_members.join(request, caller, now_ms)
         self.table.settle(group)
         return actions
 
@@ -62,7 +68,8 @@ class Coordinator:
         group = self.table.get(request.group_id)
         if group is None:
             return [refuse_sync(token, ErrorCode.UNKNOWN_MEMBER_ID)]
-        actions = group.sync(request, token, now_ms)
+        members = group if isinstance(group, ClassicGroup) else group.classic_members
+        actions = members.sync(request, token, now_ms)
         self.table.settle(group)
         return actions
 
@@ -70,7 +77,13 @@ class Coordinator:
         if not request.group_id:
             return ErrorCode.INVALID_GROUP_ID
         group = self.table.get(request.group_id)
-        return ErrorCode.UNKNOWN_MEMBER_ID if group is None else group.heartbeat(request, now_ms)
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if isinstance(group, ClassicGroup):
+            return group.heartbeat(request, now_ms)
+        error = group.classic_members.heartbeat(request, now_ms)
+        self.table.settle(group)
+        return error
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
         if not request.group_id:
@@ -78,7 +91,8 @@ class Coordinator:
         group = self.table.get(request.group_id)
         if group is None:
             return [AnswerLeave(caller.token, _nobody_leaves(request, caller.version))]
-        actions = group.leave(request, caller, now_ms)
+        members = group if isinstance(group, ClassicGroup) else group.classic_members
+        actions = members.leave(request, caller, now_ms)
         self.table.settle(group)
         return actions
 
@@ -91,9 +105,18 @@ class Coordinator:
         self.table.settle(group)
         return actions
 
-    def persist_failed(self, failed: Persist | PersistOffsets, now_ms: int) -> list[Action]:
+    def append_failed(self, failed: Written, now_ms: int) -> list[Action]:
+        """This is not in the log."""
         group = self.table.get(failed.group_id)
-        if group is None or isinstance(failed, PersistOffsets):
+        if isinstance(failed, PersistRecords) and isinstance(group, ConsumerGroup):
+            group.take_back(failed, now_ms)
+            self.table.settle(group)
+        return self.persist_failed(failed, now_ms)
+
+    def persist_failed(self, failed: Written, now_ms: int) -> list[Action]:
+        """This may be lost."""
+        group = self.table.get(failed.group_id)
+        if not isinstance(group, ClassicGroup) or not isinstance(failed, Persist):
             return []
         actions = group.persist_failed(failed, now_ms)
         self.table.settle(group)
@@ -103,13 +126,14 @@ class Coordinator:
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         group = self.table.get(group_id)
-        if group is not None:
+        if isinstance(group, ClassicGroup):
             return group.describe()
         # Until KIP-1043 a group that does not exist was one that has died.
         is_told = version >= _FIRST_DESCRIPTION_WITH_NOT_FOUND
+        text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
         return DescribedGroup(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.NONE,
-            error_message=f"Group {group_id} not found." if is_told else None,
+            error_message=text if is_told else None,
             group_id=group_id,
             group_state=State.DEAD,
             protocol_type="",
@@ -137,7 +161,7 @@ class Coordinator:
         doomed = {at for at, _ in self.table.offsets(group_id)} | self.table.pending.partitions(group_id)
         if doomed:
             actions.append(PersistOffsets(group_id, dict.fromkeys(doomed)))
-        return ErrorCode.NONE, [*actions, Persist(group_id, None)]
+        return ErrorCode.NONE, [*actions, group.deletion()]
 
 
 def _nobody_leaves(request: LeaveGroupRequest, version: int) -> LeaveGroupResponse:

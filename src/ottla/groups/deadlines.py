@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from enum import Enum
-from typing import TypeAlias
+from typing import Generic, TypeAlias, TypeVar
 
 
 class Phase(Enum):
@@ -17,7 +18,10 @@ Key: TypeAlias = Phase | str
 """A phase of the group, or the id of a member whose session it is."""
 
 
-class Deadlines:
+K = TypeVar("K", bound=Hashable)
+
+
+class Deadlines(Generic[K]):
     """At most one deadline for each thing.
 
     Every deadline lies after the moment it was set, so whoever handles all that are due comes to an end.
@@ -26,12 +30,15 @@ class Deadlines:
     __slots__ = ("_at_ms",)
 
     def __init__(self) -> None:
-        self._at_ms: dict[Key, int] = {}
+        self._at_ms: dict[K, int] = {}
 
-    def set(self, key: Key, now_ms: int, delay_ms: int) -> None:
+    def __contains__(self, key: K) -> bool:
+        return key in self._at_ms
+
+    def set(self, key: K, now_ms: int, delay_ms: int) -> None:
         self._at_ms[key] = now_ms + max(delay_ms, 1)
 
-    def cancel(self, key: Key) -> None:
+    def cancel(self, key: K) -> None:
         self._at_ms.pop(key, None)
 
     def clear(self) -> None:
@@ -40,7 +47,7 @@ class Deadlines:
     def next_ms(self) -> int | None:
         return min(self._at_ms.values(), default=None)
 
-    def pop_due(self, now_ms: int) -> Key | None:
+    def pop_due(self, now_ms: int) -> K | None:
         """Take out the earliest of those that are due."""
         if not self._at_ms:
             return None

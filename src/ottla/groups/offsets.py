@@ -14,8 +14,8 @@ from ottla.wire.declare import NO_UUID
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ottla.groups.classic import ClassicGroup
     from ottla.groups.config import GroupConfig
+    from ottla.groups.group import Group
     from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition
     from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
 
@@ -59,7 +59,7 @@ class GroupOffsets:
         partitions = self._by_topic.get(topic, {}).items()
         return [TopicPartition(topic, each) for each, value in partitions if not is_of_another_topic(value, topic_id)]
 
-    def expired(self, group: ClassicGroup, config: GroupConfig, now_ms: int) -> list[TopicPartition]:
+    def expired(self, group: Group, config: GroupConfig, now_ms: int) -> list[TopicPartition]:
         return [
             at for at, value in self if not group.is_subscribed_to(at.topic) and _is_old(value, group, config, now_ms)
         ]
@@ -86,7 +86,7 @@ def new_value(
     )
 
 
-def _is_old(value: OffsetCommitValue, group: ClassicGroup, config: GroupConfig, now_ms: int) -> bool:
+def _is_old(value: OffsetCommitValue, group: Group, config: GroupConfig, now_ms: int) -> bool:
     since_ms = group.retention_starts_ms(value)
     if since_ms is None:
         return False

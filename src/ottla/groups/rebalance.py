@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ottla.groups.actions import Action
     from ottla.groups.config import GroupConfig
+    from ottla.groups.deadlines import Key
 
 
 class Rebalance:
@@ -40,7 +41,7 @@ class Rebalance:
         self.subscribed_topics: frozenset[str] | None = None
         """Unknown until the first generation, and for anything but consumers."""
         self.members = Members()
-        self.deadlines = Deadlines()
+        self.deadlines: Deadlines[Key] = Deadlines()
         self.pending_sync: set[str] = set()
         """Members of this generation that have not asked for their assignment yet."""
         self._is_first = False

@@ -1,8 +1,8 @@
 """The records of `__consumer_offsets`, in Kafka's own formats, both ways.
 
 A key starts with its version, which also tells what it is the key of: 0 and 1 a committed offset, 2 a classic
-group, anything above one of the newer kinds of group. A value starts with a version of its own. A record
-without a value deletes what its key names.
+group, 3 to 8 and 16 a consumer group (consumer/records.py), anything else another kind of group. A value starts
+with a version of its own. A record without a value deletes what its key names.
 
 Written as Kafka 4.3 writes them: offsets in version 4, or in version 1 if they carry an expiry of their own
 (OffsetCommit up to version 4), and groups in version 3. All that Kafka ever wrote can be read.
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
+from ottla.groups.consumer import records as consumer_records
+from ottla.groups.consumer.formats import Key as ConsumerKey
 from ottla.groups.formats import GroupKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, OffsetKey
 from ottla.wire import internal_records
 from ottla.wire.declare import Message
@@ -31,13 +33,14 @@ __all__ = [
     "encode_group",
     "encode_offset",
     "encode_value",
+    "is_of_share_group",
     "partition_for",
     "version_of",
 ]
 
 TOPIC: Final = "__consumer_offsets"
 
-Key: TypeAlias = OffsetKey | GroupKey
+Key: TypeAlias = OffsetKey | GroupKey | ConsumerKey
 Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
 
@@ -50,6 +53,7 @@ class KeyValue(NamedTuple):
 
 _OFFSET_KEY: Final = 1
 _GROUP_KEY: Final = 2
+_SHARE_GROUP_KEYS: Final = range(10, 16)
 _OFFSET_VALUE: Final = 4
 _OFFSET_VALUE_WITH_EXPIRY: Final = 1
 _GROUP_VALUE: Final = 3
@@ -77,14 +81,20 @@ def encode_value(value: Value, version: int) -> bytes:
 
 
 def decode_key(data: bytes) -> Key | None:
-    """Read a key; None if it belongs to a newer kind of group. Raises ProtocolError if it is broken."""
+    """Read a key; None if it belongs to a kind of group that is unknown. Raises ProtocolError if it is broken."""
     version = version_of(data)
+    if consumer_records.is_key_of_consumer_group(version):
+        return consumer_records.decode_key(data, version)
     if version > _GROUP_KEY:
         return None
     if version == _GROUP_KEY:
         return internal_records.decode(GroupKey, data, version, is_flexible=False)
     version = known_version(version, _OFFSET_KEY, TOPIC)
     return internal_records.decode(OffsetKey, data, version, is_flexible=False)
+
+
+def is_of_share_group(key: bytes) -> bool:
+    return version_of(key) in _SHARE_GROUP_KEYS
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue:

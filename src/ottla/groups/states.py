@@ -1,4 +1,4 @@
-"""The states of a classic group, by the names Kafka shows, and which may follow which.
+"""The states of groups, by the names Kafka shows, and which may follow which in a classic group.
 
 Empty ── a member joins ──▶ PreparingRebalance ── all have joined, or time is up ──▶ CompletingRebalance
   ▲                          │            ▲  ▲                                        │            │
@@ -6,6 +6,8 @@ Empty ── a member joins ──▶ PreparingRebalance ── all have joined,
                                           │                                     the leader has assigned
                                           │                                                        ▼
                                           └──── a member joins, leaves or is lost ───────────── Stable
+
+A consumer group is Empty, Assigning, Reconciling or Stable: what follows from its epochs (consumer/state.py).
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ class State(StrEnum):
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
+    ASSIGNING = "Assigning"
+    """Of a consumer group: who is to have what is not worked out yet."""
+    RECONCILING = "Reconciling"
+    """Of a consumer group: members are on their way to what they are to have."""
     DEAD = "Dead"
 
 

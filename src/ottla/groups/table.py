@@ -6,27 +6,32 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ottla.core.ids import TopicPartition
-from ottla.groups.actions import Persist, PersistOffsets
+from ottla.groups.actions import PersistOffsets, PersistRecords
 from ottla.groups.classic import ClassicGroup
-from ottla.groups.formats import GroupKey
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.records import decode_value
+from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.offsets import GroupOffsets
 from ottla.groups.pending import PendingOffsets
-from ottla.groups.records import decode_group_value, decode_key, decode_offset_value
+from ottla.groups.records import TOPIC, decode_group_value, decode_key, decode_offset_value
+from ottla.groups.states import State
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ottla.core.errors import ErrorCode
-    from ottla.groups.actions import Action
-    from ottla.groups.config import GroupConfig
+    from ottla.groups.actions import Action, Written
+    from ottla.groups.consumer.environment import Environment
+    from ottla.groups.consumer.formats import Key
     from ottla.groups.formats import OffsetCommitValue
+    from ottla.groups.group import Group
 
 
 class GroupTable:
-    def __init__(self, config: GroupConfig, new_uuid: Callable[[], str]) -> None:
-        self.config = config
-        self._new_uuid = new_uuid
-        self._groups: dict[str, ClassicGroup] = {}
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.config = environment.config
+        self._groups: dict[str, Group] = {}
         self._offsets: dict[str, GroupOffsets] = {}
         self.pending = PendingOffsets()
         # A group is in the heap once for its earliest deadline, and may be there again for later ones that no
@@ -34,18 +39,21 @@ class GroupTable:
         self._wake_ups: list[tuple[int, str]] = []
         self._wakes_at_ms: dict[str, int] = {}
 
-    def __iter__(self) -> Iterator[ClassicGroup]:
+    def __iter__(self) -> Iterator[Group]:
         return iter(list(self._groups.values()))
 
-    def get(self, group_id: str) -> ClassicGroup | None:
+    def get(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
-    def get_or_make(self, group_id: str, now_ms: int) -> ClassicGroup:
-        """A group that is new is forgotten again by `settle`, unless something came of it."""
+    def get_or_make(self, group_id: str, now_ms: int) -> Group:
+        """A group that is new is a classic one, and forgotten again by `settle` unless something came of it."""
         found = self._groups.get(group_id)
         if found is None:
-            found = self._groups[group_id] = ClassicGroup(group_id, self.config, self._new_uuid, now_ms)
+            found = self._groups[group_id] = self.new_classic(group_id, now_ms)
         return found
+
+    def new_classic(self, group_id: str, now_ms: int) -> ClassicGroup:
+        return ClassicGroup(group_id, self.config, self.environment.new_uuid, now_ms)
 
     def offsets(self, group_id: str) -> GroupOffsets:
         return self._offsets.get(group_id) or GroupOffsets()
@@ -62,6 +70,8 @@ class GroupTable:
             return
         if isinstance(of, GroupKey):
             self._replay_group(of.group, value)
+        elif not isinstance(of, OffsetKey):
+            self._replay_consumer_group(of, value)
         else:
             at = TopicPartition(of.topic, of.partition)
             decoded = None if value is None else decode_offset_value(value)
@@ -75,7 +85,7 @@ class GroupTable:
         for group_id, changes in self.pending.ended(producer_id, is_one_of_them, is_commit=is_commit):
             self._take_over(group_id, changes)
 
-    def apply(self, action: Persist | PersistOffsets) -> None:
+    def apply(self, action: Written) -> None:
         """Take over what has just been appended."""
         if isinstance(action, PersistOffsets):
             if action.producer is None:
@@ -83,8 +93,18 @@ class GroupTable:
             else:
                 kept = {at: value for at, value in action.changes.items() if value is not None}
                 self.pending.add(action.group_id, action.producer[0], kept)
+        elif isinstance(action, PersistRecords):
+            self._apply_records(action)
         elif action.value is None:
             self._erase(action.group_id)
+
+    def _apply_records(self, action: PersistRecords) -> None:
+        if action.is_end:
+            self._erase(action.group_id)
+        elif action.becomes is not None:
+            self._wakes_at_ms.pop(action.group_id, None)
+            self._groups[action.group_id] = action.becomes
+            self.settle(action.becomes)
 
     def start(self, now_ms: int) -> list[Action]:
         actions: list[Action] = []
@@ -102,11 +122,23 @@ class GroupTable:
         return [] if group is None else group.die(error)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
-        if value is None:
-            self._erase(group_id)
-        else:
+        if value is not None:
             decoded = decode_group_value(value)
-            self._groups[group_id] = ClassicGroup.restored(group_id, decoded, self.config, self._new_uuid)
+            new_uuid = self.environment.new_uuid
+            self._groups[group_id] = ClassicGroup.restored(group_id, decoded, self.config, new_uuid)
+        elif isinstance(self._groups.get(group_id), ClassicGroup):
+            self._erase(group_id)
+
+    def _replay_consumer_group(self, key: Key, value: bytes | None) -> None:
+        group = self._groups.get(key.group_id)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            # What was there had only offsets: the end of a classic group is written before another begins.
+            group = self._groups[key.group_id] = ConsumerGroup(key.group_id, self.environment)
+        group.replay(key, None if value is None else decode_value(key, value, TOPIC))
+        if not group.is_stored:
+            self._erase(key.group_id)
 
     def _apply_offsets(self, group_id: str, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
         self.pending.overtaken(group_id, changes)
@@ -132,10 +164,13 @@ class GroupTable:
 
     # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def settle(self, group: ClassicGroup) -> None:
+    def settle(self, group: Group) -> None:
         """Take note of a group's next deadline after it was asked for something that may have changed it."""
         group_id = group.group_id
-        if group.is_unused and group.generation == 0 and group_id not in self._offsets:
+        if self._groups.get(group_id) is not group:
+            return
+        is_new = isinstance(group, ClassicGroup) and not group.is_stored
+        if is_new and group.is_unused and group_id not in self._offsets:
             self._groups.pop(group_id, None)
             self._wakes_at_ms.pop(group_id, None)
             return
@@ -163,6 +198,24 @@ class GroupTable:
             group = self._groups[group_id]
             actions += group.expire(now_ms)
             self.settle(group)
+        return actions
+
+    def rebalance(self, group_id: str, now_ms: int) -> list[Action] | None:
+        """Let the members of a group join again; None if it has none."""
+        group = self._groups.get(group_id)
+        if group is None or group.state is State.EMPTY:
+            return None
+        actions = group.rebalance(now_ms)
+        self.settle(group)
+        return actions
+
+    def expire_sessions(self, group_id: str, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take members of a group for dead: those of this client, or all."""
+        group = self._groups.get(group_id)
+        if group is None:
+            return []
+        actions = group.expire_sessions(client_id, now_ms)
+        self.settle(group)
         return actions
 
     def _holds(self, at_ms: int, group_id: str) -> bool:

@@ -16,6 +16,7 @@ from ottla.http import (
     cluster,
     consumers,
     dmqp,
+    faults,
     groups,
     health,
     messages,
@@ -65,6 +66,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *session.ENDPOINTS,
     *users.ENDPOINTS,
     *acls.ENDPOINTS,
+    *faults.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
 

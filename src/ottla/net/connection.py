@@ -341,6 +341,12 @@ class Connection(asyncio.BufferedProtocol):
         """Send what is under way, then close."""
         self._transport.close()
 
+    def end_with(self, data: bytes) -> None:
+        """Send this in place of whatever is being answered, then close."""
+        self._is_over = True
+        self._transport.write(data)
+        self._transport.close()
+
     def abort(self) -> None:
         """Close at once."""
         self._is_over = True

@@ -16,7 +16,8 @@ from ottla.net.security_config import SecurityConfig
 from ottla.wire.frame import SCRATCH_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    import socket
+    from collections.abc import Awaitable, Callable, Sequence
 
     from ottla.net.config import NetConfig
     from ottla.net.connection import Connection
@@ -50,8 +51,9 @@ class Listener:
         answering: Answering,
         security: SecurityConfig | None = None,
         gate: Callable[[ListenerConfig], Answer] | None = None,
+        bound: Sequence[Sequence[socket.socket]] = (),
     ) -> None:
-        """`gate` answers on ports where clients have to log in first."""
+        """`gate` answers on ports where clients have to log in first. Each port may be `bound` already."""
         self.config = config
         self.max_frame_bytes = config.max_frame_bytes
         self.scratch = bytearray(SCRATCH_BYTES)
@@ -69,8 +71,14 @@ class Listener:
         self.rates = Rates(config.max_connection_rate_per_address)
         security = security or SecurityConfig()
         self.ports = [
-            Port(self, one, gate(one) if gate is not None and one.uses_sasl else answering.answer, security)
-            for one in config.all_listeners(security)
+            Port(
+                self,
+                one,
+                gate(one) if gate is not None and one.uses_sasl else answering.answer,
+                security,
+                bound[index] if bound else (),
+            )
+            for index, one in enumerate(config.all_listeners(security))
         ]
         self._sweeper: asyncio.Task[None] | None = None
         self._is_started = False

@@ -12,7 +12,9 @@ from ottla.net.config import parse_address
 from ottla.net.connection import Connection
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    import socket
+    from collections.abc import Awaitable, Callable, Sequence
+    from typing import Any
 
     from ottla.net.certificate_names import PrincipalRules
     from ottla.net.listener import Listener
@@ -29,7 +31,15 @@ _BACKLOG: Final = 1024
 class Port:
     """A `Service` for its connections; all but who they are and where they are is the listener's business."""
 
-    def __init__(self, listener: Listener, config: ListenerConfig, answer: Answer, security: SecurityConfig) -> None:
+    def __init__(
+        self,
+        listener: Listener,
+        config: ListenerConfig,
+        answer: Answer,
+        security: SecurityConfig,
+        bound: Sequence[socket.socket] = (),
+    ) -> None:
+        """`bound` to the config's address, and maybe to others, in place of what is bound at the start."""
         self.config = config
         self.name: str = config.protocol
         self.address = Address(config.host, config.port)
@@ -47,27 +57,32 @@ class Port:
         self.tls = _tls(config, security)
         self._rules = _rules(config)
         self._listener = listener
-        self._server: asyncio.Server | None = None
+        self._bound = bound
+        self._servers: list[asyncio.Server] = []
 
     async def start(self, handshake_s: float) -> None:
-        async def listen(port: int) -> asyncio.Server:
-            loop = asyncio.get_running_loop()
+        async def listen(**where: Any) -> asyncio.Server:  # noqa: ANN401 - the event loop's own
             tls = self.tls
-            return await loop.create_server(
+            return await asyncio.get_running_loop().create_server(
                 lambda: Connection(self),
-                self.config.host,
-                port,
+                **where,
                 backlog=_BACKLOG,
                 ssl=None if tls is None else tls.context,
                 ssl_handshake_timeout=None if tls is None else handshake_s,
             )
 
-        self._server, self.address = await on_one_port(listen, self.config.port)
+        if self._bound:
+            self._servers = [await listen(sock=each) for each in self._bound]
+        else:
+            server, self.address = await on_one_port(
+                lambda port: listen(host=self.config.host, port=port), self.config.port
+            )
+            self._servers = [server]
 
     def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
 
     def _known(self, connection: Connection) -> bool:
         """Whether a client may stay, who may have shown a certificate: it is who that says."""

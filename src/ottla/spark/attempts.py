@@ -48,9 +48,24 @@ class Attempt:
         return producer_id == self.producer_id and epoch >> _ATTEMPT_BITS == self.first_epoch >> _ATTEMPT_BITS
 
     @property
+    def transactional_id(self) -> str:
+        return transactional_id(self.query_id, self.task, self.number)
+
+    @property
     def query_group(self) -> str:
-        return f"ottla-sink-{self.query_id}"
+        return query_group(self.query_id)
 
     @property
     def task_group(self) -> str:
         return f"{self.query_group}-{self.task}"
+
+
+def query_group(query_id: str) -> str:
+    return f"ottla-sink-{query_id}"
+
+
+def transactional_id(query_id: str, task: int, attempt: int) -> str:
+    """The same when a query is started again, so that what was left open is aborted; but not for two attempts of one
+    run, of which Spark may have both under way and take either.
+    """
+    return f"ottla-sink-{query_id}-{task}" + (f"-{attempt}" if attempt else "")

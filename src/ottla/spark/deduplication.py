@@ -13,9 +13,11 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+import pyarrow as pa
 
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.client.errors import BrokerError
+from ottla.client.producer.batch import Identity
 from ottla.core.ids import TopicPartition
 from ottla.records.arrow import to_arrow
 from ottla.records.batch import read_header
@@ -23,9 +25,7 @@ from ottla.spark.errors import SinkError
 from ottla.spark.leaders import fetch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    import pyarrow as pa
+    from collections.abc import Collection, Iterable, Mapping
 
     from ottla.client.admin.admin import Admin
     from ottla.client.client import Client
@@ -68,23 +68,45 @@ class Earlier:
 
 
 class Lookout:
-    """One attempt's view of what others did before it."""
+    """One attempt's view of what others did before it; as a signature of ottla.spark.sending."""
+
+    transactional_id: str | None = None
 
     def __init__(self, client: Client, attempt: Attempt, *, is_on: bool) -> None:
         self._client = client
         self._is_on = is_on
         self._attempt = attempt
         self._marks: _Marks | None = None
-        self.earlier = Earlier()
-        self.may_be_repeated = False
+        self._done_topics: set[str] = set()
+        self._identities: dict[str, Identity] = {}
+        self._earlier = Earlier()
+        self._may_be_repeated = False
         self.has_task_group = False
+
+    async def meet(self, topic: str) -> None:
+        """Find what is in the topic already."""
+        if await self._is_done(topic):
+            self._done_topics.add(topic)
+        # Settled for good: numbers in a partition go on under one epoch, whatever is found in other topics later.
+        self._identities[topic] = Identity(self._attempt.producer_id, self._epoch())
+
+    def not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        if topic in self._done_topics:
+            return rows.slice(0, 0)
+        return rows.filter(pa.array(self._earlier.take(topic, rows))) if self._earlier else rows
+
+    async def join(self, partitions: Collection[TopicPartition]) -> None:
+        """Nothing: only transactions have to be told."""
+
+    def identity_in(self, topic: str) -> Identity:
+        return self._identities[topic]
 
     @property
     def _admin(self) -> Admin:
         return self._client.admin
 
-    async def is_done(self, topic: str) -> bool:
-        """Before the first row for this topic: find what is in it already; True if that is the whole micro-batch."""
+    async def _is_done(self, topic: str) -> bool:
+        """Whether the whole micro-batch is in the topic; if not, what of it is there is looked for."""
         if not self._is_on:
             return False
         if self._marks is None:
@@ -111,7 +133,7 @@ class Lookout:
             await set_marks(self._client, group, [topic], mark)
 
     async def _look(self, topic: str, starts: Mapping[TopicPartition, int]) -> None:
-        self.may_be_repeated = True
+        self._may_be_repeated = True
         partitions = await self._client.partitions(topic)
         for at in (TopicPartition(topic, each) for each in partitions):
             # A partition that was added since the mark is looked at from its beginning.
@@ -123,16 +145,15 @@ class Lookout:
         while at < len(batches):
             header = read_header(batches, at)
             if self._attempt.is_of_this_batch(header.producer_id, header.producer_epoch):
-                self.earlier.add(topic, to_arrow(batches[at : at + header.size]))
-                highest = self.earlier.highest_epoch
-                self.earlier.highest_epoch = max(header.producer_epoch, -1 if highest is None else highest)
+                self._earlier.add(topic, to_arrow(batches[at : at + header.size]))
+                highest = self._earlier.highest_epoch
+                self._earlier.highest_epoch = max(header.producer_epoch, -1 if highest is None else highest)
             at += header.size
 
-    def epoch(self) -> int:
-        """The epoch to write under."""
-        if not self.may_be_repeated:
+    def _epoch(self) -> int:
+        if not self._may_be_repeated:
             return self._attempt.first_epoch
-        epoch = self._attempt.epoch_after(self.earlier.highest_epoch)
+        epoch = self._attempt.epoch_after(self._earlier.highest_epoch)
         if epoch is None:
             where = f"micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}"
             raise SinkError(f"task {self._attempt.task} of {where} was begun too often to be told apart once more")

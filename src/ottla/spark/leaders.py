@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerUnavailable, ClientError, broker_error
+from ottla.client.producer.transaction_requests import NAMED_FIRST
 from ottla.client.view import NO_LEADER
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
@@ -22,15 +23,18 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-_BY_NAME: Final = 12
-"""The last version of Produce and Fetch in which topics go by their names."""
+_LAST_VERSION: Final = NAMED_FIRST.produce
+"""Of Produce and Fetch. Topics go by their names in it, and transactions have to be told of partitions."""
 _FETCH_BYTES: Final = 4 << 20
 _REPLICAS_TIMEOUT_MS: Final = 30_000
 
 
-async def produce(router: Router, at: TopicPartition, batch: bytearray, patience_s: float) -> int:
+async def produce(
+    router: Router, at: TopicPartition, batch: bytearray, patience_s: float, transactional_id: str | None = None
+) -> int:
     """Append a numbered batch; its first offset. Sent again under its number, it is stored once."""
     request = ProduceRequest(
+        transactional_id=transactional_id,
         acks=-1,
         timeout_ms=_REPLICAS_TIMEOUT_MS,
         topic_data=(
@@ -91,7 +95,7 @@ async def _ask(  # noqa: PLR0913
             if leader == NO_LEADER:
                 raise broker_error(ErrorCode.LEADER_NOT_AVAILABLE, str(at))
             connection = await router.connection(leader, purpose)
-            version = connection.version_of(request.API, max_version=_BY_NAME)
+            version = connection.version_of(request.API, max_version=_LAST_VERSION)
             response = await connection.ask(request, version=version)
             if not (code := code_of(response)):
                 return response

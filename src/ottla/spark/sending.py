@@ -1,9 +1,9 @@
-"""One task's rows on their way into topics, under a producer id and epoch of the task's own."""
+"""One task's rows on their way into topics."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,55 +12,64 @@ from ottla.client.errors import ProducerFenced
 from ottla.core.ids import TopicPartition
 from ottla.records.arrow import RowSource, key_partitions
 from ottla.records.encode import BatchBuilder
-from ottla.spark.deduplication import Lookout
 from ottla.spark.errors import SinkError
 from ottla.spark.leaders import produce
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from ottla.client.client import Client
+    from ottla.client.producer.batch import Identity
     from ottla.spark.attempts import Attempt
     from ottla.spark.sink_options import SinkOptions
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 
 
+class Signature(Protocol):
+    """Under which name a task writes, and what of its rows is there already."""
+
+    transactional_id: str | None
+
+    async def meet(self, topic: str) -> None:
+        """Called before the first row for a topic is written."""
+
+    def not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Called once for each row."""
+
+    async def join(self, partitions: Collection[TopicPartition]) -> None:
+        """Called before anything is written to these."""
+
+    def identity_in(self, topic: str) -> Identity: ...
+
+
 class TaskSender:
-    def __init__(self, client: Client, options: SinkOptions, attempt: Attempt) -> None:
+    def __init__(self, client: Client, options: SinkOptions, attempt: Attempt, signature: Signature) -> None:
         self._client = client
         self._options = options
         self._attempt = attempt
-        self._lookout = Lookout(client, attempt, is_on=options.deduplicate)
+        self._signature = signature
         self._partition_counts: dict[str, int] = {}
-        self._done_topics: set[str] = set()
-        self._epochs: dict[str, int] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._turn = attempt.task
         self.placed: dict[TopicPartition, tuple[int, int]] = {}
         """The first offset written in each partition, and the one after the last."""
-        self.row_count = 0
 
     @property
     def topics(self) -> list[str]:
         return sorted(self._partition_counts)
 
-    @property
-    def has_task_group(self) -> bool:
-        return self._lookout.has_task_group
-
     async def send(self, rows: pa.RecordBatch) -> None:
         """Write these rows, but those that an earlier attempt wrote; returns when all are acknowledged."""
         self._turn += 1
-        work = []
+        work: dict[TopicPartition, pa.RecordBatch] = {}
         for topic, part in self._by_topic(rows):
             await self._meet(topic)
-            if topic in self._done_topics:
-                continue
-            left = self._not_yet_written(topic, part)
+            left = self._signature.not_yet_written(topic, part)
             for partition, share in split_rows(left, self._partitions(topic, left)):
-                work.append(self._send_to(TopicPartition(topic, partition), share))
-        await asyncio.gather(*work)
+                work[TopicPartition(topic, partition)] = share
+        await self._signature.join(work)
+        await asyncio.gather(*(self._send_to(at, share) for at, share in work.items()))
 
     def _by_topic(self, rows: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         if self._options.topic is not None:
@@ -76,15 +85,8 @@ class TaskSender:
         if topic in self._partition_counts:
             return
         view = await self._client.router.topic(topic, allow_auto_create=True)
-        if await self._lookout.is_done(topic):
-            self._done_topics.add(topic)
-        # Settled for good: numbers in a partition go on under one epoch, whatever is found in other topics later.
-        self._epochs[topic] = self._lookout.epoch()
+        await self._signature.meet(topic)
         self._partition_counts[topic] = len(view.partitions)
-
-    def _not_yet_written(self, topic: str, rows: pa.RecordBatch) -> pa.RecordBatch:
-        earlier = self._lookout.earlier
-        return rows.filter(pa.array(earlier.take(topic, rows))) if earlier else rows
 
     def _partitions(self, topic: str, rows: pa.RecordBatch) -> pa.Array:
         """Where each row goes: as its column says, by its key, or all without one to one partition after the other."""
@@ -114,11 +116,16 @@ class TaskSender:
 
     async def _send_batch(self, at: TopicPartition, builder: BatchBuilder, count: int) -> None:
         sequence = self._sequences.get(at, 0)
+        identity = self._signature.identity_in(at.topic)
         batch = builder.build(
-            producer_id=self._attempt.producer_id, producer_epoch=self._epochs[at.topic], base_sequence=sequence
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=sequence,
+            is_transactional=identity.is_transactional,
         )
+        patience_s, transactional_id = self._options.delivery_timeout_s, self._signature.transactional_id
         try:
-            offset = await produce(self._client.router, at, batch, self._options.delivery_timeout_s)
+            offset = await produce(self._client.router, at, batch, patience_s, transactional_id)
         except ProducerFenced as fenced:
             raise SinkError(
                 f"{at}: a later attempt at micro-batch {self._attempt.batch_id} of query {self._attempt.query_id}, or "
@@ -127,7 +134,6 @@ class TaskSender:
         self._sequences[at] = (sequence + count) & _LAST_SEQUENCE
         first, _ = self.placed.get(at, (offset, 0))
         self.placed[at] = first, offset + count
-        self.row_count += count
 
 
 def split_rows(rows: pa.RecordBatch, partitions: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:

@@ -28,6 +28,8 @@ _TYPES: Final[dict[str, tuple[type[DataType], ...]]] = {
     "timestamp": (TimestampType,),
 }
 _SMALLEST_BATCH_BYTES: Final = 1024
+_LONGEST_TRANSACTION_MS: Final = "900000"
+"""What brokers allow if they are not told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class SinkOptions:
     compression: Compression
     max_batch_bytes: int
     delivery_timeout_s: float
+    transactional: bool
+    transaction_timeout_ms: int
     deduplicate: bool
     columns: tuple[str, ...]
     """Of those that count, the ones that are there."""
@@ -57,6 +61,10 @@ def parse_sink(given: Mapping[str, str], schema: StructType) -> SinkOptions:
             "kafka.max.request.size", kafka.get("max.request.size", "1048576"), least=_SMALLEST_BATCH_BYTES
         ),
         delivery_timeout_s=whole_number("kafka.delivery.timeout.ms", kafka.get("delivery.timeout.ms", "120000")) / 1000,
+        transactional=truth("transactional", options.get("transactional", "true")),
+        transaction_timeout_ms=whole_number(
+            "kafka.transaction.timeout.ms", kafka.get("transaction.timeout.ms", _LONGEST_TRANSACTION_MS)
+        ),
         deduplicate=truth("deduplicate", options.get("deduplicate", "true")),
         columns=_checked_columns(schema, topic),
     )

@@ -79,6 +79,7 @@ class DataDir:
         self.path = path
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
         self._outdated: set[TopicPartition] = set()
         self._newest_checkpoint: Flush | None = None
         self._clock = clock
@@ -152,6 +153,8 @@ class DataDir:
             raise
         log.before_truncation = partial(self._lower_checkpoints, at)
         self.logs[at] = log
+        if self.when_opened is not None:
+            self.when_opened(at, log)
         return log
 
     def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:

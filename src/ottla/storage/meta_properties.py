@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 META_PROPERTIES: Final = "meta.properties"
+WORKERS_FILE: Final = "workers.sqlite"
+"""The catalog of workers, each of which has a folder of its own beside it."""
 _VERSION: Final = "1"
 
 
@@ -32,11 +34,15 @@ def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int 
     meta = MetaProperties(
         cluster_id=cluster_id or str(TopicId.random()), node_id=node_id, directory_id=str(TopicId.random())
     )
+    save(folder, meta)
+    return meta
+
+
+def save(folder: Path, meta: MetaProperties) -> None:
     text = (
         f"version={_VERSION}\ncluster.id={meta.cluster_id}\nnode.id={meta.node_id}\ndirectory.id={meta.directory_id}\n"
     )
     replace_file(folder / META_PROPERTIES, text.encode())
-    return meta
 
 
 def load(folder: Path) -> MetaProperties | None:
@@ -44,7 +50,9 @@ def load(folder: Path) -> MetaProperties | None:
     path = folder / META_PROPERTIES
     if path.exists():
         return _parse(path)
-    strangers = sorted(entry.name for entry in folder.iterdir() if not _may_be_in_an_empty_folder(entry.name))
+    if (folder / WORKERS_FILE).exists():
+        raise DataDirError(f"{folder} belongs to workers: serve it with --workers, and as many as before")
+    strangers = sorted(entry.name for entry in folder.iterdir() if not may_be_in_an_empty_folder(entry.name))
     if strangers:
         raise DataDirError(
             f"{folder} is not empty and not a data folder (it holds {strangers[0]!r} but no {META_PROPERTIES}); "
@@ -53,7 +61,7 @@ def load(folder: Path) -> MetaProperties | None:
     return None
 
 
-def _may_be_in_an_empty_folder(name: str) -> bool:
+def may_be_in_an_empty_folder(name: str) -> bool:
     # The second is in every new file system; the third is from a start that was cut short.
     return name.startswith(".") or name in ("lost+found", f"{META_PROPERTIES}.tmp")
 

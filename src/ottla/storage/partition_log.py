@@ -144,7 +144,7 @@ class PartitionLog:
         if leader_epoch > self.epochs.latest:
             self._begin_epoch(leader_epoch, self.next_offset)
         last_offset = base_offset + header.last_offset_delta
-        self._write(batch, last_offset, header.max_timestamp)
+        self.write(batch, last_offset, header.max_timestamp)
         if header.producer_id >= 0:
             self.producers.appended(header, base_offset)
         # Published last: whoever sees the new end may read everything below it.
@@ -186,7 +186,7 @@ class PartitionLog:
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
             self._begin_epoch(leader_epoch, base_offset)
-        self._write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
+        self.write(batch, base_offset + header.last_offset_delta, header.max_timestamp)
         return base_offset
 
     def append_as_follower(self, batch: memoryview) -> BatchHeader:
@@ -199,7 +199,7 @@ class PartitionLog:
         marker = read_end_marker(batch) if header.is_control else None
         if header.leader_epoch > self.epochs.latest:
             self._begin_epoch(header.leader_epoch, header.base_offset)
-        self._write(batch, header.last_offset, header.max_timestamp)
+        self.write(batch, header.last_offset, header.max_timestamp)
         if marker is not None:
             aborted = self.producers.ended(header, header.base_offset, marker)
             if aborted is not None:
@@ -218,7 +218,8 @@ class PartitionLog:
             self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
             raise self._offline_error() from refused
 
-    def _write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+    def write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        """Put a batch that is checked and placed behind the others; the end of the log does not move yet."""
         active = self._segments.active
         try:
             if active.size and self._must_roll(active, len(batch), last_offset, max_timestamp):
@@ -229,7 +230,7 @@ class PartitionLog:
                 self._segment_began_ms = self._clock.now_ms()
             active.append(batch, last_offset, max_timestamp)
         except OSError as refused:
-            self._refuse_append(refused)
+            self.refuse_append(refused)
 
     def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int) -> bool:
         config, began = self.config, self._first_timestamp
@@ -242,7 +243,8 @@ class PartitionLog:
             or active.indexes.is_full
         )
 
-    def _refuse_append(self, refused: OSError) -> None:
+    def refuse_append(self, refused: OSError) -> None:
+        """A write has failed: StorageError. Unless there may be room again later, the log goes offline."""
         if refused.errno not in _PASSING_ERRORS:
             self._go_offline(f"a write failed: {refused.strerror or refused}")
         try:

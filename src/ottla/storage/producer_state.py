@@ -49,6 +49,8 @@ class Producer:
     last_timestamp: int = -1
     coordinator_epoch: int = -1
     transaction_start: int = NO_TRANSACTION
+    ends: int = 0
+    """How many transactions have ended here since this was opened: two looks at it tell whether one did in between."""
 
 
 class ProducerStates:
@@ -80,6 +82,13 @@ class ProducerStates:
         if producer.transaction_start != NO_TRANSACTION and not header.is_transactional:
             raise InvalidTxnState(f"producer {header.producer_id} has a transaction open, and this is no part of it")
         return None
+
+    def has_open(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction under way here, in this epoch."""
+        producer = self.producers.get(producer_id)
+        return (
+            producer is not None and producer.epoch == producer_epoch and producer.transaction_start != NO_TRANSACTION
+        )
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
         """Refuse a producer that has been replaced by a newer one."""
@@ -120,6 +129,7 @@ class ProducerStates:
         producer = self._producer(header.producer_id, header.producer_epoch)
         start = producer.transaction_start
         producer.transaction_start = NO_TRANSACTION
+        producer.ends += 1
         self._open.pop(header.producer_id, None)
         producer.coordinator_epoch = marker.coordinator_epoch
         producer.last_timestamp = header.max_timestamp

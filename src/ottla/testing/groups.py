@@ -39,7 +39,7 @@ def not_stable(broker: Broker, group_id: str, members: int) -> str | None:
         return (
             f"there is no group {group_id!r}, only {others}" if others else f"there is no group {group_id!r}, nor any"
         )
-    there = [member.client_id or member.member_id for member in group.describe().members]
+    there = group.member_names
     wanted = State.STABLE if members else State.EMPTY
     if group.state is wanted and len(there) == members:
         return None

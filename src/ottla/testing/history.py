@@ -2,83 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from collections import Counter, deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypedDict, overload
+from typing import TYPE_CHECKING, Final, overload
 
-from ottla.testing.subjects import groups_of, subjects_of
-from ottla.wire.apis import APIS
+from ottla.broker.faults.filters import Filter, SeenRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Unpack
 
-    from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.testing.subjects import Subject
-    from ottla.wire.declare import Request
+    from ottla.broker.faults.filters import Where
 
 _MOST_KEPT: Final = 100_000
-_NAMES: Final = frozenset(api.name for api in APIS.values())
-
-
-@dataclass(frozen=True, slots=True)
-class SeenRequest:
-    api: str
-    """By Kafka's name, such as Produce."""
-    version: int
-    client_id: str
-    body: Request
-    about: tuple[Subject, ...]
-    """The topics and partitions that it names."""
-    groups: tuple[str, ...]
-
-
-class Where(TypedDict, total=False):
-    """Which requests are meant; what is left out does not matter."""
-
-    api: str
-    topic: str
-    partition: int
-    client_id: str
-    group: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    api: str | None = None
-    topic: str | None = None
-    partition: int | None = None
-    client_id: str | None = None
-    group: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.api is not None and self.api not in _NAMES:
-            close = difflib.get_close_matches(self.api, _NAMES, 1)
-            raise ValueError(f"there is no API {self.api!r}" + (f"; {close[0]!r} is meant?" if close else ""))
-
-    def matches(self, seen: SeenRequest) -> bool:
-        return (
-            self.api in (None, seen.api)
-            and self.client_id in (None, seen.client_id)
-            and (self.group is None or self.group in seen.groups)
-            and (not self.names_partitions or any(map(self.covers, seen.about)))
-        )
-
-    @property
-    def names_partitions(self) -> bool:
-        return self.topic is not None or self.partition is not None
-
-    def covers(self, subject: Subject) -> bool:
-        return self.topic in (None, subject.topic) and self.partition in (None, subject.partition)
-
-    def __str__(self) -> str:
-        named = {name: getattr(self, name) for name in Where.__optional_keys__}
-        said = ", ".join(f"{name}={named[name]!r}" for name in sorted(named) if named[name] is not None)
-        return said or "all requests"
 
 
 class History(Sequence[SeenRequest]):
@@ -88,19 +25,10 @@ class History(Sequence[SeenRequest]):
         self._seen: deque[SeenRequest] = deque(maxlen=_MOST_KEPT)
         self._changed = threading.Condition()
 
-    def add(self, broker: Broker, request: Request, context: Context) -> SeenRequest:
-        seen = SeenRequest(
-            api=request.API.name,
-            version=context.version,
-            client_id=context.client_id,
-            body=request,
-            about=subjects_of(broker, request),
-            groups=groups_of(request),
-        )
+    def add(self, seen: SeenRequest) -> None:
         with self._changed:
             self._seen.append(seen)
             self._changed.notify_all()
-        return seen
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -73,6 +73,13 @@ class Coordinator:
         """Every partition has its marker."""
         return Change(transactional_id, becomes.completed(self._transactions[transactional_id], now_ms))
 
+    def drop(self, which: Callable[[str], bool]) -> list[str]:
+        """Forget those that another broker answers for from now on; their ids."""
+        dropped = [each for each in self._transactions if which(each)]
+        for transactional_id in dropped:
+            del self._transactions[transactional_id]
+        return dropped
+
     def clear(self) -> None:
         self._transactions.clear()
         self._wake_ups.clear()
@@ -209,6 +216,13 @@ class Coordinator:
             if self._holds(at_ms, transactional_id):
                 late.add(transactional_id)
         return [Change(each, becomes.fenced(self._transactions[each], now_ms)) for each in sorted(late)]
+
+    def expire_now(self, transactional_id: str, now_ms: int) -> list[Change]:
+        """The same for what this producer has under way, however much time it has left."""
+        known = self._transactions.get(transactional_id)
+        if known is None or known.state is not State.ONGOING:
+            return []
+        return [Change(transactional_id, becomes.fenced(known, now_ms))]
 
     def try_again(self, transactional_id: str, now_ms: int) -> None:
         """A change of `expire` could not be written: let it come again then."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,9 +15,11 @@ from ottla.client.client import Client
 from ottla.client.errors import (
     AuthorizationFailed,
     BrokerError,
+    ClientError,
     DeliveryFailed,
     RecordTooLarge,
 )
+from ottla.client.router import Purpose
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceRequest
@@ -115,6 +118,28 @@ def test_a_partition_that_moves_is_followed_and_nothing_is_lost_or_reordered() -
         assert old.logs["t", 0] == [b"first"]
         assert new.logs["t", 0] == [b"%d" % i for i in range(5)]
         assert new.stamps == [(7, 0, 1)]
+
+    run(scenario())
+
+
+def test_what_waits_for_a_broker_that_is_gone_goes_to_the_next_leader() -> None:
+    async def scenario() -> None:
+        gone, new = Leader(0), Leader(1)
+        # A second connection to the one that is gone would be waited for for a minute.
+        slow = {"backoff_first_ms": 60_000, "backoff_max_ms": 60_000, "stale_metadata_retry_ms": 1}
+        async with producing(gone, new, client=slow) as producer:
+            gone.brokers = new.brokers = [gone, new]
+            await producer._router.refresh(["t"])
+            await gone.stop()
+            with suppress(ClientError):
+                await producer._router.connection(0, Purpose.GROUP)
+            delivery = await producer.send("t", b"v")
+            await new.until_asked(MetadataRequest, new.count(MetadataRequest) + 1)
+            new.topics["t"] = topic("t", leaders=(1,), epoch=1)
+            async with asyncio.timeout(10):
+                await delivery
+
+        assert new.logs["t", 0] == [b"v"]
 
     run(scenario())
 

@@ -75,6 +75,8 @@ class ConsumerOptions:
     is_cooperative: bool = False
     metadata_max_age_ms: int = 300_000
     is_committed_only: bool = False
+    follows_broker: bool = False
+    """Whether the broker assigns (KIP-848), and not the members."""
 
 
 DEFAULT_PRODUCER: Final = ProducerOptions()

@@ -105,8 +105,6 @@ class ConfluentConsumer(Consumer):
             "bootstrap.servers": servers,
             # librdkafka wants a group even where none is used.
             "group.id": options.group or "none",
-            "session.timeout.ms": options.session_timeout_ms,
-            "heartbeat.interval.ms": 100,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": options.commits_by_itself,
             "auto.commit.interval.ms": 100,
@@ -115,6 +113,11 @@ class ConfluentConsumer(Consumer):
             "topic.metadata.refresh.interval.ms": options.metadata_max_age_ms,
             "isolation.level": "read_committed" if options.is_committed_only else "read_uncommitted",
         }
+        if options.follows_broker:
+            config["group.protocol"] = "consumer"
+        else:
+            config["session.timeout.ms"] = options.session_timeout_ms
+            config["heartbeat.interval.ms"] = 100
         if options.instance is not None:
             config["group.instance.id"] = options.instance
         if options.is_cooperative:

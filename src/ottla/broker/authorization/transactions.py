@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import then
+from ottla.broker.authorization.rules import Each, filtered, then
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -23,9 +23,17 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.wire.messages.describe_transactions import (
+        DescribeTransactionsRequest,
+        DescribeTransactionsResponse,
+        TransactionState,
+    )
     from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
+_DESCRIBED: Final = Each(
+    AclOperation.DESCRIBE, _TRANSACTION, "transactional_ids", "transaction_states", lambda _, one: str(one)
+)
 _FOR_BROKERS_SINCE: Final = 4
 
 
@@ -79,3 +87,23 @@ def list_transactions(
         return structs.replace(response, transaction_states=tuple(states))
 
     return then(handler(broker, request, context), visible)
+
+
+def describe_transactions(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeTransactionsRequest, context: Context
+) -> Answer:
+    """Of those who may see a transaction, each is shown the topics in it that it may see."""
+
+    def visible(state: TransactionState) -> TransactionState:
+        topics = (
+            one
+            for one in state.topics
+            if authorizer.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, one.topic)
+        )
+        return structs.replace(state, topics=tuple(topics))
+
+    def all_visible(response: DescribeTransactionsResponse) -> DescribeTransactionsResponse:
+        states = tuple(visible(state) for state in response.transaction_states)
+        return structs.replace(response, transaction_states=states)
+
+    return then(filtered(_DESCRIBED, authorizer, handler, broker, request, context), all_visible)

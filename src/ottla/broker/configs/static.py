@@ -9,6 +9,7 @@ from ottla.broker.configs.values import to_text
 from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
+from ottla.share.config import ShareConfig
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -32,6 +33,26 @@ def static_settings(
     """
     told, usual = in_kafkas_words(broker, net, groups, address, transactions), default_settings()
     return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
+
+
+def share_settings(share: ShareConfig) -> dict[str, str]:
+    """The same of share groups."""
+    told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(ShareConfig())
+    return {name: str(value) for name, value in told.items() if value != usual[name]}
+
+
+def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
+    return {
+        "group.share.record.lock.duration.ms": share.record_lock_duration_ms,
+        "group.share.delivery.count.limit": share.delivery_count_limit,
+        "group.share.partition.max.record.locks": share.partition_max_record_locks,
+        "group.share.session.timeout.ms": share.session_timeout_ms,
+        "group.share.heartbeat.interval.ms": share.heartbeat_interval_ms,
+        "group.share.max.size": share.max_size,
+        "group.share.max.share.sessions": share.max_share_sessions,
+        "share.coordinator.state.topic.num.partitions": share.state_topic_partitions,
+        "share.coordinator.snapshot.update.records.per.snapshot": share.state_updates_per_snapshot,
+    }
 
 
 def default_settings() -> dict[str, Value | None]:
@@ -63,6 +84,15 @@ def in_kafkas_words(
         "group.max.session.timeout.ms": groups.max_session_timeout_ms,
         "group.initial.rebalance.delay.ms": groups.initial_rebalance_delay_ms,
         "group.max.size": groups.max_size,
+        "group.consumer.session.timeout.ms": groups.consumer_session_timeout_ms,
+        "group.consumer.min.session.timeout.ms": groups.consumer_min_session_timeout_ms,
+        "group.consumer.max.session.timeout.ms": groups.consumer_max_session_timeout_ms,
+        "group.consumer.heartbeat.interval.ms": groups.consumer_heartbeat_interval_ms,
+        "group.consumer.min.heartbeat.interval.ms": groups.consumer_min_heartbeat_interval_ms,
+        "group.consumer.max.heartbeat.interval.ms": groups.consumer_max_heartbeat_interval_ms,
+        "group.consumer.max.size": groups.consumer_max_size,
+        "group.consumer.assignors": groups.consumer_assignors,
+        "group.consumer.migration.policy": groups.consumer_migration_policy,
         "offsets.retention.minutes": groups.offsets_retention_minutes,
         "offsets.retention.check.interval.ms": groups.offsets_retention_check_interval_ms,
         "offset.metadata.max.bytes": groups.offset_metadata_max_bytes,

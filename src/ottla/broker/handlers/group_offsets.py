@@ -80,6 +80,8 @@ async def _commit(
     groups = broker.groups
     if error := groups.error_for(request.group_id):
         return _all_refused(request, error)
+    if broker.is_share_group(request.group_id):
+        return _all_refused(request, ErrorCode.GROUP_ID_NOT_FOUND)
     known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     response, actions = groups.rules.offsets.commit(
         msgspec.structs.replace(request, topics=known), context.version, groups.now_ms()
@@ -185,6 +187,8 @@ def _fetched(
     broker: Broker, group: OffsetFetchRequestGroup, turns: Turns, *, is_by_id: bool, requires_stable: bool
 ) -> InTurns[OffsetFetchResponseGroup]:
     if error := broker.groups.error_for(group.group_id):
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
+    if error := broker.groups.rules.offsets.check_fetch(group.group_id, group.member_id, group.member_epoch):
         return OffsetFetchResponseGroup(group_id=group.group_id, topics=(), error_code=error)
     wanted = _all_of(broker, group.group_id) if group.topics is None else group.topics
     topics = []

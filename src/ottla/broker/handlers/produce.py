@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.transaction_membership import InTransaction
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def produce(
     if request.acks not in (-1, 0, 1):
         return _all_refused(request, _InvalidRequiredAcks(f"{request.acks} acknowledgements cannot be had"))
     if request.transactional_id is not None:
-        return _produce_in_transaction(broker, request, context)
+        return _produce_in_transaction(broker, request, request.transactional_id, context)
     count = 0
     for topic in request.topic_data:
         count += len(topic.partition_data)
@@ -72,18 +73,16 @@ def produce(
     return _when_durable(broker, request, response, undurable) if undurable else response
 
 
-async def _produce_in_transaction(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
-    try:
-        await join_transaction(broker, request, context.version)
-    except ApiError as refused:
-        response = _all_refused(request, refused)
-        if request.acks == 0:
-            _hang_up_on_errors(response)
-        return response
-    return await _produce_many(broker, request, context)
+async def _produce_in_transaction(
+    broker: Broker, request: ProduceRequest, transactional_id: str, context: Context
+) -> ProduceResponse | None:
+    transaction = await join_transaction(broker, request, transactional_id, context.version)
+    return await _produce_many(broker, request, context, transaction)
 
 
-async def _produce_many(broker: Broker, request: ProduceRequest, context: Context) -> ProduceResponse | None:
+async def _produce_many(
+    broker: Broker, request: ProduceRequest, context: Context, transaction: InTransaction | None = None
+) -> ProduceResponse | None:
     """As `produce`, for so many partitions that others have to be served in between."""
     turns = Turns()
     undurable: Undurable = []
@@ -92,7 +91,7 @@ async def _produce_many(broker: Broker, request: ProduceRequest, context: Contex
         results = []
         for part in topic.partition_data:
             try:
-                results.append(_append(broker, topic, part, context, undurable, request))
+                results.append(_append(broker, topic, part, context, undurable, request, transaction))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -114,6 +113,7 @@ def _append(  # noqa: PLR0913
     context: Context,
     undurable: Undurable,
     request: ProduceRequest,
+    transaction: InTransaction | None = None,
 ) -> PartitionProduceResponse:
     records = part.records
     # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
@@ -125,16 +125,17 @@ def _append(  # noqa: PLR0913
         partition = broker.topics.partition(topic.name, part.index)
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         raise InvalidTopic(f"clients do not write to {partition.at.topic}")
-    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_in_transaction(broker, request.transactional_id, partition, records, context.header.version)
     if partition.replica is not None:
         partition.replica.check_can_append(request.acks)
+    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        check_in_transaction(transaction, partition, records, context.header.version)
     batch = records if partition.recompression is None else partition.recompression.apply(records)
     log = partition.log
     appended = log.append(batch, partition.leader_epoch)
     if partition.replica is not None:
         partition.replica.appended(0 if appended.is_duplicate else len(batch))
-        if request.acks == _ALL or log.config.flush == "ack":
+        is_waited_for = request.acks == _ALL and not partition.replica.has_committed(appended.last_offset)
+        if is_waited_for or log.config.flush == "ack":
             undurable.append((partition, appended.last_offset))
     elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))

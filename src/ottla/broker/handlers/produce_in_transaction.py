@@ -6,14 +6,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import Refused, raise_refusal
+from ottla.broker.transaction_membership import COORDINATOR_IS_AWAY, InTransaction
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.batch import TRANSACTIONAL, check_produced, read_header
-from ottla.transactions.transaction import EPOCH_PER_TRANSACTION
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.core.ids import TopicPartition
     from ottla.wire.messages.produce import ProduceRequest, TopicProduceData
 
 _BY_ID_SINCE: Final = 13
@@ -24,27 +23,21 @@ _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
 
-async def join_transaction(broker: Broker, request: ProduceRequest, version: int) -> None:
-    """Let the partitions become part of the transaction where the client leaves that to us.
-
-    Raises what keeps the transaction from being written down; what else is wrong is found when a batch is checked.
-    """
-    if request.transactional_id is None or version < _JOINS_SINCE:
-        return
-    joining: dict[tuple[int, int], set[TopicPartition]] = {}
+async def join_transaction(
+    broker: Broker, request: ProduceRequest, transactional_id: str, version: int
+) -> InTransaction:
+    """Ask the transaction's coordinator what has to be asked. What is wrong is found when a batch is checked."""
+    transaction = InTransaction(broker, transactional_id, is_joining=version >= _JOINS_SINCE)
+    wanted: dict[tuple[int, int], set[Partition]] = {}
     for topic in request.topic_data:
         for part in topic.partition_data:
             with suppress(ApiError):
                 partition = _find(broker, topic, part.index, version)
                 producer = _producer(part.records)
                 if producer is not None:
-                    joining.setdefault(producer, set()).add(partition.at)
-    for producer, partitions in joining.items():
-        error = await broker.transactions.add_partitions(
-            request.transactional_id, producer, partitions, EPOCH_PER_TRANSACTION
-        )
-        if error in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.UNKNOWN_SERVER_ERROR):
-            raise Refused(ErrorCode.NOT_ENOUGH_REPLICAS, "the transaction could not be written down")
+                    wanted.setdefault(producer, set()).add(partition)
+    await transaction.ask(wanted)
+    return transaction
 
 
 def _find(broker: Broker, topic: TopicProduceData, index: int, version: int) -> Partition:
@@ -64,28 +57,30 @@ def _producer(records: object) -> tuple[int, int] | None:
 
 
 def check_in_transaction(
-    broker: Broker, transactional_id: str | None, partition: Partition, records: memoryview, version: int
+    transaction: InTransaction | None, partition: Partition, records: memoryview, version: int
 ) -> None:
     """Refuse a transactional batch that is no part of what its producer has under way: nobody would ever end it.
 
     In the same turn as the append, so that no end of the transaction can come in between.
     """
     header = check_produced(records)
-    if transactional_id is None:
+    if transaction is None:
         raise Refused(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id"
         )
-    error = broker.transactions.rules.verify(transactional_id, header.producer_id, header.producer_epoch, partition.at)
+    error = transaction.error_for(partition, (header.producer_id, header.producer_epoch))
     raise_refusal(_as_producers_know_it(error, version), f"{partition.at} is not in the transaction: {error.name}")
 
 
 def _as_producers_know_it(error: ErrorCode, version: int) -> ErrorCode:
+    if error in COORDINATOR_IS_AWAY:
+        # This one they retry without looking for another leader.
+        return ErrorCode.NOT_ENOUGH_REPLICAS
     match error:
         case ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         case ErrorCode.TRANSACTION_ABORTABLE if version < _ABORTABLE_SINCE:
             return ErrorCode.INVALID_TXN_STATE
         case ErrorCode.CONCURRENT_TRANSACTIONS if version < _JOINS_SINCE:
-            # Older producers would not try again; this one they retry without looking for another leader.
             return ErrorCode.NOT_ENOUGH_REPLICAS
     return error

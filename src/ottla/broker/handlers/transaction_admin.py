@@ -4,12 +4,15 @@ tools end a transaction that nobody else does.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.end_markers import write_end_marker
+from ottla.broker.end_markers import write_end_markers
+from ottla.broker.partition import NO_EPOCH
 from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.transactions.states import State
 from ottla.wire.messages import describe_transactions as described
@@ -38,11 +41,9 @@ from ottla.wire.messages.write_txn_markers import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.partition import Partition
     from ottla.transactions.transaction import Transaction
 
 _NONE: Final = -1
-_REPLICATED_WITHIN_S: Final = 5.0
 _STATES: Final = {state.shown: state for state in State}
 
 
@@ -58,9 +59,10 @@ def describe_transactions(
 
 
 def _described(broker: Broker, transactional_id: str) -> described.TransactionState:
-    known = broker.transactions.rules.get(transactional_id)
+    error = broker.transactions.error_for(transactional_id)
+    known = None if error else broker.transactions.rules.get(transactional_id)
     if known is None:
-        error = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST
+        error = error or (ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if transactional_id else ErrorCode.INVALID_REQUEST)
         return described.TransactionState(
             error_code=error,
             transactional_id=transactional_id,
@@ -93,6 +95,10 @@ def list_transactions(broker: Broker, request: ListTransactionsRequest, _context
     except re.error:
         return ListTransactionsResponse(
             error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=unknown, transaction_states=()
+        )
+    if broker.transactions.is_loading:
+        return ListTransactionsResponse(
+            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, unknown_state_filters=unknown, transaction_states=()
         )
     now_ms = broker.transactions.now_ms()
     found = [
@@ -138,7 +144,9 @@ def describe_producers(
 
 def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
     try:
-        producers = broker.topics.partition(topic, index).log.producers.producers
+        partition = broker.topics.partition(topic, index)
+        partition.check_leader(NO_EPOCH)
+        producers = partition.log.producers.producers
     except ApiError as refused:
         return PartitionResponse(
             partition_index=index, error_code=refused.code, error_message=str(refused), active_producers=()
@@ -166,29 +174,27 @@ def _producers(broker: Broker, topic: str, index: int) -> PartitionResponse:
 async def write_txn_markers(
     broker: Broker, request: WriteTxnMarkersRequest, _context: Context
 ) -> WriteTxnMarkersResponse:
-    return WriteTxnMarkersResponse(markers=tuple([await _marked(broker, marker) for marker in request.markers]))
+    # Together: each waits until it is replicated, and a coordinator sends many at once.
+    markers = await asyncio.gather(*(_marked(broker, marker) for marker in request.markers))
+    return WriteTxnMarkersResponse(markers=tuple(markers))
 
 
 async def _marked(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
     marker = EndMarker(asked.transaction_result, asked.coordinator_epoch)
-    topics = []
-    for topic in asked.topics:
-        results = []
-        for index in topic.partition_indexes:
-            error = ErrorCode.NONE
-            try:
-                partition = broker.topics.partition(topic.name, index)
-                offset = write_end_marker(broker, partition, (asked.producer_id, asked.producer_epoch), marker)
-                await _safe(broker, partition, offset)
-            except ApiError as refused:
-                error = refused.code
-            results.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=error))
-        topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=tuple(results)))
-    return WritableTxnMarkerResult(producer_id=asked.producer_id, topics=tuple(topics))
-
-
-async def _safe(broker: Broker, partition: Partition, offset: int) -> None:
-    if partition.log.config.flush == "ack":
-        await broker.flusher.durable(partition, offset)
-    if partition.replica is not None:
-        await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
+    places = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
+    errors = await write_end_markers(broker, (asked.producer_id, asked.producer_epoch), marker, places)
+    return WritableTxnMarkerResult(
+        producer_id=asked.producer_id,
+        topics=tuple(
+            WritableTxnMarkerTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=errors[TopicPartition(topic.name, index)]
+                    )
+                    for index in topic.partition_indexes
+                ),
+            )
+            for topic in asked.topics
+        ),
+    )

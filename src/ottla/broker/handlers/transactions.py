@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.topics import INTERNAL_TOPICS
@@ -38,9 +39,6 @@ _FENCED_SINCE: Final = 2
 async def init_producer_id(broker: Broker, request: InitProducerIdRequest, context: Context) -> InitProducerIdResponse:
     if request.transactional_id is None:
         return _without_transactions(broker)
-    if broker.cluster is not None:
-        # Its coordinator would have to move with the leader of its partition, and does not.
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=_NONE)
     expected = None
     if (request.producer_id, request.producer_epoch) != (_NONE, _NONE):
         if _NONE in (request.producer_id, request.producer_epoch):
@@ -78,13 +76,14 @@ async def add_partitions_to_txn(
     broker: Broker, request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse:
     if context.version >= _MANY_SINCE:
-        results = [
-            AddPartitionsToTxnResult(
-                transactional_id=one.transactional_id, topic_results=await _added(broker, one, context.version)
+        # Together, as each may wait until it is replicated.
+        added = await asyncio.gather(*(_added(broker, one, context.version) for one in request.transactions))
+        return AddPartitionsToTxnResponse(
+            results_by_transaction=tuple(
+                AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=results)
+                for one, results in zip(request.transactions, added, strict=True)
             )
-            for one in request.transactions
-        ]
-        return AddPartitionsToTxnResponse(results_by_transaction=tuple(results))
+        )
     only = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,
         producer_id=request.v3_and_below_producer_id,
@@ -98,14 +97,13 @@ async def _added(
     broker: Broker, asked: AddPartitionsToTxnTransaction, version: int
 ) -> tuple[AddPartitionsToTxnTopicResult, ...]:
     wanted = [TopicPartition(topic.name, number) for topic in asked.topics for number in topic.partitions]
-    errors = {at: _refusal(broker, at) for at in wanted}
+    errors = {at: _refusal(broker, at, version) for at in wanted}
     producer = asked.producer_id, asked.producer_epoch
     if any(errors.values()):
         # All or none.
         errors = {at: error or ErrorCode.OPERATION_NOT_ATTEMPTED for at, error in errors.items()}
     elif asked.verify_only:
-        rules = broker.transactions.rules
-        errors = {at: rules.verify(asked.transactional_id, *producer, at) for at in wanted}
+        errors = await broker.transactions.verify(asked.transactional_id, producer, wanted)
     else:
         client_version = EPOCH_PER_TRANSACTION if version >= _MANY_SINCE else 0
         error = await broker.transactions.add_partitions(asked.transactional_id, producer, wanted, client_version)
@@ -113,8 +111,9 @@ async def _added(
     return tuple(_topic_result(topic, errors) for topic in asked.topics)
 
 
-def _refusal(broker: Broker, at: TopicPartition) -> ErrorCode:
-    if at.topic in INTERNAL_TOPICS:
+def _refusal(broker: Broker, at: TopicPartition, version: int) -> ErrorCode:
+    # Other brokers ask for where the offsets of groups are.
+    if at.topic in INTERNAL_TOPICS and version < _MANY_SINCE:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     try:
         broker.topics.partition(at.topic, at.partition)
@@ -141,7 +140,11 @@ async def add_offsets_to_txn(
     """The partition that has the group's offsets becomes part of the transaction."""
     if not request.group_id:
         return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    at = broker.groups.partition_of(request.group_id).at
+    try:
+        at = broker.groups.partition_of(request.group_id).at
+    except ApiError:
+        # There will be one for groups soon.
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
     producer = request.producer_id, request.producer_epoch
     error = await broker.transactions.add_partitions(request.transactional_id, producer, (at,))
     return AddOffsetsToTxnResponse(error_code=_fenced_as_known(error, context.version, _FENCED_SINCE))
@@ -151,15 +154,15 @@ async def add_offsets_to_txn(
 
 
 async def end_txn(broker: Broker, request: EndTxnRequest, context: Context) -> EndTxnResponse:
-    transactions = broker.transactions
-    decided = transactions.rules.end(
-        request.transactional_id,
-        (request.producer_id, request.producer_epoch),
-        transactions.now_ms(),
-        is_commit=request.committed,
-        client_version=EPOCH_PER_TRANSACTION if context.version >= _EPOCHS_SINCE else 0,
-    )
-    decided = await transactions.carry_out(decided)
+    try:
+        decided = await broker.transactions.end(
+            request.transactional_id,
+            (request.producer_id, request.producer_epoch),
+            is_commit=request.committed,
+            client_version=EPOCH_PER_TRANSACTION if context.version >= _EPOCHS_SINCE else 0,
+        )
+    except ApiError as refused:
+        return EndTxnResponse(error_code=refused.code)
     return EndTxnResponse(
         error_code=_fenced_as_known(decided.error, context.version, _FENCED_SINCE),
         producer_id=decided.producer_id,

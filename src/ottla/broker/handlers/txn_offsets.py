@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from ottla.broker.transaction_membership import COORDINATOR_IS_AWAY, InTransaction
 from ottla.core.errors import ApiError, ErrorCode
-from ottla.transactions.transaction import EPOCH_PER_TRANSACTION
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -30,6 +30,8 @@ async def txn_offset_commit(
 ) -> TxnOffsetCommitResponse:
     if not request.group_id:
         return TxnOffsetCommitResponse(topics=_refused(request.topics, ErrorCode.INVALID_GROUP_ID))
+    if error := broker.groups.error_for(request.group_id):
+        return TxnOffsetCommitResponse(topics=_refused(request.topics, error))
     known, unknown = _sorted_out(broker, request)
     error = await _join(broker, request, context.version)
     if error is not ErrorCode.NONE:
@@ -47,14 +49,18 @@ async def txn_offset_commit(
 
 async def _join(broker: Broker, request: TxnOffsetCommitRequest, version: int) -> ErrorCode:
     """Whether the offsets may be written as part of the transaction now."""
-    transactions = broker.transactions
-    at = broker.groups.partition_of(request.group_id).at
+    partition = broker.groups.partition_of(request.group_id)
     producer = request.producer_id, request.producer_epoch
-    error = ErrorCode.NONE
-    if version >= _JOINS_SINCE:
-        error = await transactions.add_partitions(request.transactional_id, producer, (at,), EPOCH_PER_TRANSACTION)
-    # Again after a wait, in which the transaction may have ended.
-    error = error or transactions.rules.verify(request.transactional_id, *producer, at)
+    transaction = InTransaction(broker, request.transactional_id, is_joining=version >= _JOINS_SINCE)
+    await transaction.ask({producer: (partition,)})
+    # Now, after a wait in which the transaction may have ended, or the group moved elsewhere.
+    error = broker.groups.error_for(request.group_id)
+    if error is not ErrorCode.NONE:
+        return error
+    error = transaction.error_for(partition, producer)
+    if error in COORDINATOR_IS_AWAY:
+        # Not the error itself: it is not the group's coordinator that is to be looked for.
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     match error:
         case ErrorCode.PRODUCER_FENCED:
             return ErrorCode.INVALID_PRODUCER_EPOCH

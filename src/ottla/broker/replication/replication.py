@@ -6,10 +6,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
+from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
@@ -38,12 +40,16 @@ class Replication:
         self.broker = broker
         self.present: frozenset[int] = frozenset(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
+        self.suspects: set[int] = set()
+        """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
+        self.others = OtherNodes(self)
+        self.throttling = Throttling(broker, cluster.node_id)
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
@@ -97,6 +103,7 @@ class Replication:
             *(fetcher.stop() for fetcher in self._fetchers.values()), *self._tasks, return_exceptions=True
         )
         await self._isr_changes.stop()
+        self.others.close()
         await self._checkpoint()
 
     # Roles
@@ -123,6 +130,7 @@ class Replication:
     def _changed(self, change: ViewChange) -> None:
         self.present = frozenset(change.after.brokers)
         if change.before.brokers != change.after.brokers:
+            self.suspects.clear()
             for replica in self.replicas.values():
                 if replica.leading is not None:
                     replica.leading.eligible = self.present

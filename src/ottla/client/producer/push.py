@@ -69,6 +69,12 @@ class Pusher:
         self._is_urgent |= queue.is_urgent
         self._schedule()
 
+    def let_go(self) -> None:
+        """Of the partitions that another broker leads by now: a connection to this one may never come to be."""
+        for queue in [each for each in self._ready if not self._sender.is_led_by(each, self.node_id)]:
+            del self._ready[queue]
+            self._sender.look_soon(queue)
+
     def send_at_once(self) -> None:
         """Do now what would be done in the loop's next turn."""
         if self._pump_handle is not None:

@@ -230,12 +230,17 @@ class Sender:
         for _, _, queue in self._looks:
             queue.not_before = 0.0  # whoever leads it now may not have failed
             self.look_soon(queue)
+        for pusher in self._pushers.values():
+            pusher.let_go()
 
     # What pushers ask
 
+    def is_led_by(self, queue: PartitionQueue, node_id: int) -> bool:
+        return self.router.leader(queue.topic, queue.partition) == node_id
+
     def may_send(self, queue: PartitionQueue, node_id: int, now: float) -> bool:
         """Whether this broker still leads the partition and something of it is due."""
-        if self.router.leader(queue.topic, queue.partition) != node_id:
+        if not self.is_led_by(queue, node_id):
             self.look_soon(queue)
             return False
         queue.expire(now)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
+from ottla.client.connections import Purpose
+from ottla.client.errors import BrokerUnavailable, ClientError, broker_error
+from ottla.client.patience import Patience
 from ottla.core.errors import ErrorCode
 from ottla.wire.consumer_protocol import by_topic
 from ottla.wire.declare import Response
@@ -25,8 +28,10 @@ from ottla.wire.messages.txn_offset_commit import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from ottla.client.connection import Connection
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.batch import Identity
+    from ottla.client.router import Router
     from ottla.core.ids import TopicPartition
     from ottla.wire.codec import RequestFor
 
@@ -34,6 +39,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
+_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _LAST_ADD: Final = 3
 
 
@@ -67,6 +73,39 @@ class Question(NamedTuple, Generic[ResponseT]):
     request: RequestFor[ResponseT]
     error_of: Callable[[ResponseT], int]
     max_version: int | None = None
+
+
+async def ask(router: Router, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
+    """The coordinator's answer, which is no error; asked for again as long as that may help."""
+    return (await ask_over(router, question))[0]
+
+
+async def ask_over(router: Router, question: Question[Any]) -> tuple[Any, Connection]:
+    """The same, and over which connection."""
+    patience = Patience(router)
+    failed: ClientError
+    while True:
+        try:
+            node_id = await router.coordinator(question.key, question.kind)
+            connection = await router.connection(node_id, Purpose.ASK)
+            version = connection.version_of(question.request.API, max_version=question.max_version)
+            response = await connection.ask(question.request, version=version)
+            code = question.error_of(response)
+            if not code:
+                return response, connection
+            failed = broker_error(code, _about(question))
+            is_lost = failed.code in _MOVED
+        except BrokerUnavailable as unavailable:
+            failed, is_lost = unavailable, True
+        if is_lost:
+            router.forget_coordinator(question.key, question.kind)
+        if not failed.is_retriable or await patience.is_over():
+            raise failed
+
+
+def _about(question: Question[Any]) -> str:
+    what = {GROUP: "group", TRANSACTION: "transactional id"}[question.kind]
+    return f"{question.request.API.name} of {what} {question.key!r}"
 
 
 def init_producer_id(transactional_id: str, timeout_ms: int, identity: Identity) -> Question[InitProducerIdResponse]:

@@ -9,21 +9,19 @@ coordinator before it is first written to.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from ottla.client.connections import Purpose
-from ottla.client.errors import BrokerUnavailable, ClientError, ProducerFenced, TransactionFailed, broker_error
-from ottla.client.patience import Patience
+from ottla.client.errors import ClientError, ProducerFenced, TransactionFailed
 from ottla.client.producer.batch import NOBODY, Identity
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.transaction_requests import (
     FEATURE,
-    GROUP,
     NAMED_FIRST,
-    TRANSACTION,
     Question,
     add_offsets,
     add_partitions,
+    ask,
+    ask_over,
     commit_offsets,
     end,
     flow_of,
@@ -31,17 +29,11 @@ from ottla.client.producer.transaction_requests import (
 )
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from ottla.client.connection import Connection
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.partition_queue import PartitionQueue
     from ottla.client.producer.sender import Sender
-
-ResponseT = TypeVar("ResponseT", bound=Response)
-
-_MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Transactions:
@@ -62,7 +54,9 @@ class Transactions:
 
     async def start(self) -> None:
         """Get an id and an epoch; whoever had the transactional id is fenced, and what it left open is aborted."""
-        response, connection = await self._ask_over(init_producer_id(self.id, self._timeout_ms, self._identity))
+        response, connection = await ask_over(
+            self._sender.router, init_producer_id(self.id, self._timeout_ms, self._identity)
+        )
         self._flow = flow_of(connection.level_of(FEATURE))
         self._identity = Identity(response.producer_id, response.producer_epoch, is_transactional=True)
 
@@ -209,34 +203,5 @@ class Transactions:
         """Whether it can be that nobody took over, and the coordinator aborted: the abort will tell the next epoch."""
         return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
-    # Asking coordinators
-
-    async def _ask(self, question: Question[ResponseT]) -> Any:  # noqa: ANN401 - as the question says
-        return (await self._ask_over(question))[0]
-
-    async def _ask_over(self, question: Question[ResponseT]) -> tuple[Any, Connection]:
-        router = self._sender.router
-        patience = Patience(router)
-        failed: ClientError
-        while True:
-            try:
-                node_id = await router.coordinator(question.key, question.kind)
-                connection = await router.connection(node_id, Purpose.ASK)
-                version = connection.version_of(question.request.API, max_version=question.max_version)
-                response = await connection.ask(question.request, version=version)
-                code = question.error_of(response)
-                if not code:
-                    return response, connection
-                failed = broker_error(code, _about(question))
-                is_lost = failed.code in _MOVED
-            except BrokerUnavailable as unavailable:
-                failed, is_lost = unavailable, True
-            if is_lost:
-                router.forget_coordinator(question.key, question.kind)
-            if not failed.is_retriable or await patience.is_over():
-                raise failed
-
-
-def _about(question: Question[Any]) -> str:
-    what = {GROUP: "group", TRANSACTION: "transactional id"}[question.kind]
-    return f"{question.request.API.name} of {what} {question.key!r}"
+    async def _ask(self, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
+        return await ask(self._sender.router, question)

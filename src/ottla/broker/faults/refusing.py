@@ -1,0 +1,88 @@
+"""Answering an error code to what is meant, and serving what is not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import structs
+
+from ottla.broker.authorization.refusals import hint_of, part_of, refusal
+from ottla.broker.authorization.rules import with_more
+from ottla.broker.faults.effects import drop
+from ottla.broker.faults.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
+from ottla.core.errors import ErrorCode
+from ottla.wire import apis
+from ottla.wire.apis import response_type
+
+if TYPE_CHECKING:
+    from ottla.broker.dispatch import Answer
+    from ottla.broker.faults.effects import Call
+    from ottla.broker.faults.filters import Filter
+    from ottla.wire.declare import Message
+
+_BY_TOPIC: Final = {
+    apis.PRODUCE.key: ("topic_data", "responses"),
+    apis.FETCH.key: ("topics", "responses"),
+    apis.LIST_OFFSETS.key: ("topics", "topics"),
+    apis.OFFSET_FOR_LEADER_EPOCH.key: ("topics", "topics"),
+    apis.OFFSET_COMMIT.key: ("topics", "topics"),
+    apis.DELETE_RECORDS.key: ("topics", "topics"),
+    apis.CREATE_TOPICS.key: ("topics", "topics"),
+}
+"""Where requests list topics and answers say what became of each. Others are refused as a whole."""
+
+
+async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
+    """Refuse what is meant; other partitions of the same request are served."""
+    if getattr(call.request, "acks", 1) == 0:
+        # Who wants no answers learns of it by being hung up on, as from Kafka.
+        return await drop(call, after_effect=False)
+    if call.request.API.key == apis.METADATA.key:
+        return await _refuse_metadata(call, code, where)
+    if call.request.API.key in _BY_TOPIC:
+        return await _refuse_topics(call, code, where)
+    return refusal(response_type(call.request.API), call.request, code)
+
+
+async def _refuse_metadata(call: Call, code: ErrorCode, where: Filter) -> Answer:
+    """Brokers are named all the same: without them a client has nobody to ask again."""
+    answer: Any = await call.serve(structs.replace(call.request, allow_auto_topic_creation=False))
+    topics = tuple(
+        structs.replace(topic, error_code=code, partitions=()) if where.topic in (None, topic.name) else topic
+        for topic in answer.topics
+    )
+    return cast("Answer", structs.replace(answer, topics=topics))
+
+
+async def _refuse_topics(call: Call, code: ErrorCode, where: Filter) -> Answer:
+    asked, answered = _BY_TOPIC[call.request.API.key]
+    meant, left = _parted(call, asked, where)
+    response = response_type(call.request.API)
+    kind = part_of(hint_of(response, answered))
+    refused = tuple(refusal(cast("type[Message]", kind), topic, code) for topic in meant)
+    if not left:
+        return structs.replace(refusal(response, None, ErrorCode.NONE), **{answered: refused})
+    request = structs.replace(call.request, **{asked: left})
+    if call.request.API.key == apis.FETCH.key:
+        request = structs.replace(request, max_wait_ms=0)
+    answer = await call.serve(request)
+    return None if answer is None else with_more(answer, answered, refused)
+
+
+def _parted(call: Call, asked: str, where: Filter) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The topics that are meant and those that are not, each with only its partitions that are, or are not."""
+    meant: list[Any] = []
+    left: list[Any] = []
+    for topic in getattr(call.request, asked):
+        [subject, *_] = subjects_of(call.broker, structs.replace(call.request, **{asked: (topic,)})) or [Subject("", 0)]
+        field = partition_field(topic)
+        if field is None:
+            (meant if where.covers(subject) else left).append(topic)
+            continue
+        hit = tuple(one for one in partitions_in(topic) if where.covers(Subject(subject.topic, index_of(one))))
+        missed = tuple(one for one in partitions_in(topic) if one not in hit)
+        if hit:
+            meant.append(structs.replace(topic, **{field: hit}))
+        if missed:
+            left.append(structs.replace(topic, **{field: missed}))
+    return tuple(meant), tuple(left)

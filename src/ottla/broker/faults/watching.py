@@ -1,0 +1,46 @@
+"""Stands around every handler of a broker: notes what is asked, and lets go wrong what is to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ottla.broker.faults.effects import Call
+from ottla.broker.faults.filters import SeenRequest
+from ottla.broker.fetch_sessions import FetchSessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Client, Context
+    from ottla.broker.dispatch import Handler
+    from ottla.broker.faults.faults import Faults
+    from ottla.wire.apis import Api
+    from ottla.wire.declare import Request
+
+
+def watch(
+    broker: Broker, faults: Faults, note: Callable[[SeenRequest], None] | None = None, own: Client | None = None
+) -> None:
+    """From now on. What `own` asks is the watcher's own business: neither noted nor harmed."""
+
+    def around(_api: Api, handler: Handler) -> Handler:
+        def watched(broker: Broker, request: Request, context: Context) -> object:
+            if context.connection is own:
+                return handler(broker, request, context)
+            seen = SeenRequest.of(broker, request, context)
+            if note is not None:
+                note(seen)
+            effect = faults.effect_on(seen)
+            if effect is None:
+                return handler(broker, request, context)
+            return effect(Call(handler, broker, request, context))
+
+        return cast("Handler", watched)
+
+    faults.watch(broker)
+    broker.faults = faults
+    # Without fetch sessions every fetch says what it asks for, so that it can be noted, and refused.
+    broker.fetch_sessions = FetchSessions(0)
+    broker.dispatcher.around = around
+    broker.dispatcher.reload_handlers()

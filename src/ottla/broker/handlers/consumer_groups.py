@@ -1,0 +1,65 @@
+"""ConsumerGroupHeartbeat (68), ConsumerGroupDescribe (69): groups of the new protocol (KIP-848)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ottla.broker.turns import Turns
+from ottla.core.errors import ErrorCode
+from ottla.groups.actions import AnswerHeartbeat, Caller, refuse_heartbeat
+from ottla.groups.consumer.describing import not_described
+from ottla.storage.catalog.entries import AclOperation, ResourceType
+from ottla.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
+    from ottla.wire.declare import Response
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+
+def consumer_group_heartbeat(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> Response | Coroutine[object, object, Response]:
+    groups = broker.groups
+    token: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+    if error := groups.error_for(request.group_id):
+        return refuse_heartbeat(token, error).response
+    if broker.is_share_group(request.group_id):
+        return refuse_heartbeat(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL).response
+    caller = Caller(token, context.version, context.client_id, context.client_host)
+    actions = groups.rules.consumers.heartbeat(request, caller, groups.now_ms(), _may_see(broker, context))
+    first = actions[0]
+    if isinstance(first, AnswerHeartbeat):
+        return first.response
+    return groups.answered(request.group_id, token, actions)
+
+
+def _may_see(broker: Broker, context: Context) -> Callable[[str], bool]:
+    """Which topics a pattern may find: those that its sender may describe."""
+    authorizer = broker.security.authorizer
+    if authorizer is None:
+        return lambda _: True
+    return lambda name: authorizer.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+
+
+def consumer_group_describe(
+    broker: Broker, request: ConsumerGroupDescribeRequest, _context: Context
+) -> InTurns[ConsumerGroupDescribeResponse]:
+    turns = Turns()
+    described = []
+    for group_id in request.group_ids:
+        if error := broker.groups.error_for(group_id):
+            described.append(not_described(group_id, error))
+        else:
+            described.append(broker.groups.rules.consumers.describe(group_id))
+        if turns.are_over():
+            yield
+    return ConsumerGroupDescribeResponse(groups=tuple(described))

@@ -1,0 +1,50 @@
+"""Telling that clients are served, and where: to people, and to programs that wait for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.broker.broker import Broker
+    from ottla.http.server import HttpServer
+    from ottla.net.port import Port
+
+
+def say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
+    is_https = http is not None and http.url.startswith("https")
+    web = f", {'HTTPS' if is_https else 'HTTP'} on {http.address}" if http else ""
+    kafka = ", ".join(_shown(port) for port in broker.listener.ports)
+    click.echo(f"ottla is ready: Kafka on {kafka}{web}, data in {broker.data_dir.path.resolve()}")
+    sys.stdout.flush()
+    if ready_file is not None:
+        write_ready_file(ready_file, ready_facts(broker, http))
+
+
+def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:
+    return {
+        "kafka": str(broker.address),
+        "listeners": [f"{port.config.protocol}://{port.address}" for port in broker.listener.ports],
+        "http": str(http.address) if http else None,
+        "data_dir": str(broker.data_dir.path.resolve()),
+        "pid": os.getpid(),
+    }
+
+
+def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
+    """Under another name first: who finds it finds all of it."""
+    import msgspec
+
+    temporary = file.with_name(file.name + ".tmp")
+    temporary.write_bytes(msgspec.json.encode(facts))
+    temporary.replace(file)
+
+
+def _shown(port: Port) -> str:
+    plain = port.config.protocol == "PLAINTEXT"
+    return str(port.address) if plain else f"{port.config.protocol}://{port.address}"

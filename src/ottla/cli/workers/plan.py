@@ -1,0 +1,141 @@
+"""What each worker is to be, from what was set for all of them. Rules only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.broker.surroundings import ANY_ADDRESS
+from ottla.core.errors import ConfigError
+from ottla.net.listener_config import parse_listeners
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ottla.broker.broker import Settings
+    from ottla.cluster.builtin.config import WorkersConfig
+    from ottla.dmqp.config import DmqpConfig
+    from ottla.http.config import HttpConfig
+    from ottla.http.queue_config import QueuesConfig
+    from ottla.net.config import NetConfig
+    from ottla.net.listener_config import ListenerConfig
+
+
+class Configs(NamedTuple):
+    """All that a serving process is configured with."""
+
+    settings: Settings
+    http: HttpConfig
+    queues: QueuesConfig
+    dmqp: DmqpConfig
+    workers: WorkersConfig
+
+
+class Logging(NamedTuple):
+    level: str
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlan:
+    """What a worker is told by its supervisor; the numbers are descriptors that it inherits."""
+
+    number: int
+    configs: Configs
+    logging: Logging
+    catalog: int
+    bound: Sequence[Sequence[int]]
+
+    @property
+    def descriptors(self) -> list[int]:
+        return [self.catalog, *(each for listener in self.bound for each in listener)]
+
+
+def check(configs: Configs) -> None:
+    """ConfigError if these settings do not go together with workers."""
+    settings = configs.settings
+    if settings.cluster.zookeeper:
+        raise ConfigError("workers share a machine, and nodes of a cluster with ZooKeeper do not: choose one of them")
+    if settings.broker.node_id:
+        raise ConfigError("workers have the numbers from 0 on; leave out broker.node_id")
+    _check_way_between_workers(configs)
+
+
+def _check_way_between_workers(configs: Configs) -> None:
+    """They ask each other by the Kafka protocol, over one of the listeners, and have to get in there."""
+    cluster = configs.settings.cluster
+    listeners = shared_listeners(configs)
+    used = next((each for each in listeners if each.protocol == cluster.node_listener), listeners[0])
+    if used.uses_sasl and not cluster.node_user:
+        raise ConfigError(f"workers reach each other over {used.protocol}: set cluster.node_user and node_password")
+    if used.uses_tls and cluster.node_tls_ca is None:
+        raise ConfigError(f"workers reach each other over {used.protocol}: set cluster.node_tls_ca")
+    if used.uses_tls and used.host in ANY_ADDRESS and not used.advertised:
+        raise ConfigError(f"workers check each other's certificates: set where {used.protocol} is advertised")
+
+
+def shared_listeners(configs: Configs) -> tuple[ListenerConfig, ...]:
+    """Those that clients come to first, whichever worker answers."""
+    return configs.settings.net.all_listeners(configs.settings.security)
+
+
+def own_ports(listeners: Sequence[ListenerConfig], workers: WorkersConfig) -> list[list[int]]:
+    """For each worker, its port of each listener; 0 for a free one."""
+    first, count = workers.first_port, len(listeners)
+    if not first and all(listener.port for listener in listeners):
+        first = max(listener.port for listener in listeners) + 1
+    ports = [[first + worker * count + at if first else 0 for at in range(count)] for worker in range(workers.count)]
+    if first and ports[-1][-1] > 65535:
+        raise ConfigError(f"workers need the ports {first} to {ports[-1][-1]}: set workers.first_port")
+    return ports
+
+
+def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Configs:
+    """What this worker is configured with; the ports are its own, one for each listener."""
+    settings, count = configs.settings, configs.workers.count
+    broker = replace(
+        settings.broker,
+        node_id=number,
+        data_dir=settings.broker.data_dir / f"worker-{number}",
+        # So that groups, and below transactions, are spread over all of them.
+        offsets_topic_partitions=max(settings.broker.offsets_topic_partitions, count),
+    )
+    partitions = max(settings.transactions.state_topic_partitions, count)
+    transactions = replace(settings.transactions, state_topic_partitions=partitions)
+    # One disk has them all, so another replica on it would save nothing.
+    cluster = replace(settings.cluster, internal_replication_factor=1)
+    net = _own_net(settings, list(ports))
+    http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
+    own = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions)
+    return configs._replace(settings=own, http=http)
+
+
+def _http_port(configs: Configs, number: int) -> int:
+    first = configs.workers.first_http_port
+    return first + number - 1 if first and configs.http.port >= 0 else -1
+
+
+def _own_net(settings: Settings, ports: list[int]) -> NetConfig:
+    net = settings.net
+    if not net.listeners:
+        return replace(net, port=ports[0], advertised=_with_port(net.advertised, ports[0]))
+    own = [
+        replace(each, port=port, advertised=_with_port(each.advertised, port))
+        for each, port in zip(parse_listeners(net.listeners), ports, strict=True)
+    ]
+    return replace(net, listeners=tuple(_as_table(each) for each in own))
+
+
+def _with_port(advertised: str, port: int) -> str:
+    """The same host, where this worker's own port is reached as well."""
+    return f"{advertised.rpartition(':')[0]}:{port}" if advertised else ""
+
+
+def _as_table(listener: ListenerConfig) -> dict[str, Any]:
+    known = {field.name: getattr(listener, field.name) for field in fields(listener)}
+    return {
+        name: str(value) if isinstance(value, Path) else value
+        for name, value in known.items()
+        if value not in (None, "")
+    }

@@ -1,0 +1,119 @@
+"""One worker as its supervisor sees it: started, ready, ended, started anew."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import pickle
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from ottla.cli.workers.plan import Logging, WorkerPlan
+from ottla.core.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.cli.workers.plan import Configs
+    from ottla.cluster.builtin.keeper import Keeper
+
+_logger: Final = logging.getLogger(__name__)
+
+_STEADY_S: Final = 10.0
+"""A worker that has run for so long is started anew at once; one that ends sooner, after a pause that grows."""
+_FIRST_PAUSE_S: Final = 0.1
+_LONGEST_PAUSE_S: Final = 10.0
+_SLACK_S: Final = 10.0
+"""For closing logs, beyond the time that requests under way are given."""
+
+
+class Worker:
+    def __init__(self, number: int, configs: Configs, logged: Logging, bound: list[list[int]], keeper: Keeper) -> None:
+        self.number = number
+        self.facts: dict[str, Any] = {}
+        """What it told when it was ready."""
+        self._configs = configs
+        self._logged = logged
+        self._bound = bound
+        self._keeper = keeper
+        self._process: asyncio.subprocess.Process | None = None
+        self._is_asked_to_stop = False
+        self._catalog: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Until it is ready; OttlaError if it does not come to that, and it has said why itself."""
+        ours, its = socket.socketpair()
+        with its:
+            plan = WorkerPlan(self.number, self._configs, self._logged, its.fileno(), self._bound)
+            process = self._process = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "ottla.cli.workers.child"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                pass_fds=plan.descriptors,
+                # An interrupt from the terminal is for the supervisor to pass on, in order.
+                start_new_session=True,
+            )
+        self._catalog = asyncio.create_task(self._keeper.serve(ours))
+        assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - for mypy: both are pipes
+        process.stdin.write(pickle.dumps(plan))
+        process.stdin.close()
+        told = await process.stdout.readline()
+        if not told:
+            await process.wait()
+            raise OttlaError(f"worker {self.number} did not start")
+        self.facts = msgspec.json.decode(told)
+
+    async def keep_running(self) -> None:
+        """Start it anew whenever it ends."""
+        loop = asyncio.get_running_loop()
+        pause_s = _FIRST_PAUSE_S
+        while True:
+            since_s = loop.time()
+            status = await self._ended()
+            if loop.time() - since_s > _STEADY_S:
+                pause_s = _FIRST_PAUSE_S
+            _logger.error("worker %d has ended (%s), and is started anew", self.number, _spoken(status))
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
+            try:
+                await self.start()
+            except OttlaError as failed:
+                _logger.error("%s", failed)  # noqa: TRY400 - why, it has said itself
+
+    async def _ended(self) -> int:
+        assert self._process is not None  # noqa: S101 - for mypy: it was started
+        return await self._process.wait()
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def ask_to_stop(self) -> None:
+        """Once: asked again, it would stop in a hurry."""
+        if not self._is_asked_to_stop:
+            self._is_asked_to_stop = True
+            self._send(signal.SIGTERM)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            self._process.send_signal(number)
+
+    async def stop(self) -> None:
+        """In order, and if that takes too long, not."""
+        if self._process is None:
+            return
+        self.ask_to_stop()
+        try:
+            async with asyncio.timeout(self._configs.settings.broker.drain_timeout_ms / 1000 + _SLACK_S):
+                await self._process.wait()
+        except TimeoutError:
+            _logger.error("worker %d does not stop, and is killed", self.number)  # noqa: TRY400
+            self.kill()
+            await self._process.wait()
+        if self._catalog is not None:
+            await self._catalog
+
+
+def _spoken(status: int) -> str:
+    return f"by {signal.Signals(-status).name}" if status < 0 else f"with status {status}"

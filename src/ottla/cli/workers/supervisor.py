@@ -1,0 +1,122 @@
+"""The process that `ottla serve --workers N` is: it binds the ports, keeps the catalog, and looks after the workers."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from contextlib import ExitStack, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ottla.broker.key_rotation import open_sealer
+from ottla.cli.ready import write_ready_file
+from ottla.cli.workers.folder import WorkersFolder
+from ottla.cli.workers.plan import check, shared_listeners, worker_configs
+from ottla.cli.workers.ports import Ports
+from ottla.cli.workers.process import Worker
+from ottla.core.errors import OttlaError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.cli.workers.plan import Configs, Logging
+
+_MOST_UNTIL_LED_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 0.02
+
+
+async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
+    """Until told to stop. OttlaError if the workers cannot all be started."""
+    check(configs)
+    with ExitStack() as closing:
+        ports = Ports(shared_listeners(configs), configs.workers)
+        closing.callback(ports.close)
+        data_dir = configs.settings.broker.data_dir
+        sealer = open_sealer(configs.settings.encryption, data_dir)
+        folder = WorkersFolder(data_dir, configs.workers.count, adopts=adopts, sealer=sealer)
+        closing.callback(folder.close)
+        workers = [
+            Worker(
+                number,
+                worker_configs(configs, number, [each.port for each in ports.own_addresses(number)]),
+                logged,
+                ports.descriptors(number),
+                folder.keeper,
+            )
+            for number in range(configs.workers.count)
+        ]
+        stopping = _stop_on_signal(workers)
+        try:
+            await _start_all(workers, stopping)
+            if not stopping.is_set():
+                await _until_led(folder)
+                _say_ready(_facts(ports, workers, configs), ready_file)
+                await _look_after(workers, stopping)
+        finally:
+            ports.close()
+            await asyncio.gather(*(worker.stop() for worker in workers))
+
+
+def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
+    stopping = asyncio.Event()
+
+    def told() -> None:
+        if stopping.is_set():
+            # Asked twice: what was acknowledged is safe, and the next start will check the rest.
+            for worker in workers:
+                worker.kill()
+        stopping.set()
+        for worker in workers:
+            worker.ask_to_stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, told)
+    return stopping
+
+
+async def _start_all(workers: list[Worker], stopping: asyncio.Event) -> None:
+    try:
+        await asyncio.gather(*(worker.start() for worker in workers))
+    except OttlaError:
+        if not stopping.is_set():
+            raise
+
+
+async def _until_led(folder: WorkersFolder) -> None:
+    """Or not for long, if there is a partition that cannot be led: the others can be used."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MOST_UNTIL_LED_S):
+            while not folder.is_led:  # noqa: ASYNC110 - a few turns, at the start
+                await asyncio.sleep(_LOOK_AGAIN_S)
+
+
+async def _look_after(workers: list[Worker], stopping: asyncio.Event) -> None:
+    watching = [asyncio.create_task(worker.keep_running()) for worker in workers]
+    await stopping.wait()
+    for task in watching:
+        task.cancel()
+    await asyncio.gather(*watching, return_exceptions=True)
+
+
+def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, Any]:
+    shared = ports.shared_addresses
+    return {
+        "kafka": str(shared[0]),
+        "listeners": [f"{each.protocol}://{at}" for each, at in zip(ports.listeners, shared, strict=True)],
+        "http": workers[0].facts["http"],
+        "data_dir": str(configs.settings.broker.data_dir.resolve()),
+        "pid": os.getpid(),
+        "workers": [{"kafka": worker.facts["kafka"], "pid": worker.facts["pid"]} for worker in workers],
+    }
+
+
+def _say_ready(facts: dict[str, Any], ready_file: Path | None) -> None:
+    web = f", HTTP on {facts['http']}" if facts["http"] else ""
+    count = len(facts["workers"])
+    click.echo(f"ottla is ready: {count} workers, Kafka on {facts['kafka']}{web}, data in {facts['data_dir']}")
+    sys.stdout.flush()
+    if ready_file is not None:
+        write_ready_file(ready_file, facts)

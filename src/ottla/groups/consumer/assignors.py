@@ -1,0 +1,26 @@
+"""Who is to read what. An assignor is given each member's topics and what it had, and says what each is to have."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.groups.consumer.range_assignor import assign_ranges
+from ottla.groups.consumer.uniform_assignor import assign_uniformly
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ottla.groups.partitions import Assigned
+
+    Assignor = Callable[[Mapping[str, "Subscriber"], Mapping[bytes, int]], dict[str, Assigned]]
+    """From members by id, and the number of partitions of every topic that one of them reads."""
+
+
+class Subscriber(NamedTuple):
+    topic_ids: frozenset[bytes]
+    assigned: Assigned
+    """What it was to have so far."""
+    instance_id: str | None = None
+
+
+ASSIGNORS: Final[Mapping[str, Assignor]] = {"uniform": assign_uniformly, "range": assign_ranges}

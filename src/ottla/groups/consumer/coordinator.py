@@ -1,0 +1,96 @@
+"""What a broker asks its consumer groups; how the answers are to be used is said in ottla.groups.coordinator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.core.errors import ErrorCode
+from ottla.groups.actions import Persist, PersistRecords, refuse_heartbeat
+from ottla.groups.consumer import describing
+from ottla.groups.consumer.conversion import records_of_upgrade
+from ottla.groups.consumer.current import JOINING
+from ottla.groups.consumer.group import ConsumerGroup
+from ottla.groups.consumer.heartbeat import check
+from ottla.groups.refusals import Refused
+from ottla.groups.states import State
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.groups.actions import Action, Caller
+    from ottla.groups.classic import ClassicGroup
+    from ottla.groups.table import GroupTable
+    from ottla.wire.messages.consumer_group_describe import DescribedGroup
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from ottla.wire.messages.join_group import JoinGroupRequest
+
+
+class ConsumerGroups:
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+
+    def heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        now_ms: int,
+        may_see: Callable[[str], bool] = lambda _: True,
+    ) -> list[Action]:
+        """`may_see`: whether a topic may be found by the pattern of whoever asks."""
+        try:
+            check(request, caller.version, self._table.config)
+            group = self._table.get(request.group_id)
+            if isinstance(group, ConsumerGroup):
+                actions = group.heartbeat(request, caller, now_ms, may_see)
+                if len(actions) > 1:  # else nothing happened but a deadline being put off
+                    self._table.settle(group)
+                return actions
+            if request.member_epoch == JOINING:
+                return self._begin(group, request, caller, now_ms, may_see)
+        except Refused as refused:
+            return [refuse_heartbeat(caller.token, refused.code, refused.message)]
+        text = f"Consumer group {request.group_id} not found." if group is None else _not_one(request.group_id)
+        return [refuse_heartbeat(caller.token, ErrorCode.GROUP_ID_NOT_FOUND, text)]
+
+    def _begin(
+        self,
+        classic: ClassicGroup | None,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        now_ms: int,
+        may_see: Callable[[str], bool],
+    ) -> list[Action]:
+        """The first member of the new protocol comes: to nothing, or to a classic group that becomes another."""
+        environment = self._table.environment
+        group = ConsumerGroup(request.group_id, environment)
+        is_empty = classic is None or classic.state is State.EMPTY
+        before = [] if classic is None or is_empty else records_of_upgrade(classic, environment, now_ms)
+        for record in before:
+            group.replay(*record)
+        group.start(now_ms)
+        actions = group.heartbeat(request, caller, now_ms, may_see)
+        joined = [record for action in actions if isinstance(action, PersistRecords) for record in action.records]
+        tombstone = Persist(request.group_id, None) if classic is not None and classic.is_stored else None
+        persist = PersistRecords(request.group_id, (*before, *joined), becomes=group, classic=tombstone)
+        released = [] if classic is None else classic.call_off(ErrorCode.REBALANCE_IN_PROGRESS)
+        return [persist, *released, actions[-1]]
+
+    def join_empty(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
+        """A member of the classic protocol comes to a group without members: it becomes a classic one."""
+        classic = self._table.new_classic(group.group_id, now_ms)
+        actions = classic.join(request, caller, now_ms)
+        if classic.is_unused:
+            return actions
+        erased = group.deletion().records
+        return [PersistRecords(group.group_id, erased, becomes=classic), *actions]
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        group = self._table.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return describing.describe(group)
+        text = f"Group {group_id} not found." if group is None else _not_one(group_id)
+        return describing.not_described(group_id, ErrorCode.GROUP_ID_NOT_FOUND, text)
+
+
+def _not_one(group_id: str) -> str:
+    return f"Group {group_id} is not a consumer group."

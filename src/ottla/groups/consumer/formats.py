@@ -1,0 +1,104 @@
+"""What the records of consumer groups hold, as Kafka's ConsumerGroupMetadataKey.json and its neighbours say."""
+
+from typing import Annotated, TypeAlias
+
+from ottla.wire.declare import Bytes, Int8, Int32, Int64, Message, NullableString, String, Tag, Uuid
+
+
+class EpochKey(Message, frozen=True, kw_only=True):
+    group_id: String
+
+
+class EpochValue(Message, frozen=True, kw_only=True):
+    epoch: Int32
+    metadata_hash: Annotated[Int64, Tag(0, since=0)] = 0
+
+
+class MemberKey(Message, frozen=True, kw_only=True):
+    group_id: String
+    member_id: String
+
+
+class ClassicProtocol(Message, frozen=True, kw_only=True):
+    name: String
+    metadata: Bytes
+
+
+class ClassicMemberMetadata(Message, frozen=True, kw_only=True):
+    session_timeout_ms: Int32
+    supported_protocols: tuple[ClassicProtocol, ...]
+
+
+class MemberValue(Message, frozen=True, kw_only=True):
+    instance_id: NullableString = None
+    rack_id: NullableString = None
+    client_id: String
+    client_host: String
+    subscribed_topic_names: tuple[String, ...]
+    subscribed_topic_regex: NullableString = None
+    rebalance_timeout_ms: Int32 = -1
+    server_assignor: NullableString = None
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0, since=0)] = None
+
+
+class TargetEpochKey(Message, frozen=True, kw_only=True):
+    group_id: String
+
+
+class TargetEpochValue(Message, frozen=True, kw_only=True):
+    assignment_epoch: Int32
+    assignment_timestamp: Annotated[Int64, Tag(0, since=0)] = 0
+
+
+class TargetKey(Message, frozen=True, kw_only=True):
+    group_id: String
+    member_id: String
+
+
+class TargetPartitions(Message, frozen=True, kw_only=True):
+    topic_id: Uuid
+    partitions: tuple[Int32, ...]
+
+
+class TargetValue(Message, frozen=True, kw_only=True):
+    topic_partitions: tuple[TargetPartitions, ...]
+
+
+class CurrentKey(Message, frozen=True, kw_only=True):
+    group_id: String
+    member_id: String
+
+
+class CurrentPartitions(Message, frozen=True, kw_only=True):
+    topic_id: Uuid
+    partitions: tuple[Int32, ...]
+    assignment_epochs: Annotated[tuple[Int32, ...] | None, Tag(0, since=0)] = ()
+
+
+class CurrentValue(Message, frozen=True, kw_only=True):
+    member_epoch: Int32
+    previous_member_epoch: Int32
+    state: Int8
+    assigned_partitions: tuple[CurrentPartitions, ...]
+    partitions_pending_revocation: tuple[CurrentPartitions, ...]
+
+
+class RegexKey(Message, frozen=True, kw_only=True):
+    group_id: String
+    regular_expression: String
+
+
+class RegexValue(Message, frozen=True, kw_only=True):
+    topics: tuple[String, ...]
+    version: Int64
+    timestamp: Int64
+
+
+class SubscriptionKey(Message, frozen=True, kw_only=True):
+    """The topics of a group as Kafka 4.0 kept them. Now they are a hash in its epoch."""
+
+    group_id: String
+
+
+Key: TypeAlias = EpochKey | SubscriptionKey | MemberKey | TargetEpochKey | TargetKey | CurrentKey | RegexKey
+Value: TypeAlias = EpochValue | MemberValue | TargetEpochValue | TargetValue | CurrentValue | RegexValue

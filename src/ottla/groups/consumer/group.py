@@ -1,0 +1,268 @@
+"""A consumer group: what its members, its administrators and time ask of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from ottla.core.errors import ErrorCode
+from ottla.groups.actions import MemberExpired, PersistRecords
+from ottla.groups.consumer.classic_members import ClassicMembers
+from ottla.groups.consumer.conversion import can_be_classic, downgraded
+from ottla.groups.consumer.current import MemberState
+from ottla.groups.consumer.heartbeat import Beat
+from ottla.groups.consumer.records import Record
+from ottla.groups.consumer.state import GroupState
+from ottla.groups.consumer.update import Update
+from ottla.groups.consumer.waits import Wait
+from ottla.groups.deadlines import Deadlines
+from ottla.groups.partitions import Partition
+from ottla.groups.subscription import CONSUMER_PROTOCOL
+from ottla.wire.messages.list_groups import ListedGroup
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ottla.groups.actions import Action, Caller, Token
+    from ottla.groups.consumer.current import Current
+    from ottla.groups.consumer.environment import Environment, Timing
+    from ottla.groups.consumer.formats import Key, Value
+    from ottla.groups.formats import OffsetCommitValue
+    from ottla.groups.states import State
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+GROUP_TYPE: Final = "consumer"
+_FIRST_COMMIT_WITH_EPOCH: Final = 9
+
+
+_MISSED: Final[Mapping[Wait, Literal["heartbeat", "revocation", "rejoin", "sync"]]] = {
+    Wait.SESSION: "heartbeat",
+    Wait.REVOCATION: "revocation",
+    Wait.REJOIN: "rejoin",
+    Wait.SYNC: "sync",
+}
+
+
+class ConsumerGroup:
+    def __init__(self, group_id: str, environment: Environment) -> None:
+        self.group_id = group_id
+        self.environment = environment
+        self.state_of_members = GroupState()
+        self.classic_members = ClassicMembers(self)
+        self._deadlines: Deadlines[tuple[Wait, str]] = Deadlines()
+        self._seen_version: int | None = None
+        """Of the topics, when they were last looked at for this group."""
+
+    def replay(self, key: Key, value: Value | None) -> None:
+        """Take over a record; nobody's session runs before `start`."""
+        self.state_of_members.put(key, value)
+
+    def start(self, now_ms: int) -> list[Action]:
+        """From now on its members have to be heard of."""
+        for member_id in self.state_of_members.members:
+            self.keep_alive(member_id, now_ms)
+            self.expect_revocation(member_id, self.state_of_members.current(member_id), now_ms)
+        return []
+
+    # ── What it is ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def state(self) -> State:
+        return self.state_of_members.state
+
+    @property
+    def member_names(self) -> list[str]:
+        return [member.client_id or member_id for member_id, member in self.state_of_members.members.items()]
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether nothing but its offsets would be lost with it."""
+        return not self.state_of_members.members
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether anything is written down of it."""
+        return bool(self.state_of_members.records)
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return True
+
+    @property
+    def timing(self) -> Timing:
+        return self.environment.timing(self.group_id)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        state = self.state_of_members
+        return any(topic in state.topics_of(member) for member in state.members.values())
+
+    def retention_starts_ms(self, committed: OffsetCommitValue) -> int | None:
+        return committed.commit_timestamp
+
+    def listed(self) -> ListedGroup:
+        return ListedGroup(
+            group_id=self.group_id,
+            protocol_type=CONSUMER_PROTOCOL,
+            group_state=self.state,
+            group_type=GROUP_TYPE,
+        )
+
+    # ── What members ask ─────────────────────────────────────────────────────────────────────────────────────
+
+    def heartbeat(
+        self,
+        request: ConsumerGroupHeartbeatRequest,
+        caller: Caller,
+        now_ms: int,
+        may_see: Callable[[str], bool] = lambda _: True,
+    ) -> list[Action]:
+        """Raises Refused."""
+        return Beat(self, request, caller, now_ms, may_see).handle()
+
+    def check_commit(self, member_id: str, _instance_id: str | None, epoch: int, version: int) -> ErrorCode:
+        """Whether whoever sends this may commit offsets, at least of some partitions."""
+        members = self.state_of_members.members
+        if epoch < 0 and not members:
+            # An administrator, or a consumer that assigns itself: welcome where no members could be overruled.
+            return ErrorCode.NONE
+        member = members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        is_classic = member.classic_member_metadata is not None
+        if not is_classic and version < _FIRST_COMMIT_WITH_EPOCH:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return self._stale(member_id) if epoch > self.state_of_members.current(member_id).epoch else ErrorCode.NONE
+
+    def check_commit_of(self, member_id: str, epoch: int, topic_id: bytes, index: int) -> ErrorCode:
+        """Whether it may commit this partition: with its last epoch, or any since it got the partition (KIP-1251)."""
+        state = self.state_of_members
+        if member_id not in state.members:
+            return ErrorCode.NONE
+        current = state.current(member_id)
+        if epoch == current.epoch:
+            return ErrorCode.NONE
+        partition = Partition(topic_id, index)
+        since = current.assigned.get(partition, current.revoked.get(partition))
+        return ErrorCode.NONE if since is not None and since <= epoch else self._stale(member_id)
+
+    def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> ErrorCode:
+        """The same for a commit in a transaction. Before TxnOffsetCommit 3 it did not say whose it is."""
+        if epoch < 0 and not member_id and instance_id is None:
+            return ErrorCode.NONE
+        error = self.check_commit(member_id, instance_id, epoch, _FIRST_COMMIT_WITH_EPOCH)
+        return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether whoever sends this may ask for committed offsets; who is no member may."""
+        if member_id is None and epoch < 0:
+            return ErrorCode.NONE
+        if member_id is None or member_id not in self.state_of_members.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        is_current = epoch == self.state_of_members.current(member_id).epoch
+        return ErrorCode.NONE if is_current else self._stale(member_id)
+
+    def note_commit(self, member_id: str, now_ms: int) -> None:
+        """No sign of life here: a member that follows its assignment sends heartbeats."""
+
+    def forget(self, _token: Token, _now_ms: int) -> list[Action]:
+        """Nobody waits here."""
+        return []
+
+    def _stale(self, member_id: str) -> ErrorCode:
+        is_classic = self.state_of_members.members[member_id].classic_member_metadata is not None
+        return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
+
+    # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def update(self, now_ms: int, may_see: Callable[[str], bool] = lambda _: True) -> Update:
+        return Update(self.group_id, self.state_of_members, self.environment, now_ms, may_see)
+
+    def refresh(self, update: Update) -> None:
+        update.refresh(self._seen_version)
+        self._seen_version = self.environment.topics.version
+
+    def let_go(self, member_ids: Sequence[str], now_ms: int) -> list[Action]:
+        """Without these members; back to a classic group if no others need it to be another."""
+        update = self.update(now_ms)
+        generation = self.state_of_members.epoch
+        for member_id in member_ids:
+            update.remove(member_id)
+            self.forget_deadlines(member_id)
+        if can_be_classic(self.state_of_members, self.environment.config):
+            return downgraded(self, update, generation, now_ms)[0]
+        self.refresh(update)
+        return update.actions()
+
+    def rebalance(self, now_ms: int) -> list[Action]:
+        """Begin another epoch, though nothing has changed."""
+        update = self.update(now_ms)
+        update.insist()
+        self.refresh(update)
+        return update.actions()
+
+    def deletion(self) -> PersistRecords:
+        """What erases it."""
+        erased = tuple(Record(key, None) for key in self.state_of_members.records)
+        return PersistRecords(self.group_id, erased, is_end=True)
+
+    def take_back(self, failed: PersistRecords, now_ms: int) -> None:
+        """This could not be appended: it never was, and those who were to go have another session to do so."""
+        for key, value in reversed(failed.replaced):
+            self.state_of_members.put(key, value)
+        self._seen_version = None
+        for member_id in self.state_of_members.members:
+            if not self.expects(Wait.SESSION, member_id):
+                self.keep_alive(member_id, now_ms)
+
+    def die(self, _error: ErrorCode) -> list[Action]:
+        """Somebody else looks after it now; nobody waits here."""
+        self._deadlines.clear()
+        return []
+
+    # ── What time does ───────────────────────────────────────────────────────────────────────────────────────
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has something to do, if nothing else happens before."""
+        return self._deadlines.next_ms()
+
+    def expire(self, now_ms: int) -> list[Action]:
+        late: dict[str, MemberExpired] = {}
+        while (due := self._deadlines.pop_due(now_ms)) is not None:
+            wait, member_id = due
+            if member_id in self.state_of_members.members:
+                late.setdefault(member_id, MemberExpired(self.group_id, member_id, _MISSED[wait]))
+        return [*late.values(), *self.let_go(list(late), now_ms)] if late else []
+
+    def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
+        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        members = self.state_of_members.members
+        silent = [member_id for member_id, member in members.items() if client_id in (None, member.client_id)]
+        expired = [MemberExpired(self.group_id, member_id, "heartbeat") for member_id in silent]
+        return [*expired, *self.let_go(silent, now_ms)] if silent else []
+
+    def keep_alive(self, member_id: str, now_ms: int) -> None:
+        classic = self.state_of_members.members[member_id].classic_member_metadata
+        timeout_ms = self.timing.session_timeout_ms if classic is None else classic.session_timeout_ms
+        self._deadlines.set((Wait.SESSION, member_id), now_ms, timeout_ms)
+
+    def expect(self, wait: Wait, member_id: str, now_ms: int) -> None:
+        """The member has its rebalance timeout for this."""
+        self._deadlines.set((wait, member_id), now_ms, self.state_of_members.members[member_id].rebalance_timeout_ms)
+
+    def expects(self, wait: Wait, member_id: str) -> bool:
+        return (wait, member_id) in self._deadlines
+
+    def no_longer_expect(self, wait: Wait, member_id: str) -> None:
+        self._deadlines.cancel((wait, member_id))
+
+    def expect_revocation(self, member_id: str, current: Current, now_ms: int) -> None:
+        """A member that was told to give something up has to say in time that it did. A classic one says so by
+        joining again, for which it has a deadline of its own."""
+        is_classic = self.state_of_members.members[member_id].classic_member_metadata is not None
+        if current.state is MemberState.UNREVOKED_PARTITIONS and not is_classic:
+            self.expect(Wait.REVOCATION, member_id, now_ms)
+        else:
+            self.no_longer_expect(Wait.REVOCATION, member_id)
+
+    def forget_deadlines(self, member_id: str) -> None:
+        for wait in Wait:
+            self._deadlines.cancel((wait, member_id))

@@ -1,0 +1,91 @@
+"""As many partitions to each member as to any other, and as few as possible taken from those who have them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from ottla.groups.partitions import Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.groups.consumer.assignors import Subscriber
+    from ottla.groups.partitions import Assigned
+
+
+def assign_uniformly(members: Mapping[str, Subscriber], partitions: Mapping[bytes, int]) -> dict[str, Assigned]:
+    every = [Partition(topic_id, index) for topic_id, count in sorted(partitions.items()) for index in range(count)]
+    kept = _kept(members, partitions)
+    owned = {partition for each in kept.values() for partition in each}
+    free = [partition for partition in every if partition not in owned]
+    if len({member.topic_ids for member in members.values()}) <= 1:
+        _level(kept, free, len(every))
+    else:
+        _balance(members, kept, free)
+    return {member_id: frozenset(each) for member_id, each in kept.items()}
+
+
+def _kept(members: Mapping[str, Subscriber], partitions: Mapping[bytes, int]) -> dict[str, list[Partition]]:
+    """What members may keep: it exists, they still read it, and nobody else has it."""
+    taken: set[Partition] = set()
+    kept: dict[str, list[Partition]] = {}
+    for member_id, member in sorted(members.items()):
+        kept[member_id] = [
+            partition
+            for partition in sorted(member.assigned)
+            if partition.topic_id in member.topic_ids
+            and partition.number < partitions.get(partition.topic_id, 0)
+            and partition not in taken
+        ]
+        taken.update(kept[member_id])
+    return kept
+
+
+def _level(kept: dict[str, list[Partition]], free: list[Partition], total: int) -> None:
+    """All read the same topics: everybody gets the same number, and some one more."""
+    least, left_over = divmod(total, len(kept))
+    # Those who have more keep the extra ones, so that these need not move.
+    by_load = sorted(kept, key=lambda member_id: (-len(kept[member_id]), member_id))
+    room: list[tuple[str, int]] = []
+    for number, member_id in enumerate(by_load):
+        quota = least + (number < left_over)
+        free += kept[member_id][quota:]
+        del kept[member_id][quota:]
+        room.append((member_id, quota - len(kept[member_id])))
+    for member_id, count in room:
+        kept[member_id] += free[:count]
+        del free[:count]
+
+
+def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]], free: list[Partition]) -> None:
+    """Members read different topics: whoever reads a topic and has least gets the next partition of it."""
+    readers: dict[bytes, list[str]] = defaultdict(list)
+    for member_id, member in sorted(members.items()):
+        for topic_id in member.topic_ids:
+            readers[topic_id].append(member_id)
+
+    def load(member_id: str) -> int:
+        return len(kept[member_id])
+
+    # Topics that few can read first: the others can make up for them.
+    for partition in sorted(free, key=lambda each: (len(readers[each.topic_id]), each)):
+        kept[min(readers[partition.topic_id], key=load)].append(partition)
+    has_moved = True
+    while has_moved:
+        # Ends, because each move brings two loads closer together.
+        has_moved = any(_move_one(topic_id, readers[topic_id], kept) for topic_id in sorted(readers))
+
+
+def _move_one(topic_id: bytes, readers: list[str], kept: dict[str, list[Partition]]) -> bool:
+    """Whether a partition of the topic went from somebody who has much to whoever has least."""
+    least = min(readers, key=lambda member_id: len(kept[member_id]))
+    for most in sorted(readers, key=lambda member_id: -len(kept[member_id])):
+        if len(kept[most]) - len(kept[least]) <= 1:
+            return False
+        moved = next((each for each in reversed(kept[most]) if each.topic_id == topic_id), None)
+        if moved is not None:
+            kept[most].remove(moved)
+            kept[least].append(moved)
+            return True
+    return False

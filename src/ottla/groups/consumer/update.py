@@ -1,0 +1,204 @@
+"""What one request does to a consumer group, step by step.
+
+Members come, go or change; the group's epoch grows if that, or a topic, makes a difference; then it is worked out what
+each is to have; then whoever asks goes one step towards it. Each record is taken over as it is made, and can be
+taken back if it cannot be written.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.groups.actions import PersistRecords
+from ottla.groups.consumer.assignors import ASSIGNORS, Subscriber
+from ottla.groups.consumer.current import JOINING, Current
+from ottla.groups.consumer.formats import (
+    CurrentKey,
+    EpochKey,
+    EpochValue,
+    MemberKey,
+    RegexKey,
+    RegexValue,
+    TargetEpochKey,
+    TargetEpochValue,
+    TargetKey,
+    TargetPartitions,
+    TargetValue,
+)
+from ottla.groups.consumer.patterns import compiled
+from ottla.groups.consumer.reconciling import reconcile
+from ottla.groups.consumer.records import Record
+from ottla.groups.partitions import by_topic
+from ottla.groups.topic_view import hash_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.groups.actions import Action
+    from ottla.groups.classic import ClassicGroup
+    from ottla.groups.consumer.environment import Environment
+    from ottla.groups.consumer.formats import Key, MemberValue, Value
+    from ottla.groups.consumer.state import GroupState
+    from ottla.groups.partitions import Assigned
+
+
+class Update:
+    def __init__(
+        self,
+        group_id: str,
+        state: GroupState,
+        environment: Environment,
+        now_ms: int,
+        may_see: Callable[[str], bool] = lambda _: True,
+    ) -> None:
+        """`may_see`: whether a topic may be found by the pattern of whoever asks."""
+        self.state = state
+        self._group_id = group_id
+        self._topics = environment.topics
+        self._config = environment.config
+        self._now_ms = now_ms
+        self._may_see = may_see
+        self._has_news = False
+        self._records: list[Record] = []
+        self._replaced: list[Record] = []
+
+    def put(self, key: Key, value: Value | None) -> None:
+        before = self.state.records.get(key)
+        if before != value:
+            self.state.put(key, value)
+            self._records.append(Record(key, value))
+            self._replaced.append(Record(key, before))
+
+    def actions(self) -> list[Action]:
+        """What is to be written."""
+        if not self._records:
+            return []
+        return [PersistRecords(self._group_id, tuple(self._records), tuple(self._replaced))]
+
+    def conversion(self, classic: ClassicGroup) -> PersistRecords:
+        """The group goes on as a classic one, and nothing of this one stays."""
+        for key in list(self.state.records):
+            self.put(key, None)
+        records, replaced = tuple(self._records), tuple(self._replaced)
+        return PersistRecords(self._group_id, records, replaced, becomes=classic, classic=classic.persist())
+
+    # ── Members ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def subscribe(self, member_id: str, member: MemberValue) -> None:
+        before = self.state.members.get(member_id)
+        self.put(MemberKey(group_id=self._group_id, member_id=member_id), member)
+        self._has_news |= (
+            before is None
+            or before.subscribed_topic_names != member.subscribed_topic_names
+            or before.subscribed_topic_regex != member.subscribed_topic_regex
+        )
+
+    def remove(self, member_id: str) -> None:
+        self._erase(member_id)
+        self._has_news = True
+
+    def replace(self, old_id: str, new_id: str) -> None:
+        """Give a static member's place to whoever came back in its name: nothing moves."""
+        state, group_id = self.state, self._group_id
+        member = state.members[old_id]
+        target = state.records.get(TargetKey(group_id=group_id, member_id=old_id))
+        current = state.current(old_id)
+        self._erase(old_id)
+        self.put(MemberKey(group_id=group_id, member_id=new_id), member)
+        self.put(TargetKey(group_id=group_id, member_id=new_id), target)
+        self.put_current(new_id, Current(JOINING, JOINING, current.state, current.assigned, current.revoked))
+
+    def put_current(self, member_id: str, current: Current) -> None:
+        self.put(CurrentKey(group_id=self._group_id, member_id=member_id), current.to_record())
+
+    def _erase(self, member_id: str) -> None:
+        self.put(CurrentKey(group_id=self._group_id, member_id=member_id), None)
+        self.put(TargetKey(group_id=self._group_id, member_id=member_id), None)
+        self.put(MemberKey(group_id=self._group_id, member_id=member_id), None)
+
+    # ── The group's epoch ────────────────────────────────────────────────────────────────────────────────────
+
+    def insist(self) -> None:
+        """Begin another epoch with the next `refresh`, though nothing gives a reason."""
+        self._has_news = True
+
+    def refresh(self, seen_version: int | None) -> None:
+        """Begin another epoch if the members, or the topics since this version of them, give a reason."""
+        if not self._has_news and seen_version == self._topics.version:
+            return
+        self._resolve_patterns(are_new=seen_version != self._topics.version)
+        known = (self._topics.by_name(name) for name in self.state.subscribed_topics())
+        metadata_hash = hash_of(info for info in known if info is not None)
+        if self._has_news or metadata_hash != self.state.metadata_hash:
+            value = EpochValue(epoch=self.state.epoch + 1, metadata_hash=metadata_hash)
+            self.put(EpochKey(group_id=self._group_id), value)
+
+    def _resolve_patterns(self, *, are_new: bool) -> None:
+        members = self.state.members.values()
+        used = {member.subscribed_topic_regex for member in members if member.subscribed_topic_regex}
+        for regex in self.state.regexes.keys() - used:
+            self.put(RegexKey(group_id=self._group_id, regular_expression=regex), None)
+        for regex in used:
+            if are_new or regex not in self.state.regexes:
+                self._resolve(regex)
+
+    def _resolve(self, regex: str) -> None:
+        matches = compiled(regex).matches
+        found = tuple(sorted(name for name in self._topics.names() if matches(name) and self._may_see(name)))
+        before = self.state.regexes.get(regex)
+        if before is None or before.topics != found:
+            value = RegexValue(topics=found, version=self._topics.version, timestamp=self._now_ms)
+            self.put(RegexKey(group_id=self._group_id, regular_expression=regex), value)
+
+    # ── What members are to have, and get ────────────────────────────────────────────────────────────────────
+
+    def assign(self) -> None:
+        """Work out what everybody is to have, if that is not known for this epoch."""
+        state = self.state
+        if state.epoch <= state.target_epoch:
+            return
+        members, partitions = self._subscribers()
+        target = ASSIGNORS[self.assignor](members, partitions)
+        for member_id in members:
+            self._put_target(member_id, target[member_id])
+        value = TargetEpochValue(assignment_epoch=state.epoch, assignment_timestamp=self._now_ms)
+        self.put(TargetEpochKey(group_id=self._group_id), value)
+
+    @property
+    def assignor(self) -> str:
+        return preferred_assignor(self.state) or self._config.consumer_assignors[0]
+
+    def reconcile(self, member_id: str, owned: Assigned | None) -> Current:
+        state = self.state
+        before = state.current(member_id)
+        current = reconcile(
+            before,
+            state.target_epoch,
+            state.target(member_id),
+            owned,
+            lambda partition: state.owner(partition) in (None, member_id),
+        )
+        if current != before:
+            self.put_current(member_id, current)
+        return current
+
+    def _subscribers(self) -> tuple[dict[str, Subscriber], dict[bytes, int]]:
+        partitions: dict[bytes, int] = {}
+        members: dict[str, Subscriber] = {}
+        for member_id, member in self.state.members.items():
+            known = [self._topics.by_name(name) for name in self.state.topics_of(member)]
+            topics = {info.id: info.partitions for info in known if info is not None}
+            partitions.update(topics)
+            members[member_id] = Subscriber(frozenset(topics), self.state.target(member_id), member.instance_id)
+        return members, partitions
+
+    def _put_target(self, member_id: str, target: Assigned) -> None:
+        topics = tuple(TargetPartitions(topic_id=topic_id, partitions=each) for topic_id, each in by_topic(target))
+        self.put(TargetKey(group_id=self._group_id, member_id=member_id), TargetValue(topic_partitions=topics))
+
+
+def preferred_assignor(state: GroupState) -> str | None:
+    """What most members ask for."""
+    wanted = Counter(member.server_assignor for member in state.members.values() if member.server_assignor in ASSIGNORS)
+    return wanted.most_common(1)[0][0] if wanted else None

@@ -1,0 +1,17 @@
+"""Why a request of a group's member is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.core.errors import ErrorCode
+
+
+class Refused(Exception):
+    """Raised before anything is changed; the code is the answer."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

@@ -1,0 +1,36 @@
+"""Where the partitions of nodes go that are to hold none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.cli.draining import plan
+from ottla.client.view import BrokerAddress, PartitionView
+from ottla.core.errors import OttlaError
+from ottla.core.ids import TopicPartition
+
+
+def brokers(*ids: int) -> dict[int, BrokerAddress]:
+    return {each: BrokerAddress(each, "h", each) for each in ids}
+
+
+def partitions(*replicas: tuple[int, ...]) -> dict[TopicPartition, PartitionView]:
+    return {
+        TopicPartition("t", index): PartitionView(leader=nodes[0], leader_epoch=0, replicas=nodes, isr=nodes)
+        for index, nodes in enumerate(replicas)
+    }
+
+
+def test_of_two_that_leave_together_neither_gets_what_the_other_had() -> None:
+    moves = plan(partitions((1,), (2,), (0,), (1, 2)), brokers(0, 1, 2, 3), [1, 2])
+
+    assert moves == {
+        TopicPartition("t", 0): (3,),
+        TopicPartition("t", 1): (0,),
+        TopicPartition("t", 3): (3, 0),
+    }
+
+
+def test_a_partition_that_would_have_too_few_nodes_is_refused() -> None:
+    with pytest.raises(OttlaError, match="t-0 is on every other node already"):
+        plan(partitions((1, 0)), brokers(0, 1), [1])

@@ -1,0 +1,255 @@
+"""Writes in transactions, step by step and without a session of Spark's: what shows when something stops halfway."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ottla[spark]'")
+
+import pyarrow as pa
+from pyspark.sql.types import StringType, StructField, StructType
+
+from ottla import Admin, Consumer
+from ottla.spark import decisions
+from ottla.spark.attempts import Attempt
+from ottla.spark.committing import Commit
+from ottla.spark.errors import SinkError
+from ottla.spark.link import link_to
+from ottla.spark.sink_options import SinkOptions, parse_sink
+from ottla.spark.transactions import TransactionEnds
+from ottla.spark.writers import TaskWrite, Written, commit_micro_batch
+from ottla.testing import EphemeralBroker
+
+_SCHEMA = StructType([StructField("value", StringType())])
+_names = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EphemeralBroker]:
+    with EphemeralBroker() as running:
+        yield running
+
+
+class Sink:
+    """A query's sink, of which each test has one."""
+
+    def __init__(self, broker: EphemeralBroker, **given: str) -> None:
+        self.topic = f"sink-{next(_names)}"
+        broker.create_topic(self.topic, partitions=2)
+        options = {"kafka.bootstrap.servers": broker.bootstrap_servers, "topic": self.topic, **given}
+        self.options: SinkOptions = parse_sink(options, _SCHEMA)
+        self.query = f"query-of-{self.topic}"
+        self._servers = broker.bootstrap_servers
+
+    def write(self, *values: str, task: int = 0, batch: int = 0, attempt: int = 0) -> Written:
+        rows = (
+            pa.record_batch({"value": list(values)})
+            if values
+            else pa.record_batch({"value": pa.array([], pa.string())})
+        )
+        at = Attempt(self.query, "run", batch, task, attempt)
+        return TaskWrite(self.options, at, may_be_decided=True).write(iter([rows]))
+
+    def commit(self, *written: Written, batch: int = 0) -> None:
+        commit_micro_batch(self.options, written, batch)
+
+    def give_up(self, *written: Written, batch: int = 0) -> None:
+        prepared = [each.prepared for each in written if each.prepared is not None]
+        driver = Commit(link_to(self.options.kafka).client, self.query, self.options.transaction_timeout_ms)
+        self.call(driver.abort_micro_batch(batch, prepared))
+
+    def commit_one(self, written: Written) -> None:
+        """As far as a driver comes that dies after this one."""
+        assert written.prepared is not None
+        self.call(TransactionEnds(link_to(self.options.kafka).client.router, self.query).commit(written.prepared))
+
+    def call(self, work: object) -> object:
+        return link_to(self.options.kafka).call(work)  # type: ignore[arg-type]
+
+    def decide(self, *written: Written, batch: int = 0) -> None:
+        """As far as a driver comes that dies before it commits anything."""
+        prepared = tuple(each.prepared for each in written if each.prepared is not None)
+        admin = link_to(self.options.kafka).client.admin
+        self.call(decisions.write_decision(admin, self.query, decisions.Decision(batch, len(written), prepared)))
+
+    def visible(self, isolation: str = "read_committed") -> list[str]:
+        """What readers see; to the end of what is decided."""
+        options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
+        with Consumer(self._servers, [self.topic], **options) as consumer:  # type: ignore[arg-type]
+            found: list[str] = []
+            while records := consumer.poll(timeout_ms=150):
+                found += [record.value.decode() for record in records if record.value is not None]
+        return sorted(found)
+
+
+def test_rows_are_visible_when_the_micro_batch_is_committed_and_not_before(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    written = [sink.write("a", "b"), sink.write("c", task=1), sink.write(task=2)]
+    assert sink.visible() == []
+
+    sink.commit(*written)
+    assert sink.visible() == ["a", "b", "c"]
+
+
+def test_what_a_killed_run_has_not_decided_on_is_written_anew(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    sink.write("other", "rows")
+    sink.write("than", task=1)
+
+    sink.commit(sink.write("a", "b"), sink.write("c", task=1))
+    assert sink.visible() == ["a", "b", "c"]
+    assert sink.visible("read_uncommitted") == ["a", "b", "c", "other", "rows", "than"]
+
+
+def test_what_a_killed_run_has_decided_on_is_committed_and_not_written_again(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    before = [sink.write("a", "b"), sink.write("c", task=1), sink.write("d", task=2)]
+    sink.decide(*before)
+    sink.commit_one(before[1])
+
+    again = [sink.write("other"), sink.write("rows", task=1)]
+    assert [each.was_there for each in again] == [True, True]
+    sink.commit(*again)
+    assert sink.visible() == ["a", "b", "c", "d"]
+
+    # Killed once more, after all that and before Spark knew.
+    sink.commit(sink.write("x"), sink.write("y", task=1), sink.write(task=2))
+    assert sink.visible() == ["a", "b", "c", "d"]
+
+
+def test_a_repeated_micro_batch_without_rows_commits_what_was_decided(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    sink.decide(sink.write("a"), sink.write("b", task=1))
+
+    sink.commit(sink.write(), sink.write(task=1))
+    assert sink.visible() == ["a", "b"]
+
+
+def test_a_decision_on_transactions_that_ran_out_of_time_is_completed(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    before = [sink.write("a"), sink.write("b", task=1)]
+    sink.decide(*before)
+    sink.commit_one(before[0])
+    broker.clock.advance(901)
+
+    again = [sink.write("a"), sink.write("b", task=1)]
+    assert [each.was_there for each in again] == [True, False]
+    sink.commit(*again)
+    assert sink.visible() == ["a", "b"]
+
+    sink.commit(sink.write("a"), sink.write("b", task=1))
+    assert sink.visible() == ["a", "b"]
+
+
+def test_what_is_missing_of_a_decision_is_told_if_it_cannot_be_completed(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    sink.decide(sink.write("a"), sink.write("b", task=1))
+    broker.clock.advance(901)
+
+    with pytest.raises(SinkError, match="written in part by 2 tasks and is repeated by 1"):
+        sink.commit(sink.write("a", "b"))
+    with pytest.raises(SinkError, match="the rows of tasks 0, 1 are lost"):
+        sink.commit(sink.write(), sink.write(task=1))
+
+
+def test_nothing_is_committed_if_one_transaction_ran_out_of_time(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    late = sink.write("a")
+    broker.clock.advance(901)
+    written = [late, sink.write("b", task=1)]
+
+    with pytest.raises(
+        SinkError, match=r"task 0 was aborted before all tasks were done.*kafka\.transaction\.timeout\.ms"
+    ):
+        sink.commit(*written)
+    sink.give_up(*written)
+    assert sink.visible() == []
+
+
+def test_spark_giving_up_in_the_middle_of_a_commit_aborts_nothing(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    written = [sink.write("a"), sink.write("b", task=1)]
+    sink.decide(*written)
+    sink.give_up(*written)
+
+    sink.commit(sink.write("a"), sink.write("b", task=1))
+    assert sink.visible() == ["a", "b"]
+
+
+def test_spark_giving_up_on_what_was_written_anew_aborts_that(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    before = [sink.write("a"), sink.write("b", task=1)]
+    sink.decide(*before)
+    sink.commit_one(before[0])
+    broker.clock.advance(901)
+    sink.give_up(sink.write("a"), sink.write("b", task=1))
+
+    # Nothing is open that readers would have to wait for.
+    other = Sink(broker, topic=sink.topic)
+    other.commit(other.write("c"))
+    assert sink.visible() == ["a", "c"]
+
+
+def test_of_two_attempts_at_a_task_either_may_be_the_one_that_counts(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    first, second = sink.write("a"), sink.write("a", attempt=1)
+    sink.commit(first)
+    assert sink.visible() == ["a"]
+
+    sink = Sink(broker)
+    first, second = sink.write("a"), sink.write("a", attempt=1)
+    sink.commit(second)
+    # The first one holds nobody up: what comes next is visible.
+    sink.commit(sink.write("b", batch=1), batch=1)
+    assert sink.visible() == ["a", "b"]
+
+
+def test_an_attempt_that_fails_takes_back_what_it_has_written(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": ["a"]})
+        raise RuntimeError("on purpose")
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        TaskWrite(sink.options, Attempt(sink.query, "run", 0, 0, 0), may_be_decided=True).write(rows())
+    assert sink.visible() == []
+    # It is over, and nobody has to wait for it.
+    other = Sink(broker, topic=sink.topic)
+    other.commit(other.write("b"))
+    assert sink.visible() == ["b"]
+
+
+def test_a_decision_on_many_tasks_is_kept_in_parts(broker: EphemeralBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decisions, "_MOST_BYTES", 150)
+    sink = Sink(broker)
+    sink.decide(*(sink.write(f"{task:02}", task=task) for task in range(12)))
+    with Admin(broker.bootstrap_servers) as admin:
+        groups = [group for group in admin.list_groups() if sink.query in group.group]
+    assert len(groups) > 3
+
+    sink.commit(*(sink.write(f"{task:02}", task=task) for task in range(12)))
+    assert sink.visible() == [f"{task:02}" for task in range(12)]
+
+
+def test_without_transactions_rows_are_written_in_the_other_way(broker: EphemeralBroker) -> None:
+    sink = Sink(broker)
+    with broker.faults.error("UNSUPPORTED_VERSION", api="InitProducerId"):
+        sink.write("a", "b")
+        written = sink.write("a", "b", attempt=1)
+        assert written.prepared is None
+        sink.commit(written)
+    assert sink.visible("read_uncommitted") == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("TRANSACTIONAL_ID_AUTHORIZATION_FAILED", "ids that begin with ottla-sink-, or set transactional to false"),
+        ("INVALID_TRANSACTION_TIMEOUT", "kafka.transaction.timeout.ms is 900000, and the broker's"),
+    ],
+)
+def test_what_forbids_transactions_is_said(broker: EphemeralBroker, code: str, reason: str) -> None:
+    with broker.faults.error(code, api="InitProducerId"), pytest.raises(SinkError, match=reason):
+        Sink(broker).write("a")
