@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import static_settings
+from ottla.broker.configs.static import share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
@@ -21,7 +21,15 @@ from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
+from ottla.broker.topics import (
+    CONSUMER_OFFSETS,
+    INTERNAL_TOPIC_CONFIGS,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE,
+    SHARE_GROUP_STATE_CONFIGS,
+    TRANSACTION_STATE,
+    Topics,
+)
 from ottla.broker.tracing_config import TracingConfig
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
@@ -33,6 +41,7 @@ from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
 from ottla.net.security_config import SecurityConfig
+from ottla.share.config import ShareConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -52,6 +61,7 @@ if TYPE_CHECKING:
     from ottla.broker.key_rotation import KeyRotation
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
@@ -78,6 +88,7 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    share: ShareConfig = ShareConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
@@ -207,6 +218,20 @@ class Broker:
 
         return Compactor(self)
 
+    @cached_property
+    def share(self) -> ShareService:
+        from ottla.broker.share.service import ShareService  # most brokers never see a share group
+
+        return ShareService(self, self.settings.share)
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether there was anything to do with share groups so far."""
+        return "share" in self.__dict__
+
+    def is_share_group(self, group_id: str) -> bool:
+        return self.has_shared and self.share.groups.get(group_id) is not None
+
     @property
     def cluster_id(self) -> str:
         return self.catalog.cluster_id
@@ -230,6 +255,8 @@ class Broker:
         if self.replication is not None:
             await self.replication.start()
         self.groups.start()
+        if SHARE_GROUP_STATE in self.topics.by_name:
+            self.share.start()
         if self.cluster is not None or TRANSACTION_STATE in self.topics.by_name:
             await self.transactions.start()
         await self.listener.start()
@@ -265,6 +292,8 @@ class Broker:
             await self.replication.stop()
         self.listener.drain()
         self.groups.stop()
+        if self.has_shared:
+            await self.share.stop()
         for partition in self.topics.open_partitions():
             for wait in tuple(partition.waits):
                 wait.give_up()
@@ -325,6 +354,9 @@ class Broker:
             partitions = partitions or self.config.offsets_topic_partitions
         if name == TRANSACTION_STATE:
             partitions = partitions or self.settings.transactions.state_topic_partitions
+        if name == SHARE_GROUP_STATE:
+            partitions = partitions or self.settings.share.state_topic_partitions
+            configs = configs or SHARE_GROUP_STATE_CONFIGS
         if configs is None:
             configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
         return partitions or self.config.default_partitions, configs
@@ -348,6 +380,8 @@ class Broker:
         self.groups.topic_deleted(state.name, state.raw_id)
         if self.has_had_transactions:
             self.transactions.topic_deleted(state.name)
+        if self.has_shared:
+            self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -364,6 +398,8 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
+        if self.has_shared:
+            self.share.connection_closed(connection)
 
     def _open_tracing(self) -> Tracing:
         from ottla.broker.tracing import Tracing
@@ -379,4 +415,5 @@ class Broker:
         static = static_settings(
             self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
         )
+        static |= share_settings(self.settings.share)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

@@ -147,6 +147,8 @@ def serve(  # noqa: PLR0913
             if enable_faults:
                 raise click.UsageError("--enable-faults is for one broker; leave out --workers")
             asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
+        elif adopt:
+            raise click.UsageError("--adopt goes with --workers")
         else:
             wishes = _Wishes(enable_faults, ephemeral)
             run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
@@ -179,6 +181,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -189,6 +192,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
 from ottla.core.security import AclOperation, ResourceType
-from ottla.http.assignments import partitions_in
+from ottla.http.described_groups import GroupMember, describe
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Struct
 from ottla.http.offsets import Place, ReadOffset, committed_offsets, listed
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.http.endpoints import Call
-    from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 
 
 class GroupSummary(Struct, frozen=True, kw_only=True):
@@ -37,19 +37,6 @@ class GroupList(Struct, frozen=True, kw_only=True):
     groups: list[GroupSummary]
 
 
-class AssignedTopic(Struct, frozen=True, kw_only=True):
-    topic: str
-    partitions: list[int]
-
-
-class GroupMember(Struct, frozen=True, kw_only=True):
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    assignment: list[AssignedTopic]
-
-
 class GroupOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
@@ -63,8 +50,13 @@ class GroupOffset(Struct, frozen=True, kw_only=True):
 class Group(Struct, frozen=True, kw_only=True):
     id: str
     state: str
+    type: str
+    """classic or consumer: whether members assign, or the broker does."""
+    epoch: int | None
+    """Of a consumer group: how often it was assigned anew."""
     protocol_type: str
     protocol: str
+    """How it shares out partitions."""
     members: list[GroupMember]
     offsets: list[GroupOffset]
     lag: int
@@ -84,8 +76,8 @@ async def list_groups(call: Call) -> GroupList:
     # Who may describe the cluster is told of all groups, and may yet not look into them.
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
     for one in sorted(shown, key=lambda group: group.group_id):
-        described = await _described(call, one.group_id)
-        lags = lag_of(call.broker, await committed_offsets(call, one.group_id))
+        described = await describe(call, one.group_id)
+        lags = await lag_of(call.broker, await committed_offsets(call, one.group_id))
         found.append(
             GroupSummary(
                 id=one.group_id,
@@ -102,51 +94,36 @@ async def list_groups(call: Call) -> GroupList:
 
 async def show_group(call: Call) -> Group:
     group_id = call.path("id")
-    described = await _described(call, group_id)
-    raise_refusal(described.error_code, described.error_message)
-    offsets = lag_of(call.broker, await committed_offsets(call, group_id))
+    described = await describe(call, group_id)
+    offsets = await lag_of(call.broker, await committed_offsets(call, group_id))
     return Group(
         id=group_id,
-        state=described.group_state,
+        state=described.state,
+        type=described.type,
+        epoch=described.epoch,
         protocol_type=described.protocol_type,
-        protocol=described.protocol_data,
-        members=[_member(member) for member in described.members],
+        protocol=described.protocol,
+        members=described.members,
         offsets=offsets,
         lag=sum(one.lag for one in offsets),
     )
 
 
-async def _described(call: Call, group_id: str) -> DescribedGroup:
-    [described] = (await call.ask(DescribeGroupsRequest(groups=(group_id,)))).groups
-    return described  # type: ignore[no-any-return]
-
-
-def _member(member: DescribedGroupMember) -> GroupMember:
-    assigned = partitions_in(member.member_assignment)
-    return GroupMember(
-        member_id=member.member_id,
-        instance_id=member.group_instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host.removeprefix("/"),
-        assignment=[AssignedTopic(topic=topic, partitions=numbers) for topic, numbers in sorted(assigned.items())],
-    )
-
-
-def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+async def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+    states = broker.topics.by_name
+    there = [(name, at) for name, at in sorted(committed) if name in states and at < len(states[name].partitions)]
+    known = await bounds(broker, [states[name].partitions[at] for name, at in there])
     found = []
-    for (topic, index), offset in sorted(committed.items()):
-        state = broker.topics.by_name.get(topic)
-        if state is not None and index < len(state.partitions):
-            end = state.partitions[index].high_watermark
-            lag = max(0, end - offset)
-            found.append(GroupOffset(topic=topic, partition=index, committed=offset, end=end, lag=lag))
+    for place in there:
+        offset, end = committed[place], known[TopicPartition(*place)].end
+        lag = max(0, end - offset)
+        found.append(GroupOffset(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag))
     return found
 
 
 async def show_offsets(call: Call) -> GroupOffsets:
     group_id = call.path("id")
-    described = await _described(call, group_id)
-    raise_refusal(described.error_code, described.error_message)
+    await describe(call, group_id)
     return GroupOffsets(offsets=listed(await committed_offsets(call, group_id)))
 
 

@@ -61,4 +61,6 @@ def catch_up(broker: Broker) -> None:
     broker.groups.expire_offsets()
     if broker.has_had_transactions:
         broker.transactions.catch_up()
+    if broker.has_shared:
+        broker.share.catch_up()
     broker.maintenance.apply_retention()

@@ -115,7 +115,9 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.CONSUMER_GROUP_HEARTBEAT.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), custom=groups.subscribe, also=((Op.DESCRIBE, _TOPIC),)
     ),
-    apis.CONSUMER_GROUP_DESCRIBE.key: Rule(each=Each(Op.DESCRIBE, _GROUP, "group_ids", "groups", _as_named)),
+    apis.CONSUMER_GROUP_DESCRIBE.key: Rule(
+        custom=groups.describe_consumer_groups, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))
+    ),
     apis.SHARE_GROUP_HEARTBEAT.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), custom=groups.subscribe, also=((Op.DESCRIBE, _TOPIC),)
     ),
