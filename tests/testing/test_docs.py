@@ -38,7 +38,7 @@ def test_every_recipe_runs(tmp_path: Path) -> None:
 
 def test_everything_a_broker_for_tests_can_do_is_documented() -> None:
     text = DOCUMENT.read_text()
-    inner = {"start", "stop", "broker"}
+    inner = {"start", "stop", "broker", "call"}
     public = {name for kind in (EphemeralBroker, EphemeralCluster) for name in dir(kind) if name[0] != "_"} - inner
     faults = {name for name in dir(Faults) if not name.startswith("_")} - {"watch", "effect_on", "forget_broker"}
     assert sorted(name for name in public | faults if not re.search(rf"\b{name}\b", text)) == []
