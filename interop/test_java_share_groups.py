@@ -1,4 +1,4 @@
-"""Share groups of Apache Kafka's own Java client against a running Ottla: queues, dead letters, and their administration."""
+"""Share groups of Apache Kafka's own Java client against a running Ottla: queues, dead letters, administration."""
 
 import json
 import subprocess
