@@ -161,7 +161,7 @@ def test_a_resource_that_cannot_be_described_does_not_keep_its_neighbours(client
         (BROKER, "x"): ErrorCode.INVALID_REQUEST,
         (BROKER_LOGGER, NODE): ErrorCode.INVALID_REQUEST,
         (CLIENT_METRICS, "m"): ErrorCode.INVALID_REQUEST,
-        (GROUP, "g"): ErrorCode.INVALID_REQUEST,
+        (GROUP, ""): ErrorCode.INVALID_REQUEST,
         (0, ""): ErrorCode.INVALID_REQUEST,
         (77, ""): ErrorCode.INVALID_REQUEST,
     }
@@ -275,7 +275,8 @@ def test_a_resource_that_cannot_be_altered_does_not_keep_its_neighbours(client: 
         (BROKER, "99"): ErrorCode.INVALID_REQUEST,
         (BROKER, "x"): ErrorCode.INVALID_REQUEST,
         (BROKER_LOGGER, NODE): ErrorCode.INVALID_REQUEST,
-        (GROUP, "g"): ErrorCode.INVALID_REQUEST,
+        (GROUP, "g"): ErrorCode.INVALID_CONFIG,
+        (GROUP, ""): ErrorCode.INVALID_REQUEST,
         (3, "x"): ErrorCode.INVALID_REQUEST,
     }
 

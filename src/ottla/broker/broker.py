@@ -17,7 +17,6 @@ from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
-from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
@@ -32,7 +31,6 @@ from ottla.broker.topics import (
     Topics,
 )
 from ottla.broker.tracing_config import TracingConfig
-from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
@@ -60,16 +58,19 @@ if TYPE_CHECKING:
     from ottla.broker.doors import ShardDoor
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
+    from ottla.broker.key_rotation import KeyRotation
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
+    from ottla.broker.transaction_coordinator import TransactionCoordinator
     from ottla.cluster.node import ZooKeeperCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.core.keys import KeyRing
+    from ottla.core.sealing import Sealer
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -111,7 +112,7 @@ class Broker:
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
-        self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
+        self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_member = bool(settings.cluster.zookeeper) or inherited is not None
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
@@ -128,8 +129,6 @@ class Broker:
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
-        self.transactions = TransactionCoordinator(self, settings.transactions)
-        self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.maintenance = Maintenance(self)
@@ -189,9 +188,33 @@ class Broker:
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
+    def _open_sealer(self) -> Sealer | None:
+        from ottla.broker.key_rotation import open_sealer
+
+        return open_sealer(self.settings.encryption, self.config.data_dir)
+
+    # Imported when they are first needed: no start has to wait for them.
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        from ottla.broker.transaction_coordinator import TransactionCoordinator
+
+        return TransactionCoordinator(self, self.settings.transactions)
+
+    @property
+    def has_had_transactions(self) -> bool:
+        """Whether there are any, or were since the start."""
+        return "transactions" in self.__dict__
+
+    @cached_property
+    def key_rotation(self) -> KeyRotation:
+        from ottla.broker.key_rotation import KeyRotation
+
+        return KeyRotation(self)
+
     @cached_property
     def compactor(self) -> Compactor:
-        from ottla.broker.compactor import Compactor  # no start has to wait for it
+        from ottla.broker.compactor import Compactor
 
         return Compactor(self)
 
@@ -234,7 +257,8 @@ class Broker:
         self.groups.start()
         if SHARE_GROUP_STATE in self.topics.by_name:
             self.share.start()
-        await self.transactions.start()
+        if self.cluster is not None or TRANSACTION_STATE in self.topics.by_name:
+            await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
@@ -274,7 +298,8 @@ class Broker:
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
-        await self.transactions.stop()
+        if self.has_had_transactions:
+            await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:
@@ -353,7 +378,8 @@ class Broker:
         if self.replication is not None:
             self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
-        self.transactions.topic_deleted(state.name)
+        if self.has_had_transactions:
+            self.transactions.topic_deleted(state.name)
         if self.has_shared:
             self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:

@@ -195,7 +195,12 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = self._broker.security.around(api, _load_handler(api))
+            found = _load_handler(api)
+            if self._broker.replication is not None:
+                from ottla.broker.forwarding import forwarding
+
+                found = forwarding(api, found)
+            found = self._broker.security.around(api, found)
             tracing = self._broker.tracing
             found = found if tracing is None else tracing.traced(api, found)
             self._handlers[api.key] = found = found if self.around is None else self.around(api, found)

@@ -33,6 +33,7 @@ class DmqpDoor:
         self._file = ExposuresFile(broker.data_dir.path)
         self._tls = server_context(config)
         self._service = DoorService(config)
+        self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
         self._changing = asyncio.Lock()
         self._forgetting: set[asyncio.Task[None]] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import raise_refusal
+from ottla.http.described_groups import AssignedTopic, GroupMember
 from ottla.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -24,6 +25,23 @@ async def describe_share_group(call: Call, group_id: str) -> DescribedGroup:
     [described] = (await call.ask(request)).groups
     raise_refusal(described.error_code, described.error_message)
     return described  # type: ignore[no-any-return]
+
+
+def share_members(described: DescribedGroup) -> list[GroupMember]:
+    return [
+        GroupMember(
+            member_id=member.member_id,
+            instance_id=None,
+            client_id=member.client_id,
+            client_host=member.client_host.removeprefix("/"),
+            epoch=member.member_epoch,
+            assignment=[
+                AssignedTopic(topic=each.topic_name, partitions=list(each.partitions))
+                for each in member.assignment.topic_partitions
+            ],
+        )
+        for member in described.members
+    ]
 
 
 async def share_offsets(call: Call, group_id: str) -> tuple[DescribeShareGroupOffsetsResponseTopic, ...]:
