@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka.admin import AdminClient
 
 import ottla
+from ottla.cluster.server import free_port
 
 from .serving import PATIENCE_S, consume, create, leaders, produce, serve, workers_of
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    with serve(tmp_path_factory.mktemp("workers"), 2, "--http-port", "0") as served:
+    metrics = f"workers.first_http_port={free_port()}"
+    with serve(tmp_path_factory.mktemp("workers"), 2, "--http-port", "0", "--set", metrics) as served:
         yield served
 
 
@@ -97,6 +99,17 @@ def test_a_transaction_spans_workers_and_is_whole_or_absent(served: Serve) -> No
                 producer.send("transacted", b"whole", partition=partition)
 
     assert consume(served.address, "transacted", 2, "committed") == ["whole", "whole"]
+
+
+def test_each_worker_tells_its_own_metrics(served: Serve) -> None:
+    create(served.address, "counted", 2)
+    produce(served.address, "counted", [str(number) for number in range(20)])
+
+    told = [httpx.get(f"http://{worker['http']}/metrics").text for worker in workers_of(served)]
+
+    for partition, leader in enumerate(leaders(served.address, "counted")):
+        line = f'topic="counted",partition="{partition}"'
+        assert line in told[leader]
 
 
 def test_a_topic_made_over_http_is_spread_over_all_workers(served: Serve) -> None:
