@@ -117,3 +117,17 @@ def test_a_topic_made_over_http_is_spread_over_all_workers(served: Serve) -> Non
 
     assert created.status_code == 201
     assert sorted(leaders(served.address, "web")) == [0, 0, 1, 1]
+
+
+def test_over_http_messages_are_written_to_and_read_from_every_worker(served: Serve) -> None:
+    topic = f"http://{served.ready['http']}/v1/topics/rested"
+    create(served.address, "rested", 2)
+    assert sorted(leaders(served.address, "rested")) == [0, 1]
+
+    for partition in (0, 1):
+        message = {"partition": partition, "value": f"to {partition}"}
+        assert httpx.post(f"{topic}/messages", json={"messages": [message]}, timeout=PATIENCE_S).is_success
+
+    for partition in (0, 1):
+        page = httpx.get(f"{topic}/messages", params={"partition": partition}, timeout=PATIENCE_S)
+        assert [message["value"] for message in page.json()["messages"]] == [f"to {partition}"]
