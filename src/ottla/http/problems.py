@@ -89,6 +89,10 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: 503,
     ErrorCode.LEADER_NOT_AVAILABLE: 503,
     ErrorCode.NOT_ENOUGH_REPLICAS: 503,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 503,
+    ErrorCode.OFFSET_NOT_AVAILABLE: 503,
+    ErrorCode.BROKER_NOT_AVAILABLE: 503,
+    ErrorCode.REQUEST_TIMED_OUT: 504,
     ErrorCode.CORRUPT_MESSAGE: 500,
     ErrorCode.UNKNOWN_SERVER_ERROR: 500,
 }
@@ -104,6 +108,8 @@ _HINTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: "GET /v1/topics/{name} shows the first and the next offset of each partition.",
     ErrorCode.INVALID_CONFIG: "GET /v1/topics/{name}/configs lists the configs and their values.",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names hold ASCII letters, digits, '.', '_' and '-', at most 249 of them.",
+    ErrorCode.BROKER_NOT_AVAILABLE: "GET /v1/cluster shows which nodes can be reached. Try again when it can be.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "Try again in a moment: the cluster is finding a leader.",
     ErrorCode.KAFKA_STORAGE_ERROR: "Look at the disk: it may be full or failing. The broker's log says more.",
 }
 
