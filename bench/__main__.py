@@ -29,6 +29,7 @@ BENCHES = [
     "cluster",
     "failover",
     "cluster_scale",
+    "workers",
     "kit",
 ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -103,6 +104,39 @@ def test_a_batch_read_has_the_same_rows_and_tasks(
     # The connector gives an empty partition a task of its own.
     empty = 1 if "minPartitions" not in options and "0" not in options.get("assign", "") else 0
     assert abs(ours.rdd.getNumPartitions() - theirs.rdd.getNumPartitions()) <= empty
+
+
+class AbortedError(Exception):
+    """Raised in a transaction, which is aborted by it."""
+
+
+def test_both_read_the_same_of_transactions(spark: SparkSession, servers: str) -> None:
+    with Admin(servers) as admin:
+        admin.create_topic("transactions")
+    counts = {}
+    with (
+        Producer(servers, transactional_id="here") as here,
+        Producer(servers, transactional_id="there", transaction_timeout_ms=600_000) as there,
+    ):
+        for number in range(20):
+            with suppress(AbortedError), here.transaction():
+                here.send("transactions", b"%d" % number)
+                if number % 3 == 0:
+                    raise AbortedError
+        with there.transaction():
+            there.send("transactions", b"open")
+            there.flush()
+            with here.transaction():
+                here.send("transactions", b"behind what is open")
+            for level in ("read_uncommitted", "read_committed"):
+                options = {"subscribe": "transactions", "kafka.isolation.level": level}
+                theirs, ours = (rows(load(spark, source, servers, **options)) for source in BOTH)
+                assert ours == theirs
+                counts[level] = len(ours)
+
+    # Of those that were aborted some may never have been sent.
+    assert counts["read_committed"] == 13
+    assert counts["read_uncommitted"] >= 15
 
 
 @pytest.mark.parametrize(

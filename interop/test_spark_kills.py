@@ -49,7 +49,7 @@ def wait_for(servers: str, count: int, driver: "subprocess.Popen[bytes]") -> Non
 
 def values(servers: str) -> list[int]:
     found: list[int] = []
-    with Consumer(servers, ["sink"], auto_offset_reset="earliest") as consumer:
+    with Consumer(servers, ["sink"], auto_offset_reset="earliest", isolation_level="read_committed") as consumer:
         while records := consumer.poll(max_records=ROWS, timeout_ms=1000):
             found += [int(record.value) for record in records if record.value is not None]
     return sorted(found)

@@ -26,13 +26,19 @@ def test_new_versions_do(client: RawClient, version: int, name: str, software_ve
     answer = client.ask(request, version)
     assert answer.error_code == ErrorCode.NONE
     assert answer.api_keys
-    assert [(one.name, one.max_version_level) for one in answer.finalized_features] == [("transaction.version", 2)]
+    assert [(one.name, one.max_version_level) for one in answer.finalized_features] == [
+        ("group.version", 1),
+        ("transaction.version", 2),
+    ]
 
 
 def test_features_that_may_be_at_zero_are_told_to_those_who_can_hear_it(client: RawClient) -> None:
     request = ApiVersionsRequest(client_software_name="a", client_software_version="1")
     assert client.ask(request, 3).supported_features == ()
-    assert [one.name for one in client.ask(request, 4).supported_features] == ["transaction.version"]
+    assert [one.name for one in client.ask(request, 4).supported_features] == [
+        "group.version",
+        "transaction.version",
+    ]
 
 
 @pytest.mark.parametrize("version", [3, 4])

@@ -32,3 +32,15 @@ def test_a_group_is_shown_with_all_it_committed_and_all_its_members_have() -> No
     assert rows == [(0, 4, 6, "ann", "10.0.0.1"), (1, None, None, "ann", "10.0.0.1"), (2, 1, 1, None, None)]
     assert described.heading() == "g: Stable, 1 member, assignor range, coordinator 0, lag 7"
     assert described.as_json()["lag"] == 7
+    assert "epoch" not in described.member_columns
+
+
+def test_a_consumer_group_is_shown_with_its_epochs() -> None:
+    bob = GroupMemberDescription("bob-1", None, "bob", "/10.0.0.1", frozenset({A}), 3)
+    about = GroupDescription("g", "Reconciling", "consumer", "uniform", 0, (bob,), "consumer", 4)
+    described = DescribedGroup(about, {}, {A: Bounds(0, 10)})
+
+    assert described.heading() == "g: Reconciling, 1 member, epoch 4, assignor uniform, coordinator 0, lag 0"
+    assert "epoch" in described.member_columns
+    assert described.member_rows()[0]["epoch"] == 3
+    assert (described.as_json()["type"], described.as_json()["epoch"]) == ("consumer", 4)

@@ -50,6 +50,10 @@ LISTING = {
     ("queue", "list"),
     ("topic", "describe"),
     ("topic", "list"),
+    ("transaction", "describe"),
+    ("transaction", "find-hanging"),
+    ("transaction", "list"),
+    ("transaction", "producers"),
     ("user", "list"),
 }
 DESTROYING = {
@@ -60,6 +64,7 @@ DESTROYING = {
     ("group", "delete-offsets"),
     ("topic", "delete"),
     ("topic", "delete-records"),
+    ("transaction", "abort"),
     ("user", "delete"),
 }
 

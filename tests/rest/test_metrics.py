@@ -51,7 +51,7 @@ def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
     assert found[f'ottla_log_end_offset{{topic="{topic}",partition="1"}}'] == 3
     assert found[f'ottla_log_size_bytes{{topic="{topic}",partition="1"}}'] > 61
     assert found[f'ottla_group_lag{{group="{topic}",topic="{topic}",partition="1"}}'] == 2
-    assert found['ottla_groups{state="Empty"}'] >= 1
+    assert found['ottla_groups{state="Empty",type="classic"}'] >= 1
 
 
 def test_http_itself_and_the_loop_show(http: httpx.Client, topic: str) -> None:

@@ -15,6 +15,8 @@ from ottla.broker.embedded import EmbeddedBroker
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ottla.testing import EphemeralBroker
+
 _QUICK_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _numbers = itertools.count()
 
@@ -47,7 +49,7 @@ def spark() -> "Iterator[SparkSession]":
 class Cluster:
     """A broker, and the short ways to it that these tests need."""
 
-    def __init__(self, broker: EmbeddedBroker, folder: Path) -> None:
+    def __init__(self, broker: "EmbeddedBroker | EphemeralBroker", folder: Path) -> None:
         self.broker = broker
         self.folder = folder
         self.servers = broker.bootstrap_servers

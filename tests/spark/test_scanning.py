@@ -1,16 +1,19 @@
 """A data folder read without a broker and without a session of Spark's."""
 
 import json
+import random
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ottla[spark]'")
 
-from ottla import Admin, Producer, TopicPartition
+from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.core.errors import ConfigError
 from ottla.spark import scanning
+from ottla.spark.errors import DataLoss
 from ottla.spark.filters import Wanted
 from ottla.spark.log_files import partitions_in, read_checkpoint
 from ottla.spark.options import SourceOptions, parse_source
@@ -80,6 +83,63 @@ def test_what_not_all_replicas_have_is_left_out(folder: Path) -> None:
         watermarks.unlink()
 
     assert (found.start, found.end) == (5, 1990)
+
+
+class OnPurpose(Exception):
+    """Ends a transaction so that it is aborted."""
+
+
+def write_transactions(servers: str, stack: ExitStack) -> None:
+    """Those of three producers in each other's midst, and others' records between them. The last ones stay open."""
+    chance = random.Random(3)
+    plain = stack.enter_context(Producer(servers))
+    producers = [stack.enter_context(Producer(servers, transactional_id=f"{each}")) for each in range(3)]
+    open_now: dict[Producer, AbstractContextManager[None]] = {}
+    for number in range(200):
+        producer = chance.choice([plain, *producers])
+        if producer is not plain and producer not in open_now:
+            open_now[producer] = producer.transaction()
+            open_now[producer].__enter__()
+        producer.send("t", b"%020000d" % number)
+        producer.flush()
+        if producer in open_now and chance.random() < 0.3:
+            end = open_now.pop(producer).__exit__
+            if chance.random() < 0.5:
+                end(None, None, None)
+            else:
+                with suppress(OnPurpose):
+                    end(OnPurpose, OnPurpose(), None)
+    assert open_now
+    for transaction in open_now.values():
+        stack.push(transaction)
+
+
+def consumed(servers: str, isolation: str) -> list[int]:
+    options = {"auto_offset_reset": "earliest", "isolation_level": isolation}
+    with Consumer(servers, ["t"], **options) as consumer:  # type: ignore[arg-type]
+        offsets: list[int] = []
+        while records := consumer.poll(timeout_ms=300):
+            offsets += [record.offset for record in records]
+    return offsets
+
+
+def test_a_scan_leaves_out_what_a_consumer_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scanning, "_PIECE_BYTES", 200_000)
+    with EmbeddedBroker(tmp_path / "data") as broker, ExitStack() as stack:
+        servers = broker.bootstrap_servers
+        with Admin(servers) as admin:
+            admin.create_topic("t", partitions=1, configs={"segment.bytes": "1048576"})
+        write_transactions(servers, stack)
+        for isolation in ("read_committed", "read_uncommitted"):
+            given = options(tmp_path / "data", **{"kafka.isolation.level": isolation})
+            assert scan(given) == consumed(servers, isolation)
+        assert len(consumed(servers, "read_committed")) < len(consumed(servers, "read_uncommitted")) == 200
+
+        # What is not settled yet is behind the end.
+        last = consumed(servers, "read_uncommitted")[-1]
+        bounds = {"endingOffsets": json.dumps({"t": {"0": last + 1}}), "kafka.isolation.level": "read_committed"}
+        with pytest.raises(DataLoss, match=f"t-0: offset {last} is past the end, which is"):
+            scan(options(tmp_path / "data", **bounds))
 
 
 def test_encrypted_segments_and_strange_folders_are_refused(tmp_path: Path) -> None:

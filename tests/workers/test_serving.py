@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka.admin import AdminClient
+
+import ottla
 
 from .serving import PATIENCE_S, consume, create, leaders, produce, serve, workers_of
 
@@ -79,6 +82,21 @@ def test_groups_are_kept_by_different_workers(served: Serve) -> None:
     described = admin.describe_consumer_groups(names)
 
     assert {each.result(PATIENCE_S).coordinator.id for each in described.values()} == {0, 1}
+
+
+def test_a_transaction_spans_workers_and_is_whole_or_absent(served: Serve) -> None:
+    create(served.address, "transacted", 2)
+    assert sorted(leaders(served.address, "transacted")) == [0, 1]
+    with ottla.Producer(served.address, transactional_id="t") as producer:
+        with suppress(ZeroDivisionError), producer.transaction():
+            for partition in (0, 1):
+                producer.send("transacted", b"never", partition=partition)
+            raise ZeroDivisionError
+        with producer.transaction():
+            for partition in (0, 1):
+                producer.send("transacted", b"whole", partition=partition)
+
+    assert consume(served.address, "transacted", 2, "committed") == ["whole", "whole"]
 
 
 def test_a_topic_made_over_http_is_spread_over_all_workers(served: Serve) -> None:

@@ -11,8 +11,9 @@ from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import known_bounds_of, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.group_config import group_config
 from ottla.cli.group_reset import reset_offsets
-from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, MEMBER_COLUMNS, DescribedGroup, group_row
+from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, DescribedGroup, group_row
 from ottla.cli.offset_files import to_lines
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.tables import counted
@@ -30,6 +31,7 @@ def group() -> None:
 
 
 group.add_command(reset_offsets)
+group.add_command(group_config)
 
 
 @group.command(
@@ -75,7 +77,7 @@ def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  #
         if number:
             click.echo()
         show_heading(each.heading())
-        for rows, columns in ((each.member_rows(), MEMBER_COLUMNS), (each.lag_rows(), LAG_COLUMNS)):
+        for rows, columns in ((each.member_rows(), each.member_columns), (each.lag_rows(), LAG_COLUMNS)):
             if rows:
                 click.echo()
                 show_table(rows, columns)

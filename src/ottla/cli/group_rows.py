@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 GROUP_COLUMNS: Final = ("group", "state", "type", "protocol")
 MEMBER_COLUMNS: Final = ("member", "client", "host", "instance", "partitions")
+MEMBER_COLUMNS_WITH_EPOCH: Final = ("member", "epoch", "client", "host", "instance", "partitions")
 LAG_COLUMNS: Final = ("topic", "partition", "committed", "end", "lag", "client", "host")
 
 
@@ -27,6 +28,7 @@ def group_row(group: GroupListing) -> dict[str, Any]:
 def member_row(member: GroupMemberDescription) -> dict[str, Any]:
     return {
         "member": member.member_id,
+        "epoch": member.epoch,
         "client": member.client_id,
         "host": member.client_host.removeprefix("/"),
         "instance": member.instance_id,
@@ -45,11 +47,17 @@ class DescribedGroup:
         about = self.description
         rows = self.lag_rows()
         parts = [f"{about.group}: {about.state}", counted(len(about.members), "member")]
+        if about.epoch is not None:
+            parts.append(f"epoch {about.epoch}")
         if about.assignor:
             parts.append(f"assignor {about.assignor}")
         parts.append(f"coordinator {about.coordinator}")
         parts.append(f"lag {total_lag(rows)}")
         return ", ".join(parts)
+
+    @property
+    def member_columns(self) -> tuple[str, ...]:
+        return MEMBER_COLUMNS if self.description.epoch is None else MEMBER_COLUMNS_WITH_EPOCH
 
     def member_rows(self) -> list[dict[str, Any]]:
         return [member_row(each) for each in self.description.members]
@@ -66,6 +74,8 @@ class DescribedGroup:
         return {
             "group": about.group,
             "state": about.state,
+            "type": about.type,
+            "epoch": about.epoch,
             "protocol": about.protocol_type,
             "assignor": about.assignor,
             "coordinator": about.coordinator,

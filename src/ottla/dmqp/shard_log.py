@@ -9,6 +9,7 @@ from ottla.broker.doors import GROUP_PREFIX
 from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
 from ottla.broker.partition_facts import Bounds, bounds
 from ottla.core.errors import ErrorCode
+from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -36,9 +37,11 @@ _READ_BYTES: Final = 128 * 1024
 
 class Cursor(NamedTuple):
     offset: int
-    """Of the first message that nobody has taken."""
+    """Of the first message that had no turn yet."""
     sequence: int
     """Of the message before it."""
+    left_behind: LeftBehind = LeftBehind()
+    """Messages before it that were not due when their turn came."""
 
 
 class ShardLog:
@@ -117,15 +120,15 @@ class ShardLog:
         raise_refusal(part.error_code)
         if part.committed_offset < 0:
             return Cursor(self.start, 0)
-        metadata = part.metadata or ""
-        # Somebody may have set the offset with a tool for groups, which says nothing of sequences.
-        sequence = int(metadata) if metadata.isascii() and metadata.isdigit() else 0
+        sequence, left_behind = parse(part.metadata or "")
         # A power cut may have taken messages and left the cursor behind them.
-        return Cursor(min(part.committed_offset, self.end), sequence)
+        return Cursor(min(part.committed_offset, self.end), sequence, left_behind.until(self.end))
 
     async def commit(self, cursor: Cursor) -> None:
         part = OffsetCommitRequestPartition(
-            partition_index=self.shard, committed_offset=cursor.offset, committed_metadata=str(cursor.sequence)
+            partition_index=self.shard,
+            committed_offset=cursor.offset,
+            committed_metadata=cursor.left_behind.text(cursor.sequence),
         )
         request = OffsetCommitRequest(
             group_id=GROUP_PREFIX + self.topic,

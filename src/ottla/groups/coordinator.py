@@ -109,7 +109,8 @@ class Coordinator:
         """This is not in the log."""
         group = self.table.get(failed.group_id)
         if isinstance(failed, PersistRecords) and isinstance(group, ConsumerGroup):
-            group.take_back(failed)
+            group.take_back(failed, now_ms)
+            self.table.settle(group)
         return self.persist_failed(failed, now_ms)
 
     def persist_failed(self, failed: Written, now_ms: int) -> list[Action]:

@@ -169,7 +169,8 @@ class GroupTable:
         group_id = group.group_id
         if self._groups.get(group_id) is not group:
             return
-        if group.is_unused and not group.is_stored and group_id not in self._offsets:
+        is_new = isinstance(group, ClassicGroup) and not group.is_stored
+        if is_new and group.is_unused and group_id not in self._offsets:
             self._groups.pop(group_id, None)
             self._wakes_at_ms.pop(group_id, None)
             return

@@ -161,12 +161,13 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
 
 
 async def _groups(call: Call) -> tuple[Family, ...]:
-    members = gauge("ottla_groups", "Consumer groups, by state.")
+    members = gauge("ottla_groups", "Groups, by state and type.")
     lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
-    states: dict[str, int] = {}
+    kinds: dict[tuple[str, str], int] = {}
     # Of this node alone: whoever collects metrics asks every node.
     for group in (await call.ask_here(ListGroupsRequest())).groups:
-        states[group.group_state] = states.get(group.group_state, 0) + 1
+        kind = group.group_state, group.group_type
+        kinds[kind] = kinds.get(kind, 0) + 1
         if not call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
             continue
         try:
@@ -176,8 +177,8 @@ async def _groups(call: Call) -> tuple[Family, ...]:
         for one in found:
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
         await others()
-    for state, count in sorted(states.items()):
-        members.add(count, state=state)
+    for (state, type_), count in sorted(kinds.items()):
+        members.add(count, state=state, type=type_)
     return members, lags
 
 

@@ -94,10 +94,11 @@ class Commit:
             await self._carry_out(again)
 
     async def abort_micro_batch(self, batch: int, prepared: Sequence[Prepared]) -> None:
-        """Unless it is decided that they are to be committed: Spark may give up in the middle of that."""
+        """But not those that it is decided to commit: Spark may give up in the middle of that."""
         try:
-            if await read_decision(self._admin, self._query_id, batch) is None:
-                await self.abort_all(prepared)
+            decision = await read_decision(self._admin, self._query_id, batch)
+            decided = () if decision is None else decision.prepared
+            await self.abort_all([each for each in prepared if each not in decided])
         except ClientError as failed:
             _log.warning("the transactions of micro-batch %d are left to themselves: %s", batch, failed)
 

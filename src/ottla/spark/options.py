@@ -68,11 +68,15 @@ class SourceOptions:
 
 def kafka_settings(options: Mapping[str, str]) -> dict[str, str]:
     """The options that begin with `kafka.`, without that."""
-    lower = {name.lower(): value for name, value in options.items()}
-    found = {name.removeprefix("kafka."): value for name, value in lower.items() if name.startswith("kafka.")}
+    found = _after_kafka(options)
     if not found.get("bootstrap.servers"):
         raise ConfigError("kafka.bootstrap.servers must be set, such as localhost:9092")
     return found
+
+
+def _after_kafka(options: Mapping[str, str]) -> dict[str, str]:
+    lower = {name.lower(): value for name, value in options.items()}
+    return {name.removeprefix("kafka."): value for name, value in lower.items() if name.startswith("kafka.")}
 
 
 def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
@@ -88,7 +92,7 @@ def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
         selection=_selection(options),
         starting=_starting(options, is_stream=is_stream),
         ending=_ending(options),
-        kafka={} if path is not None else kafka_settings(options),
+        kafka=kafka_settings(options) if path is None else _after_kafka(options),
         path=path,
         archive=options.get("archive"),
         fail_on_data_loss=truth("failOnDataLoss", options.get("failondataloss", "true")),

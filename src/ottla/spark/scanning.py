@@ -11,7 +11,9 @@ from ottla.core.errors import ConfigError, CorruptMessage
 from ottla.records.arrow import to_arrow
 from ottla.records.batches import find_batches
 from ottla.spark.errors import aged_out, cut_short
+from ottla.spark.kafka_settings import is_committed_only
 from ottla.spark.log_files import headers, partitions_in, read_block
+from ottla.spark.log_transactions import committed, transactions_in
 from ottla.spark.losing import lose
 from ottla.spark.offsets import EARLIEST, LATEST
 from ottla.spark.ranges import OffsetRange
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
     from ottla.spark.filters import Wanted
     from ottla.spark.log_files import PartitionFiles
+    from ottla.spark.log_transactions import Aborted
     from ottla.spark.offsets import Bound
     from ottla.spark.options import SourceOptions
 
@@ -43,6 +46,8 @@ class FilePiece:
     position: int
     start: int
     end: int
+    aborted: tuple[Aborted, ...] = ()
+    """Transactions to leave out, with records in the piece."""
 
 
 def plan_scan(options: SourceOptions, wanted: Wanted) -> list[FilePiece]:
@@ -50,6 +55,11 @@ def plan_scan(options: SourceOptions, wanted: Wanted) -> list[FilePiece]:
     files = {each.at: each for each in partitions_in(options.path) if options.selection.takes(each.at)}
     if missing := sorted({*options.selection.topics} - {at.topic for at in files}):
         raise ConfigError(f"path {options.path!r} holds no topic {', '.join(missing)}")
+    aborted: dict[TopicPartition, tuple[Aborted, ...]] = {}
+    if is_committed_only(options.kafka):
+        for at, each in files.items():
+            found = transactions_in(each)
+            files[at], aborted[at] = replace(each, end=found.stable_until), found.aborted
     starts = _resolved(options.starting, files)
     ends = _resolved(options.ending, files)
     pieces: list[FilePiece] = []
@@ -59,8 +69,13 @@ def plan_scan(options: SourceOptions, wanted: Wanted) -> list[FilePiece]:
             continue
         if wanted.from_time_ms is not None:
             whole = replace(whole, start=max(whole.start, _offset_at(each, wanted.from_time_ms)))
-        pieces += _pieces(each, wanted.narrow(whole))
+        pieces += (_without(piece, aborted.get(at, ())) for piece in _pieces(each, wanted.narrow(whole)))
     return pieces
+
+
+def _without(piece: FilePiece, aborted: tuple[Aborted, ...]) -> FilePiece:
+    here = (each for each in aborted if each.first_offset < piece.end and each.last_offset >= piece.start)
+    return replace(piece, aborted=tuple(here))
 
 
 def _resolved(bound: Bound, files: dict[TopicPartition, PartitionFiles]) -> dict[TopicPartition, int]:
@@ -156,7 +171,8 @@ def scan_piece(piece: FilePiece, options: SourceOptions, schema: StructType) -> 
 def _decode(block: bytes, begin: int, end: int, piece: FilePiece, where: tuple[int, int]) -> pa.RecordBatch:
     position, offset = where
     try:
-        return to_arrow(memoryview(block)[begin:end], offset, piece.end)
+        batches = memoryview(block)[begin:end]
+        return to_arrow(committed(batches, offset, piece.aborted) if piece.aborted else batches, offset, piece.end)
     except CorruptMessage as broken:
         place = f"{piece.path} near position {position + begin}, offset {offset} of {piece.at}"
         raise CorruptMessage(f"{place}: {broken}") from broken

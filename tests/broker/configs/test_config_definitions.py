@@ -9,6 +9,7 @@ from ottla.broker.configs.tables.broker_identity import IDENTITY
 from ottla.broker.configs.tables.broker_limits import LIMITS, REPLICAS
 from ottla.broker.configs.tables.broker_security import SECURITY
 from ottla.broker.configs.tables.broker_topics import TOPICS, UPKEEP, topic_defaults
+from ottla.broker.configs.tables.consumer_groups import CONSUMER_GROUPS
 from ottla.broker.configs.tables.messages import MESSAGES
 from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
@@ -16,7 +17,7 @@ from ottla.broker.configs.tables.segments import SEGMENTS
 from ottla.broker.configs.values import parse, to_text
 
 TOPIC_TABLES = (RETENTION, SEGMENTS, MESSAGES, REPLICATION)
-BROKER_TABLES = (IDENTITY, TOPICS, UPKEEP, LIMITS, REPLICAS, GROUPS, TRANSACTIONS, SECURITY)
+BROKER_TABLES = (IDENTITY, TOPICS, UPKEEP, LIMITS, REPLICAS, GROUPS, CONSUMER_GROUPS, TRANSACTIONS, SECURITY)
 ALL = [*TOPIC_DEFINITIONS.values(), *broker_definitions().values()]
 
 PYTHON_TYPES = {

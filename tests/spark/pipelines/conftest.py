@@ -65,10 +65,12 @@ def send(cluster: Cluster) -> Callable[..., None]:
 
 @pytest.fixture
 def read(cluster: Cluster) -> Callable[[str], list[Any]]:
-    """All records of a topic."""
+    """All committed records of a topic."""
 
     def all_of(topic: str) -> list[Any]:
-        with Consumer(cluster.servers, [topic], auto_offset_reset="earliest") as consumer:
+        with Consumer(
+            cluster.servers, [topic], auto_offset_reset="earliest", isolation_level="read_committed"
+        ) as consumer:
             found: list[Any] = []
             while batch := consumer.poll(timeout_ms=500):
                 found += batch

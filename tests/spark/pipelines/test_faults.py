@@ -183,7 +183,9 @@ def test_a_broker_that_is_killed_in_the_middle_of_a_micro_batch_costs_no_row(
         runner.join(PATIENCE_S)
         assert [status.state for status in done] == ["finished"]
         assert sorted(row.id for row in pipelines.rows()) == list(range(1000))
-        with ottla.Consumer(servers, ["orders.out"], auto_offset_reset="earliest") as consumer:
+        with ottla.Consumer(
+            servers, ["orders.out"], auto_offset_reset="earliest", isolation_level="read_committed"
+        ) as consumer:
             found: list[int] = []
             while records := consumer.poll(timeout_ms=500):
                 found += [json.loads(record.value)["id"] for record in records]

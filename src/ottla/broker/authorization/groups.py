@@ -8,8 +8,8 @@ from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered, then
-from ottla.broker.authorization.topics import topic_name
 from ottla.broker.authorized_operations import GROUP_OPERATIONS
+from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -36,6 +36,11 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.wire.messages.consumer_group_describe import (
+        ConsumerGroupDescribeRequest,
+        ConsumerGroupDescribeResponse,
+    )
+    from ottla.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
     from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
     from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 
@@ -114,6 +119,42 @@ def describe_groups(
         return structs.replace(response, groups=tuple(groups))
 
     return then(answer, with_operations)
+
+
+DESCRIBE_CONSUMER_GROUPS: Final = Each(
+    AclOperation.DESCRIBE, _GROUP, "group_ids", "groups", name=lambda _, group: str(group)
+)
+
+
+def describe_consumer_groups(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: ConsumerGroupDescribeRequest, context: Context
+) -> Answer:
+    """Nothing of a group whose members have topics that one may not describe."""
+    answer = filtered(DESCRIBE_CONSUMER_GROUPS, authorizer, handler, broker, request, context)
+
+    def visible(group: DescribedConsumerGroup) -> DescribedConsumerGroup:
+        names = {
+            topic.topic_name
+            for member in group.members
+            for assignment in (member.assignment, member.target_assignment)
+            for topic in assignment.topic_partitions
+        } | {name for member in group.members for name in member.subscribed_topic_names}
+        if not all(_may_see(authorizer, name, context) for name in names):
+            return structs.replace(
+                group,
+                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                error_message="The group has described topic(s) that the client is not authorized to describe.",
+                members=(),
+            )
+        if group.error_code or not request.include_authorized_operations:
+            return group
+        bits = authorizer.bits(context, _GROUP, group.group_id, GROUP_OPERATIONS)
+        return structs.replace(group, authorized_operations=bits)
+
+    def all_visible(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
+        return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
+
+    return then(answer, all_visible)
 
 
 def subscribe(

@@ -3,6 +3,7 @@
     topic_resource(broker)                 what is altered
     broker_resource(broker)
     cluster_default_resource(broker)
+    group_resource(groups)
         incremental_edit(resource, …)      IncrementalAlterConfigs: set, delete, append to, subtract from single configs
         replacing_edit(resource, …)        AlterConfigs: these configs and no others
     new_topic_configs(broker, …)           CreateTopics
@@ -24,16 +25,18 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from ottla.broker.configs.definition import ConfigType
-from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions
+from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions
 from ottla.broker.configs.topic_config import conflict, usable
 from ottla.broker.configs.values import find, normalised, split_list, to_text
+from ottla.broker.group_configs import problem_with
 from ottla.core.errors import ApiError, InvalidConfig, InvalidRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from ottla.broker.configs.definition import Definition, Definitions, Value
+    from ottla.broker.configs.definition import Definition, Definitions
     from ottla.broker.configs.layers import BrokerConfigs, Texts
+    from ottla.groups.config import GroupConfig
     from ottla.storage.catalog.catalog import Edit
     from ottla.wire.messages import alter_configs, create_topics, incremental_alter_configs
 
@@ -65,8 +68,8 @@ class Resource(Struct, frozen=True, kw_only=True):
     """What a bad value is answered with."""
     inherited: Callable[[Definition], str]
     """The list that a config is while it is not set, for something to be appended to it or subtracted."""
-    values: Callable[[Texts], Mapping[str, Value]]
-    """What topics would go by with these configs; it has to go together."""
+    problem: Callable[[Texts], str | None]
+    """What is wrong with these configs together, though each is right by itself."""
 
     def changed(self, old: Texts, alterations: Iterable[Alteration]) -> dict[str, str]:
         new = dict(old)
@@ -75,7 +78,7 @@ class Resource(Struct, frozen=True, kw_only=True):
                 new.pop(alteration.name, None)
             else:
                 new[alteration.name] = self._altered(new, alteration)
-        if (problem := conflict(self.values(new))) is not None:
+        if (problem := self.problem(new)) is not None:
             raise self.refusal(problem)
         return new
 
@@ -104,7 +107,7 @@ def topic_resource(broker: BrokerConfigs) -> Resource:
         definitions=TOPIC_DEFINITIONS,
         refusal=InvalidConfig,
         inherited=lambda definition: to_text(broker.topic_values[definition.name]),
-        values=lambda texts: {**broker.topic_values, **usable(texts)},
+        problem=lambda texts: conflict({**broker.topic_values, **usable(texts)}),
     )
 
 
@@ -115,7 +118,7 @@ def broker_resource(broker: BrokerConfigs) -> Resource:
         definitions=broker_definitions(),
         refusal=InvalidRequest,
         inherited=lambda definition: _inherited(definition, broker.dynamic_default, broker.static),
-        values=lambda texts: replace(broker, dynamic=texts).topic_values,
+        problem=lambda texts: conflict(replace(broker, dynamic=texts).topic_values),
     )
 
 
@@ -126,7 +129,17 @@ def cluster_default_resource(broker: BrokerConfigs) -> Resource:
         definitions=broker_definitions(),
         refusal=InvalidRequest,
         inherited=lambda definition: _inherited(definition, broker.static),
-        values=lambda texts: replace(broker, dynamic_default=texts).topic_values,
+        problem=lambda texts: conflict(replace(broker, dynamic_default=texts).topic_values),
+    )
+
+
+def group_resource(groups: GroupConfig) -> Resource:
+    return Resource(
+        kind="group",
+        definitions=group_definitions(),
+        refusal=InvalidConfig,
+        inherited=lambda definition: "" if definition.default is None else to_text(definition.default),
+        problem=lambda texts: problem_with(texts, groups),
     )
 
 

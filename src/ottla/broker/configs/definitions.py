@@ -2,6 +2,7 @@
 
 TOPIC_DEFINITIONS       what a topic can set
 broker_definitions()    what DescribeConfigs tells about a broker
+group_definitions()     what a group can set
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ottla.broker.configs.tables.replication import REPLICATION
 from ottla.broker.configs.tables.retention import RETENTION
 from ottla.broker.configs.tables.segments import SEGMENTS
 
-__all__ = ["TOPIC_DEFINITIONS", "ConfigType", "Definition", "Definitions", "broker_definitions"]
+__all__ = ["TOPIC_DEFINITIONS", "ConfigType", "Definition", "Definitions", "broker_definitions", "group_definitions"]
 
 TOPIC_DEFINITIONS: Final[Definitions] = by_name(RETENTION, SEGMENTS, MESSAGES, REPLICATION)
 
@@ -28,7 +29,18 @@ def broker_definitions() -> Definitions:
     from ottla.broker.configs.tables.broker_limits import LIMITS, REPLICAS
     from ottla.broker.configs.tables.broker_security import SECURITY
     from ottla.broker.configs.tables.broker_topics import TOPICS, UPKEEP, topic_defaults
+    from ottla.broker.configs.tables.consumer_groups import CONSUMER_GROUPS
+    from ottla.broker.configs.tables.share_groups import SHARE_GROUPS
 
-    return by_name(
-        IDENTITY, TOPICS, UPKEEP, topic_defaults(TOPIC_DEFINITIONS), LIMITS, REPLICAS, GROUPS, TRANSACTIONS, SECURITY
-    )
+    of_topics = topic_defaults(TOPIC_DEFINITIONS)
+    of_groups = (*GROUPS, *CONSUMER_GROUPS, *SHARE_GROUPS)
+    return by_name(IDENTITY, TOPICS, UPKEEP, of_topics, LIMITS, REPLICAS, of_groups, TRANSACTIONS, SECURITY)
+
+
+@cache
+def group_definitions() -> Definitions:
+    """What a group can set, if anybody ever asks."""
+    from ottla.broker.configs.tables.consumer_groups import OF_ONE_GROUP
+    from ottla.broker.configs.tables.share_groups import OF_ONE_SHARE_GROUP
+
+    return by_name(OF_ONE_GROUP, OF_ONE_SHARE_GROUP)

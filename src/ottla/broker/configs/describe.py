@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ottla.broker.configs.definition import ConfigType
-from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions
+from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions
 from ottla.broker.configs.layers import BrokerConfigs, ConfigSource
 from ottla.broker.configs.values import to_text
 
@@ -80,6 +80,20 @@ def describe_cluster_default(broker: BrokerConfigs, keys: Collection[str] | None
         if text is not None and (not keys or definition.name in keys):
             described.append(_entry(definition, [Synonym(definition.name, text, source)]))
     return described + _unknown(broker.dynamic_default, broker_definitions(), source, keys)
+
+
+def describe_group(overrides: Texts, broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
+    """Every config of a group, or those asked for."""
+    described = []
+    for definition in group_definitions().values():
+        name = definition.name
+        if keys and name not in keys:
+            continue
+        synonyms = [Synonym(name, overrides[name], ConfigSource.DYNAMIC_GROUP_CONFIG)] if name in overrides else []
+        if definition.broker_name is not None:
+            synonyms += _broker_synonyms(broker_definitions()[definition.broker_name], broker)
+        described.append(_entry(definition, synonyms))
+    return described + _unknown(overrides, group_definitions(), ConfigSource.DYNAMIC_GROUP_CONFIG, keys)
 
 
 def _broker_synonyms(definition: Definition, broker: BrokerConfigs) -> list[Synonym]:

@@ -1,6 +1,6 @@
-"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44), of topics and of the broker.
+"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44), of topics, groups and the broker.
 
-Loggers, client metrics and groups have no configs here yet: they are refused as INVALID_REQUEST.
+Loggers and client metrics have no configs here: they are refused as INVALID_REQUEST.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from ottla.broker.configs.alter import (
     broker_resource,
     cluster_default_resource,
+    group_resource,
     incremental_edit,
     replacing_edit,
     topic_resource,
 )
-from ottla.broker.configs.describe import describe_broker, describe_cluster_default, describe_topic
+from ottla.broker.configs.describe import describe_broker, describe_cluster_default, describe_group, describe_topic
 from ottla.broker.configs.replies import for_describe
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicOrPartition
@@ -32,7 +33,7 @@ from ottla.wire.messages.describe_configs import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.broker.configs.alter import Resource
@@ -51,6 +52,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _TOPIC: Final = 2
 _BROKER: Final = 4
+_GROUP: Final = 32
 _ALL_BROKERS: Final = ""
 
 
@@ -95,6 +97,8 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
         if state is None:
             raise _no_topic(name)
         return describe_topic(state.entry.configs, broker.configs, keys)
+    if wanted.resource_type == _GROUP:
+        return describe_group(_configs_of_group(broker, name), broker.configs, keys)
     _check_is_broker(broker, wanted.resource_type, name)
     if name == _ALL_BROKERS:
         return describe_cluster_default(broker.configs, keys)
@@ -150,6 +154,14 @@ async def _alter(broker: Broker, altered: Altered, make_edit: MakeEdit, *, is_tr
     if altered.resource_type == _TOPIC:
         await _alter_topic(broker, name, make_edit(topic_resource(known), altered.configs), is_trial=is_trial)
         return
+    if altered.resource_type == _GROUP:
+        edit = make_edit(group_resource(broker.settings.groups), altered.configs)
+        old_of_group = _configs_of_group(broker, name)
+        if is_trial:
+            edit(old_of_group)
+        else:
+            await broker.administration.change_configs(ConfigResource(ConfigScope.GROUP, name), edit)
+        return
     _check_is_broker(broker, altered.resource_type, name)
     resource, old = cluster_default_resource(known), known.dynamic_default
     if name != _ALL_BROKERS:
@@ -174,6 +186,14 @@ async def _alter_topic(broker: Broker, name: str, edit: Edit[str], *, is_trial: 
         edit(state.entry.configs)
     else:
         await broker.administration.configure(state, edit)
+
+
+def _configs_of_group(broker: Broker, name: str) -> Mapping[str, str]:
+    """The group need not exist."""
+    if not name:
+        raise InvalidRequest("Group name must not be empty.")
+    held = broker.catalog.view.configs.get(ConfigResource(ConfigScope.GROUP, name))
+    return {} if held is None else held.configs
 
 
 def _check_is_broker(broker: Broker, resource_type: int, name: str) -> None:

@@ -164,6 +164,11 @@ class Replica:
             return None
         return NotEnoughReplicasAfterAppend(f"{self.partition.at} has {len(leading.isr)} replicas in sync")
 
+    def has_committed(self, offset: int) -> bool:
+        """Whether nobody has to be waited for, as where no other replica is in sync, or for what came twice."""
+        leading = self.leading
+        return leading is not None and leading.high_watermark > offset and self._refusal(leading) is None
+
     def replicated(self, last_offset: int, timeout_s: float) -> asyncio.Future[None]:
         """Done when everything up to this offset is committed."""
         self.check_leads()

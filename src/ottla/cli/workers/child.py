@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import socket
 import sys
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
     from ottla.cli.workers.plan import WorkerPlan
     from ottla.http.server import HttpServer
 
+_PATIENCE_S: Final = 30.0
+"""With a supervisor that is there and silent. Nobody else leads meanwhile, so nothing is at stake but time."""
+
 
 def main() -> None:
     # Only the supervisor can write to it: this process is its child.
     plan = cast("WorkerPlan", pickle.load(sys.stdin.buffer))  # noqa: S301
     set_up_logging(*plan.logging, worker=plan.number)
-    timeout_s = plan.configs.settings.cluster.session_timeout_ms / 1000
-    catalog = CatalogLink(socket.socket(fileno=plan.catalog), timeout_s)
+    catalog = CatalogLink(socket.socket(fileno=plan.catalog), _PATIENCE_S)
     bound = [[socket.socket(fileno=each) for each in listener] for listener in plan.bound]
     try:
         run(serve_until_stopped(plan.configs, _tell_supervisor, Inherited(catalog, bound)))

@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from ottla.cli.workers.plan import Configs, Logging
 
-_KILLED: Final = 137
+_MOST_UNTIL_LED_S: Final = 10.0
+_LOOK_AGAIN_S: Final = 0.02
 
 
 async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
@@ -51,6 +52,7 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
         try:
             await _start_all(workers, stopping)
             if not stopping.is_set():
+                await _until_led(folder)
                 _say_ready(_facts(ports, workers, configs), ready_file)
                 await _look_after(workers, stopping)
         finally:
@@ -66,7 +68,6 @@ def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
             # Asked twice: what was acknowledged is safe, and the next start will check the rest.
             for worker in workers:
                 worker.kill()
-            os._exit(_KILLED)
         stopping.set()
         for worker in workers:
             worker.ask_to_stop()
@@ -82,6 +83,14 @@ async def _start_all(workers: list[Worker], stopping: asyncio.Event) -> None:
     except OttlaError:
         if not stopping.is_set():
             raise
+
+
+async def _until_led(folder: WorkersFolder) -> None:
+    """Or not for long, if there is a partition that cannot be led: the others can be used."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_MOST_UNTIL_LED_S):
+            while not folder.is_led:  # noqa: ASYNC110 - a few turns, at the start
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
 
 async def _look_after(workers: list[Worker], stopping: asyncio.Event) -> None:

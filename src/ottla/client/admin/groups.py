@@ -40,6 +40,8 @@ class GroupMemberDescription:
     client_id: str
     client_host: str
     partitions: frozenset[TopicPartition]
+    epoch: int | None = None
+    """How far it has followed its assignment; None in a classic group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class GroupDescription:
     assignor: str
     coordinator: int
     members: tuple[GroupMemberDescription, ...]
+    type: str = "classic"
+    """classic or consumer."""
+    epoch: int | None = None
+    """How often it was assigned anew; None for a classic group."""
 
 
 class GroupAdmin(Asking):
@@ -135,11 +141,19 @@ def _described_consumer_group(result: DescribedConsumerGroup, coordinator: int) 
                 for topic in each.assignment.topic_partitions
                 for partition in topic.partitions
             ),
+            each.member_epoch,
         )
         for each in result.members
     )
     return GroupDescription(
-        result.group_id, result.group_state, CONSUMER_PROTOCOL, result.assignor_name, coordinator, members
+        result.group_id,
+        result.group_state,
+        CONSUMER_PROTOCOL,
+        result.assignor_name,
+        coordinator,
+        members,
+        "consumer",
+        result.group_epoch,
     )
 
 

@@ -204,11 +204,14 @@ class ConsumerGroup:
         erased = tuple(Record(key, None) for key in self.state_of_members.records)
         return PersistRecords(self.group_id, erased, is_end=True)
 
-    def take_back(self, failed: PersistRecords) -> None:
-        """This could not be appended: it never was."""
+    def take_back(self, failed: PersistRecords, now_ms: int) -> None:
+        """This could not be appended: it never was, and those who were to go have another session to do so."""
         for key, value in reversed(failed.replaced):
             self.state_of_members.put(key, value)
         self._seen_version = None
+        for member_id in self.state_of_members.members:
+            if not self.expects(Wait.SESSION, member_id):
+                self.keep_alive(member_id, now_ms)
 
     def die(self, _error: ErrorCode) -> list[Action]:
         """Somebody else looks after it now; nobody waits here."""

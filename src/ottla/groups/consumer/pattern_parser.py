@@ -113,7 +113,8 @@ class _Parser:
         end = len(self._text) if end < 0 else end
         quoted = self._text[self._at : end]
         self._at = min(end + 2, len(self._text))
-        return [self._literal(letter) for letter in quoted]
+        nodes: list[Node] = [self._literal(letter) for letter in quoted]
+        return [*nodes[:-1], self._repeated(nodes[-1])] if nodes else nodes
 
     def _repeated(self, node: Node) -> Node:
         counts = self._counts()

@@ -65,10 +65,8 @@ class PastReading:
     def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:  # noqa: ARG002 - nobody is told
         options = {"subscribe": ",".join(source.topics), "includeHeaders": "true", **self._span}
         options["startingOffsetsByTimestampStrategy"] = "latest"
-        if self._data_dir is not None:
-            options["path"] = self._data_dir
-        else:
-            options |= {f"kafka.{name}": value for name, value in self._kafka.items()} | _archive(source)
+        options |= {f"kafka.{name}": value for name, value in self._kafka.items()}
+        options |= _archive(source) if self._data_dir is None else {"path": self._data_dir}
         return spark.read.format("ottla").options(**options).load()
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def kafka_of(pipeline: Pipeline) -> dict[str, str]:
-    return {**pipeline.kafka, "bootstrap.servers": pipeline.broker}
+    # What a pipeline writes to a topic is there once for those who read committed records, as the next one should.
+    return {"isolation.level": "read_committed", **pipeline.kafka, "bootstrap.servers": pipeline.broker}
 
 
 def with_schemas(pipeline: Pipeline, state: StateFolder) -> Pipeline:

@@ -73,3 +73,21 @@ CONSUMER_GROUPS: Final = (
         documentation="Whether a classic group becomes a consumer group and back, as its members come and go.",
     ),
 )
+
+OF_ONE_GROUP: Final = (
+    Definition(
+        name="consumer.session.timeout.ms",
+        type=ConfigType.INT,
+        default=45_000,
+        broker_name="group.consumer.session.timeout.ms",
+        documentation="How long a member of this group may be silent before it counts as gone.",
+    ),
+    Definition(
+        name="consumer.heartbeat.interval.ms",
+        type=ConfigType.INT,
+        default=5000,
+        broker_name="group.consumer.heartbeat.interval.ms",
+        documentation="How often members of this group are to be heard of.",
+    ),
+)
+"""What the group resource of the config APIs has."""

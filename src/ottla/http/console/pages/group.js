@@ -31,7 +31,9 @@ export async function show({ params: { id }, signal }) {
   let group = await api.get(path, signal);
 
   const draw = () => {
-    replace(about, stateBadge(group.state), ` ${plural(group.members.length, "member")} · ${count(group.lag)} behind`);
+    const kind = group.epoch === null ? group.type : `${group.type}, epoch ${group.epoch}`;
+    const size = plural(group.members.length, "member");
+    replace(about, stateBadge(group.state), ` ${kind} · ${size} · ${count(group.lag)} behind`);
     points.push([Date.now(), Number(group.lag)]);
     if (points.length > SPAN_MS / REFRESH_MS) points.shift();
     chart.update([{ name: "Lag", points }], { show: short, spanMs: SPAN_MS });
@@ -92,6 +94,7 @@ const MEMBER_COLUMNS = [
     cell: (member) => h("span", { title: member.member_id }, member.instance_id ?? member.client_id),
     sort: (member) => member.client_id,
   },
+  { label: "Epoch", isNumber: true, cell: (member) => member.epoch ?? "", sort: (member) => member.epoch ?? -1 },
   { label: "Host", cell: (member) => member.client_host, sort: (member) => member.client_host },
   { label: "Reads", cell: (member) => assigned(member.assignment) },
 ];

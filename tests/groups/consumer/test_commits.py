@@ -1,0 +1,77 @@
+"""Who may commit and ask for the offsets of a consumer group."""
+
+from __future__ import annotations
+
+from ottla.core.errors import ErrorCode
+
+from .making import Office, settle
+
+
+def test_only_members_commit_while_there_are_some() -> None:
+    office = Office({"read": 1})
+    ann = office.client("ann", "read")
+    ann.beat()
+    group = office.group
+    assert group.check_commit("ann", None, 1, 9) is ErrorCode.NONE
+    assert group.check_commit("", None, -1, 9) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit("bob", None, 1, 9) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit("ann", None, 2, 9) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.check_commit("ann", None, 1, 8) is ErrorCode.UNSUPPORTED_VERSION
+    office.beat("ann", member_epoch=-1)
+    assert group.check_commit("", None, -1, 9) is ErrorCode.NONE
+
+
+def test_an_older_epoch_will_do_for_what_a_member_has_had_since() -> None:
+    office = Office({"read": 2})
+    ann = office.client("ann", "read")
+    ann.beat()
+    office.topics.put("read", 3)
+    ann.beat()
+    topic_id = office.topics.by_name("read").id  # type: ignore[union-attr]
+    assert ann.epoch == 2
+    assert office.group.check_commit_of("ann", 1, topic_id, 0) is ErrorCode.NONE
+    assert office.group.check_commit_of("ann", 1, topic_id, 2) is ErrorCode.STALE_MEMBER_EPOCH
+    assert office.group.check_commit_of("ann", 2, topic_id, 2) is ErrorCode.NONE
+    assert office.group.check_commit_of("ann", 1, b"another", 0) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_what_a_member_is_giving_up_it_may_still_commit() -> None:
+    office = Office({"read": 2})
+    ann, bob = office.client("ann", "read"), office.client("bob", "read")
+    ann.beat()
+    bob.beat()
+    had = set(ann.owned)
+    ann.beat()
+    for partition in had:
+        assert office.group.check_commit_of("ann", ann.epoch, *partition) is ErrorCode.NONE
+    settle(ann, bob)
+    (given_up,) = had - ann.owned
+    assert office.group.check_commit_of("ann", 1, *given_up) is ErrorCode.STALE_MEMBER_EPOCH
+
+
+def test_in_a_transaction_a_stale_epoch_is_called_a_generation() -> None:
+    office = Office({"read": 1})
+    office.client("ann", "read").beat()
+    group = office.group
+    assert group.check_commit_in_transaction("ann", None, 1) is ErrorCode.NONE
+    assert group.check_commit_in_transaction("ann", None, 7) is ErrorCode.ILLEGAL_GENERATION
+    assert group.check_commit_in_transaction("bob", None, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert group.check_commit_in_transaction("", None, -1) is ErrorCode.NONE
+
+
+def test_who_asks_for_offsets_as_a_member_has_to_be_one() -> None:
+    office = Office({"read": 1})
+    office.client("ann", "read").beat()
+    assert office.groups.offsets.check_fetch("g", None, -1) is ErrorCode.NONE
+    assert office.groups.offsets.check_fetch("g", "ann", 1) is ErrorCode.NONE
+    assert office.groups.offsets.check_fetch("g", "ann", 2) is ErrorCode.STALE_MEMBER_EPOCH
+    assert office.groups.offsets.check_fetch("g", "bob", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert office.groups.offsets.check_fetch("none", "bob", 1) is ErrorCode.NONE
+
+
+def test_offsets_of_what_the_group_reads_are_not_deleted() -> None:
+    office = Office({"read": 1, "orders": 1, "other": 1})
+    office.client("ann", "read", subscribed_topic_regex="ord.*").beat()
+    assert office.group.is_subscribed_to("read")
+    assert office.group.is_subscribed_to("orders")
+    assert not office.group.is_subscribed_to("other")
