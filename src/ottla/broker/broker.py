@@ -131,6 +131,7 @@ class Broker:
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
+        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
         """What is to go wrong, where somebody wants that."""
@@ -188,6 +189,11 @@ class Broker:
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
+    def _rotate_keys(self) -> KeyRotation:
+        from ottla.broker.key_rotation import KeyRotation
+
+        return KeyRotation(self)
+
     def _open_sealer(self) -> Sealer | None:
         from ottla.broker.key_rotation import open_sealer
 
@@ -205,12 +211,6 @@ class Broker:
     def has_had_transactions(self) -> bool:
         """Whether there are any, or were since the start."""
         return "transactions" in self.__dict__
-
-    @cached_property
-    def key_rotation(self) -> KeyRotation:
-        from ottla.broker.key_rotation import KeyRotation
-
-        return KeyRotation(self)
 
     @cached_property
     def compactor(self) -> Compactor:
