@@ -136,6 +136,8 @@ class Broker:
         self.faults: Faults | None = None
         """What is to go wrong, where somebody wants that."""
         self.shard_door: ShardDoor | None = None
+        self.http_address: Address | None = None
+        """Where the HTTP door listens, if there is one."""
         """Set by who serves DMQP."""
         self.security.start()
         if self.cluster is not None:

@@ -247,6 +247,7 @@ async def serve_until_stopped(
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, configs.http, configs.queues)
+    broker.http_address = None if http is None else http.address
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
     await broker.dispatcher.load_all()
@@ -271,7 +272,11 @@ def _enable_faults(broker: Broker) -> None:
     click.echo(_FAULTS_WARNING, err=True)
 
 
-def _import_dmqp() -> type[DmqpDoor]:
+def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+    if broker.cluster is not None:
+        from ottla.dmqp.cluster_door import ClusterDoor
+
+        return ClusterDoor
     from ottla.dmqp.door import DmqpDoor
 
     return DmqpDoor
@@ -279,7 +284,7 @@ def _import_dmqp() -> type[DmqpDoor]:
 
 async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
     # In a thread: Kafka clients are served already, or about to be.
-    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp)
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
     try:
         door = door_type(broker, config)
         await door.start()
