@@ -133,7 +133,6 @@ class Broker:
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
-        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
         """What is to go wrong, where somebody wants that."""
@@ -192,11 +191,6 @@ class Broker:
         from ottla.broker.membership import ProducerIdsInReserve
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
-
-    def _rotate_keys(self) -> KeyRotation:
-        from ottla.broker.key_rotation import KeyRotation
-
-        return KeyRotation(self)
 
     def _open_sealer(self) -> Sealer | None:
         from ottla.broker.key_rotation import open_sealer
