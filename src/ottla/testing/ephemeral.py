@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY_S: Final = 0.002
 _DRAIN_MS: Final = 250
+_HEARTBEAT_MS: Final = 100
+"""Of members of consumer groups: every step of a rebalance takes one."""
 _NAME: Final = "ottla-testing"
 
 
@@ -206,7 +208,14 @@ async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: f
 def _for_tests(settings: Settings | None) -> Settings:
     if settings is None:
         base = Settings()
-        groups_config = replace(base.groups, initial_rebalance_delay_ms=0, min_session_timeout_ms=1)
+        groups_config = replace(
+            base.groups,
+            initial_rebalance_delay_ms=0,
+            min_session_timeout_ms=1,
+            consumer_min_session_timeout_ms=1000,
+            consumer_min_heartbeat_interval_ms=1,
+            consumer_heartbeat_interval_ms=_HEARTBEAT_MS,
+        )
         settings = base._replace(groups=groups_config)
     broker = replace(settings.broker, drain_timeout_ms=_DRAIN_MS)
     return settings._replace(broker=broker, net=replace(settings.net, port=0))
