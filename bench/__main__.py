@@ -29,7 +29,9 @@ BENCHES = [
     "cluster",
     "failover",
     "cluster_scale",
+    "workers",
     "kit",
+    "kit_suite",
 ]
 
 

@@ -1,4 +1,4 @@
-"""`ottla topic`, `group` and `cluster` administer Apache Kafka."""
+"""`ottla topic`, `group`, `transaction` and `cluster` administer Apache Kafka."""
 
 import json
 import time
@@ -11,10 +11,12 @@ import pytest
 from click.testing import CliRunner
 from confluent_kafka import Consumer
 
+import ottla
 from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_tools import run_tool
 from ottla.cli.main import program
+from ottla.client.errors import ProducerFenced
 
 PATIENCE_S = 20
 GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
@@ -164,6 +166,40 @@ def test_files_of_offsets_are_those_of_kafkas_own_tool(
     theirs.write_text(done.stdout)
     cli("group", "reset-offsets", name, "--from-file", str(theirs), "--execute")
     assert cli.committed(name) == {0: 0, 1: 0}
+
+
+def test_transactions_are_looked_at_and_aborted(cli: Cli, name: str, broker: KafkaBroker) -> None:
+    cli("topic", "create", name, "-p", "1")
+    with (  # noqa: PT012
+        ottla.Producer(broker.bootstrap, transactional_id=name) as producer,
+        pytest.raises(ProducerFenced),
+        producer.transaction(),
+    ):
+        producer.send(name, b"never seen")
+        producer.flush()
+        [listed] = cli.json("transaction", "list", "--pattern", name)
+        assert (listed["state"], listed["coordinator"]) == ("Ongoing", 1)
+        [described] = cli.json("transaction", "describe", name)
+        assert described["partitions"] == [f"{name}-0"]
+        [open_one] = cli.json("transaction", "producers", name, "--open")
+        assert (open_one["producer_id"], open_one["transaction_start"]) == (listed["producer_id"], 0)
+        assert cli.json("transaction", "find-hanging", "-t", name, "--older-than", "0s") == []
+        cli("transaction", "abort", name, "--yes")
+    until(lambda: cli.json("transaction", "producers", name, "--open") == [])
+
+
+def test_a_transaction_is_aborted_in_one_partition(cli: Cli, name: str, broker: KafkaBroker) -> None:
+    cli("topic", "create", name, "-p", "1")
+    with (  # noqa: PT012
+        ottla.Producer(broker.bootstrap, transactional_id=name) as producer,
+        pytest.raises(StopIteration),
+        producer.transaction(),
+    ):
+        producer.send(name, b"never seen")
+        producer.flush()
+        cli("transaction", "abort", "--topic", f"{name}:0", "--start-offset", "0", "--yes")
+        assert cli.json("transaction", "producers", name, "--open") == []
+        raise StopIteration
 
 
 def test_the_cluster_and_its_settings(cli: Cli, broker: KafkaBroker) -> None:

@@ -1,13 +1,12 @@
 """A Kafka Connect worker in distributed mode, with exactly-once sources; it is killed, and so is the broker."""
 
+import http.client
 import json
 import socket
 import subprocess
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,28 +68,36 @@ def test_lines_go_through_a_source_and_a_sink_whoever_is_killed(kafka: KafkaArti
 
 
 class Worker:
-    def __init__(self, url: str, report: Path) -> None:
+    def __init__(self, port: int, report: Path) -> None:
         self.report = report
-        self._url = url
+        self._port = port
 
     def create(self, name: str, kind: str, **config: str) -> None:
         whole = {"connector.class": f"org.apache.kafka.connect.file.{kind}", "tasks.max": "1", **config}
-        self._ask("POST", "/connectors", {"name": name, "config": whole})
+        _wait_until(lambda: self._is_answered("POST", "/connectors", {"name": name, "config": whole}), self)
 
     def tasks(self, name: str) -> list[str]:
         return [task["state"] for task in self._ask("GET", f"/connectors/{name}/status")["tasks"]]
 
     def is_ready(self) -> bool:
         """Its own check: it has joined its group and read its configs."""
+        return self._is_answered("GET", "/health")
+
+    def _is_answered(self, method: str, path: str, body: object = None) -> bool:
         try:
-            return bool(self._ask("GET", "/health")["status"] == "healthy")
-        except (urllib.error.URLError, ConnectionError):
+            self._ask(method, path, body)
+        except OSError:
             return False
+        return True
 
     def _ask(self, method: str, path: str, body: object = None) -> Any:  # noqa: ANN401 - JSON
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self._url + path, data, {"Content-Type": "application/json"}, method=method)
-        with urllib.request.urlopen(request, timeout=PATIENCE_S) as answer:
+        data = None if body is None else json.dumps(body)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)
+        with closing(connection):
+            connection.request(method, path, data, {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            if answer.status >= http.client.BAD_REQUEST:  # a worker that starts or rebalances asks to come again
+                raise ConnectionError(answer.read())
             return json.load(answer)
 
 
@@ -98,8 +105,8 @@ class Worker:
 def _worker(kafka: KafkaArtifacts, server: Server, folder: Path) -> Iterator[Worker]:
     """It is killed at the end."""
     with socket.create_server(("127.0.0.1", 0)) as free:
-        url = f"http://127.0.0.1:{free.getsockname()[1]}"
-    properties = {"bootstrap.servers": server.address, "listeners": url, **WORKER}
+        port = free.getsockname()[1]
+    properties = {"bootstrap.servers": server.address, "listeners": f"http://127.0.0.1:{port}", **WORKER}
     file, report = folder / "worker.properties", folder / "worker.log"
     file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
     command = kafka.command("org.apache.kafka.connect.cli.ConnectDistributed", [str(file)], "-Xmx256m")
@@ -108,7 +115,7 @@ def _worker(kafka: KafkaArtifacts, server: Server, folder: Path) -> Iterator[Wor
         subprocess.Popen(command, stdout=told, stderr=subprocess.STDOUT) as process,
         ended(process),
     ):
-        worker = Worker(url, report)
+        worker = Worker(port, report)
         _wait_until(worker.is_ready, worker)
         yield worker
 

@@ -25,15 +25,13 @@ PATIENCE_S = 60
 
 def test_words_are_counted_exactly_once_whoever_is_killed(kafka: KafkaArtifacts, tmp_path: Path) -> None:
     expected: Counter[str] = Counter()
-    with (
-        Server(tmp_path / "data", "broker.compaction_check_interval_ms=50") as server,
-        ottla.Admin(server.address) as admin,
-    ):
+    settings = "broker.compaction_check_interval_ms=50"
+    with Server(tmp_path / "data", settings) as server, ottla.Admin(server.address) as admin:
         for topic in ("lines", "counts"):
             admin.create_topic(topic, partitions=PARTITIONS)
         with _word_count(kafka, server, tmp_path / "state"):
             expected += _write_lines(server, 0)
-            _wait_for(server, lambda counts: bool(counts))
+            _wait_for(server, bool)
             server.restart("kill")
             expected += _write_lines(server, 1)
             _wait_for(server, lambda counts: counts.total() > LINES * 3)

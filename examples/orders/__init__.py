@@ -1,1 +1,1 @@
-"""An order service with confluent-kafka, to show how one is tested: its tests are tests/testing/test_orders.py."""
+"""An order service, to show how one is tested: with three clients, by tests/testing/test_orders.py."""

@@ -34,7 +34,8 @@ class Serve:
     def start(self) -> subprocess.Popen[str]:
         """Without waiting until it is ready."""
         self.ready_file.unlink(missing_ok=True)
-        given = ["--port", "0", "--http-port", "-1", "--data-dir", self.data_dir, "--ready-file", self.ready_file]
+        port = [] if "--listener" in self._arguments else ["--port", "0"]
+        given = [*port, "--http-port", "-1", "--data-dir", self.data_dir, "--ready-file", self.ready_file]
         command = [sys.executable, "-m", "ottla", "serve", *map(str, given), *self._arguments]
         self.process = subprocess.Popen(
             command,

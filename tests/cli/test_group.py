@@ -160,3 +160,14 @@ def test_a_file_that_holds_no_offsets_is_refused(cli: Cli, tmp_path: Path) -> No
     (tmp_path / "o.csv").write_text("orders,0\n")
     refused = cli.refuses("group", "reset-offsets", "g", "--from-file", "o.csv", "--execute", exit_code=2)
     assert refused.startswith("o.csv, line 1: expected topic,partition,offset")
+
+
+def test_the_settings_of_a_group_are_shown_and_changed(cli: Cli, name: str) -> None:
+    assert cli("group", "config", name, "--set", "dead.letter.topic=dead").exit_code == 0
+    settings = {row["setting"]: row for row in cli.json("group", "config", name)}
+    assert settings["dead.letter.topic"]["value"] == "dead"
+    assert settings["dead.letter.topic"]["source"] == "group"
+    assert settings["share.delivery.count.limit"]["value"] == "5"
+    settings = {row["setting"]: row for row in cli.json("group", "config", name, "--unset", "dead.letter.topic")}
+    assert settings["dead.letter.topic"]["value"] == ""
+    assert "INVALID_CONFIG" in cli.refuses("group", "config", name, "--set", "dead.letters=x", exit_code=1)

@@ -41,6 +41,7 @@ LISTING = {
     ("dmqp", "expose"),
     ("dmqp", "list"),
     ("doctor",),
+    ("group", "config"),
     ("group", "describe"),
     ("group", "list"),
     ("group", "reset-offsets"),
@@ -50,6 +51,10 @@ LISTING = {
     ("queue", "list"),
     ("topic", "describe"),
     ("topic", "list"),
+    ("transaction", "describe"),
+    ("transaction", "find-hanging"),
+    ("transaction", "list"),
+    ("transaction", "producers"),
     ("user", "list"),
 }
 DESTROYING = {
@@ -60,6 +65,7 @@ DESTROYING = {
     ("group", "delete-offsets"),
     ("topic", "delete"),
     ("topic", "delete-records"),
+    ("transaction", "abort"),
     ("user", "delete"),
 }
 

@@ -62,7 +62,7 @@ async def outcomes(sent: bytes, *, is_greeted: bool) -> list[Response | BaseExce
     connection = Connection(Address("h", 1), ClientConfig(deserializer_chunk_bytes=256))
     connection.connection_made(Silent())
     if is_greeted:
-        connection.greeted({key: (api.first, api.last) for key, api in APIS.items()})
+        connection.greeted({key: (api.first, api.last) for key, api in APIS.items()}, {})
     asked = [connection.ask(request, version=request.API.last) for request in REQUESTS]
     receive(connection, sent)
     connection.connection_lost(None)

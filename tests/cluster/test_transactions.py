@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from tests.broker.raw_client import RawClient
+from tests.broker.transacting import NEW, OLD, Transactional
 
 from ottla import Admin
 from ottla.client.admin import topics as admin_topics
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 
 from .brokers import brokers, until
@@ -203,6 +206,86 @@ def test_producers_are_described_by_who_leads_the_partition(nodes: list[Embedded
     ]
     assert [each.current_txn_start_offset for each in answers[0].active_producers] == [0]
     writer.abort_transaction(PATIENCE_S)
+
+
+class Apart:
+    """A transactional producer that asks the coordinator and the leaders of partitions itself, wherever they are."""
+
+    def __init__(self, nodes: list[EmbeddedBroker], transactional_id: str, flow: str) -> None:
+        self._nodes = nodes
+        coordinator = self._client(coordinator_of(nodes, transactional_id))
+        self.producer = Transactional(coordinator, transactional_id, flow)
+        self.coordinator = coordinator
+
+    def _client(self, node: EmbeddedBroker) -> RawClient:
+        return RawClient(node.bootstrap_servers)
+
+    def send(self, value: bytes, partition: int) -> int:
+        """To whoever leads it, which is the node of the same place in the list."""
+        with self._client(self._nodes[partition]) as self.producer.client:
+            error = self.producer.send(TOPIC, value, partition=partition)
+        self.producer.client = self.coordinator
+        return error
+
+    def close(self) -> None:
+        self.coordinator.close()
+
+
+def coordinator_of(nodes: list[EmbeddedBroker], transactional_id: str) -> EmbeddedBroker:
+    def found() -> list[EmbeddedBroker]:
+        ask(nodes[0], FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
+        return [node for node in nodes if node.broker.transactions.error_for(transactional_id) is ErrorCode.NONE]
+
+    until(found)
+    return found()[0]
+
+
+@pytest.mark.parametrize("flow", [OLD, NEW])
+def test_leaders_elsewhere_take_what_is_part_of_a_transaction_and_nothing_else(
+    nodes: list[EmbeddedBroker], flow: str
+) -> None:
+    with closing(Apart(nodes, "raw", flow)) as raw:
+        for partition in range(3):
+            if flow == OLD:
+                assert raw.send(b"not added", partition) == ErrorCode.INVALID_TXN_STATE
+                assert raw.producer.add(TOPIC, partition) == ErrorCode.NONE
+            assert raw.send(b"kept", partition) == ErrorCode.NONE
+        raw.producer.commit()
+        if flow == OLD:
+            assert raw.send(b"late", 0) == ErrorCode.INVALID_TXN_STATE
+        else:
+            assert raw.send(b"of the next", 0) == ErrorCode.NONE
+            raw.producer.abort()
+
+    assert committed(nodes, 3) == on_all(b"kept")
+
+
+def test_a_producer_of_an_epoch_before_is_refused_by_leaders_elsewhere(nodes: list[EmbeddedBroker]) -> None:
+    with closing(Apart(nodes, "raw", NEW)) as zombie, closing(Apart(nodes, "raw", NEW)) as heir:
+        for partition in range(3):
+            assert zombie.send(b"of a zombie", partition) == ErrorCode.INVALID_PRODUCER_EPOCH
+            assert heir.send(b"of its heir", partition) == ErrorCode.NONE
+        heir.producer.commit()
+
+    assert committed(nodes, 3) == on_all(b"of its heir")
+
+
+def test_a_node_that_does_not_coordinate_says_so(nodes: list[EmbeddedBroker]) -> None:
+    coordinator = coordinator_of(nodes, "writer")
+    request = InitProducerIdRequest(transactional_id="writer", transaction_timeout_ms=1000)
+
+    answers = {node is coordinator: ask(node, request, 4).error_code for node in nodes}
+
+    assert answers == {True: ErrorCode.NONE, False: ErrorCode.NOT_COORDINATOR}
+
+
+def test_producer_ids_of_different_nodes_are_different(nodes: list[EmbeddedBroker]) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+
+    told = [ask(node, request, 4).producer_id for node in nodes for _ in range(3)]
+
+    assert len(set(told)) == len(told)
+    assert min(told) >= 0
 
 
 def ask(node: EmbeddedBroker, request: Any, version: int = 0) -> Any:

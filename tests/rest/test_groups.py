@@ -6,6 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Consumer
+from tests.broker.raw_client import RawClient
+from tests.broker.sharing import ACCEPT, ShareMember
+
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -161,3 +165,26 @@ def test_a_group_may_have_any_name(http: httpx.Client, numbered: str) -> None:
         assert http.post(f"/v1/consumers/{encoded}/commit", json=offsets).status_code == 200
         assert http.get(f"/v1/groups/{encoded}").json()["id"] == name
         assert http.delete(f"/v1/groups/{encoded}").status_code == 200
+
+
+def test_a_share_group_is_shown_and_has_configs_of_its_own(
+    http: httpx.Client, served: HttpBroker, numbered: str
+) -> None:
+    configs = http.patch(
+        f"/v1/groups/{numbered}/configs",
+        json={"configs": {"share.auto.offset.reset": "earliest", "dead.letter.topic": "dead"}},
+    )
+    assert configs.status_code == 200
+    with RawClient(served.servers) as client:
+        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=numbered),))).topics
+        member = ShareMember(client, numbered, numbered, about.topic_id)
+        member.fetch(max_records=3)
+        assert member.acknowledge(1, 2, ACCEPT) == 0
+        shown = http.get(f"/v1/groups/{numbered}").json()
+    assert shown["protocol_type"] == "share"
+    assert shown["offsets"][0] == {"topic": numbered, "partition": 0, "committed": 0, "end": 10, "lag": 8}
+    assert shown["members"][0]["assignment"] == [{"topic": numbered, "partitions": [0, 1]}]
+    [listed] = [one for one in http.get("/v1/groups").json()["groups"] if one["id"] == numbered]
+    assert (listed["type"], listed["lag"], listed["members"]) == ("share", 8, 1)
+    told = {one["name"]: one["value"] for one in http.get(f"/v1/groups/{numbered}/configs").json()["configs"]}
+    assert (told["dead.letter.topic"], told["share.delivery.count.limit"]) == ("dead", "5")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ottla.http.opening import opened
+from ottla.broker.partition_facts import opened
 
 
 @dataclass

@@ -1,17 +1,28 @@
-"""The order service of the examples, through what can happen to it."""
+"""The order service of the examples, with each client, through what can happen to it."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from examples.orders.service import GROUP, INVOICES, ORDERS, REJECTED, NotDelivered, OrderService
+from examples.orders.rules import GROUP, INVOICES, ORDERS, REJECTED, NotDelivered
+
+from . import order_services
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ottla.testing import EphemeralBroker
 
-QUICK = {"retry.backoff.ms": 10, "reconnect.backoff.ms": 10, "reconnect.backoff.max.ms": 50, "log_level": 0}
+    from .order_services import Service
+
+    Make = Callable[..., Service]
+
+
+@pytest.fixture(params=["confluent", "aiokafka", "kafka_python"])
+def service(request: pytest.FixtureRequest, ottla: EphemeralBroker) -> Make:
+    return lambda name="worker": getattr(order_services, request.param)(ottla.bootstrap_servers, name)
 
 
 def order(number: int) -> str:
@@ -22,18 +33,14 @@ def billed(broker: EphemeralBroker) -> list[str]:
     return [json.loads(record.value)["order"] for record in broker.records(INVOICES)]
 
 
-def service(broker: EphemeralBroker, **options: Any) -> OrderService:
-    return OrderService(broker.bootstrap_servers, **QUICK, **options)
-
-
-def handle(worker: OrderService, count: int) -> None:
+def handle(worker: Service, count: int) -> None:
     for _ in range(count):
         assert worker.handle_one(20)
 
 
-def test_each_order_is_billed_and_then_committed(ottla: EphemeralBroker) -> None:
+def test_each_order_is_billed_and_then_committed(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1), order(2))
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 2)
         ottla.wait_for_lag_zero(GROUP, ORDERS)
     assert billed(ottla) == ["1", "2"]
@@ -41,69 +48,76 @@ def test_each_order_is_billed_and_then_committed(ottla: EphemeralBroker) -> None
     assert order_of_work[:4] == ["Produce", "OffsetCommit", "Produce", "OffsetCommit"]
 
 
-def test_what_kafka_refuses_for_a_moment_is_tried_again(ottla: EphemeralBroker) -> None:
+def test_what_kafka_refuses_for_a_moment_is_tried_again(ottla: EphemeralBroker, service: Make) -> None:
     fault = ottla.faults.error("NOT_ENOUGH_REPLICAS", api="Produce", topic=INVOICES, times=2)
     ottla.produce(ORDERS, order(1))
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 1)
     assert (fault.struck, billed(ottla)) == (2, ["1"])
 
 
-def test_an_invoice_that_kafka_does_not_take_leaves_the_order_to_come_again(ottla: EphemeralBroker) -> None:
+def test_an_invoice_that_kafka_does_not_take_leaves_the_order_to_come_again(
+    ottla: EphemeralBroker, service: Make
+) -> None:
     ottla.produce(ORDERS, order(1))
-    fault = ottla.faults.error("INVALID_RECORD", api="Produce", topic=INVOICES)
-    with service(ottla) as worker, pytest.raises(NotDelivered):
+    fault = ottla.faults.error("MESSAGE_TOO_LARGE", api="Produce", topic=INVOICES)
+    with service() as worker, pytest.raises(NotDelivered):
         worker.handle_one(20)
     fault.remove()
     assert ottla.committed(GROUP) == {}
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 1)
     assert billed(ottla) == ["1"]
 
 
-def test_an_answer_that_is_lost_does_not_bill_twice(ottla: EphemeralBroker) -> None:
+def test_an_answer_that_is_lost_does_not_bill_twice(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1))
     fault = ottla.faults.drop(api="Produce", topic=INVOICES, times=1, after_effect=True)
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 1)
     assert (fault.struck, billed(ottla)) == (1, ["1"])
 
 
-def test_an_order_that_comes_twice_is_billed_once(ottla: EphemeralBroker) -> None:
+def test_an_order_that_comes_twice_is_billed_once(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, order(1), order(1))
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 2)
     assert billed(ottla) == ["1"]
 
 
-def test_what_is_no_order_is_set_aside_and_the_next_is_billed(ottla: EphemeralBroker) -> None:
+def test_what_is_no_order_is_set_aside_and_the_next_is_billed(ottla: EphemeralBroker, service: Make) -> None:
     ottla.produce(ORDERS, "{ poison", order(2))
-    with service(ottla) as worker:
+    with service() as worker:
         handle(worker, 2)
     assert [record.value for record in ottla.records(REJECTED)] == [b"{ poison"]
     assert billed(ottla) == ["2"]
 
 
-def test_a_worker_that_goes_silent_is_replaced(ottla: EphemeralBroker) -> None:
-    ottla.create_topic(ORDERS)
-    silent = {"session.timeout.ms": 60_000, "heartbeat.interval.ms": 50_000}
-    with service(ottla, **silent) as first:
-        ottla.produce(ORDERS, order(1))
+def test_another_worker_takes_over_from_one_that_is_taken_for_dead(ottla: EphemeralBroker, service: Make) -> None:
+    ottla.produce(ORDERS, order(1))
+    with service("first") as first:
         handle(first, 1)
+        ottla.wait_for_lag_zero(GROUP, ORDERS)
         ottla.wait_for_group(GROUP, members=1)
-        ottla.clock.advance(61)
-        with service(ottla) as second:
+        # As long as it hangs it does not come back.
+        hanging = ottla.faults.pause(api="JoinGroup", client_id="first")
+        assert ottla.faults.expire_session(GROUP, client_id="first").struck == 1
+        with service("second") as second:
             ottla.produce(ORDERS, order(2))
             handle(second, 1)
             ottla.wait_for_lag_zero(GROUP, ORDERS)
+        hanging.remove()
     assert billed(ottla) == ["1", "2"]
 
 
-def test_an_outage_is_sat_out(ottla: EphemeralBroker) -> None:
-    with service(ottla) as worker:
+def test_an_outage_is_sat_out(ottla: EphemeralBroker, service: Make) -> None:
+    ottla.produce(ORDERS, order(1))
+    with service() as worker:
+        handle(worker, 1)
+        ottla.restart()
         with ottla.faults.drop() as outage:
             assert not worker.handle_one(0.05)
             outage.wait(times=2)
-        ottla.produce(ORDERS, order(1))
+        ottla.produce(ORDERS, order(2))
         handle(worker, 1)
-    assert billed(ottla) == ["1"]
+    assert billed(ottla) == ["1", "2"]

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
+import ottla as package
 from ottla.cli.main import program
 from ottla.core.errors import ConfigError
 from ottla.testing.recording import Recorded, due_after_s, read_head, read_records
@@ -15,8 +21,6 @@ from ottla.testing.recording import Recorded, due_after_s, read_head, read_recor
 from .clients import producer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
 
     from ottla.testing import EphemeralBroker
@@ -82,6 +86,19 @@ def test_only_a_slice_is_recorded(ottla: EphemeralBroker, recording: Path) -> No
     ottla.produce("few", "a", "b", "c", "d")
     cli(ottla, "record", "few", str(recording), "--from", "1", "-n", "2")
     assert [one.value for one in read_records(recording)] == [b"b", b"c"]
+
+
+def test_of_a_recording_that_is_interrupted_nothing_is_left(ottla: EphemeralBroker, tmp_path: Path) -> None:
+    ottla.produce("orders", "a")
+    held = ottla.faults.pause(api="Fetch")
+    command = [sys.executable, "-m", "ottla", "record", "orders", "orders.rec", "--broker", ottla.bootstrap_servers]
+    environment = os.environ | {"PYTHONPATH": str(Path(package.__file__).parents[1])}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE) as process:
+        held.wait()
+        assert [one.name for one in tmp_path.iterdir()] == ["orders.rec.tmp"]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) != 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_time_between_messages_is_kept_when_asked_for(ottla: EphemeralBroker, recording: Path) -> None:

@@ -12,7 +12,7 @@ from ottla.cli.workers.folder import WorkersFolder
 from ottla.core.errors import DataDirError
 from ottla.storage.folder_lock import FolderLock
 
-from .serving import consume, create, leaders, produce, serve
+from .serving import consume, create, leaders, produce, serve, until
 
 
 def one_broker(folder: Path) -> list[str]:
@@ -39,7 +39,7 @@ def test_what_one_broker_held_can_be_adopted_by_workers(tmp_path: Path) -> None:
     values = one_broker(tmp_path / "data")
 
     with serve(tmp_path, 2, "--adopt") as served:
-        assert leaders(served.address, "t") == [0, 0]
+        until(lambda: leaders(served.address, "t") == [0, 0])
         produce(served.address, "t", ["new"])
         assert consume(served.address, "t", 1) == ["new"], "the group has its offsets"
         assert sorted(consume(served.address, "t", 21, "another")) == sorted([*values, "new"])

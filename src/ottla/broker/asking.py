@@ -34,6 +34,12 @@ class Refused(ApiError):
         super().__init__(message or "")
 
 
+class NodeAway(ApiError):
+    """A node of the cluster that does not answer; the message names it."""
+
+    code = ErrorCode.BROKER_NOT_AVAILABLE
+
+
 def raise_refusal(code: int, message: str | None = None) -> None:
     if code:
         raise Refused(code, message)
@@ -43,6 +49,8 @@ class LocalClient:
     """Somebody who reaches the broker through another door."""
 
     def __init__(self, broker: Broker, name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
+        self.forwards = True
+        """In a cluster: have what another node leads answered there."""
         self.peer = peer
         self.principal = principal
         self.login: object = None

@@ -12,19 +12,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import static_settings
+from ottla.broker.configs.static import share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
-from ottla.broker.key_rotation import KeyRotation, open_sealer
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
-from ottla.broker.topics import CONSUMER_OFFSETS, INTERNAL_TOPIC_CONFIGS, INTERNAL_TOPICS, TRANSACTION_STATE, Topics
+from ottla.broker.topics import (
+    CONSUMER_OFFSETS,
+    INTERNAL_TOPIC_CONFIGS,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE,
+    SHARE_GROUP_STATE_CONFIGS,
+    TRANSACTION_STATE,
+    Topics,
+)
 from ottla.broker.tracing_config import TracingConfig
-from ottla.broker.transaction_coordinator import TransactionCoordinator
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
@@ -35,6 +41,7 @@ from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
 from ottla.net.security_config import SecurityConfig
+from ottla.share.config import ShareConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
@@ -51,15 +58,19 @@ if TYPE_CHECKING:
     from ottla.broker.doors import ShardDoor
     from ottla.broker.faults.faults import Faults
     from ottla.broker.inherited import Inherited
+    from ottla.broker.key_rotation import KeyRotation
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
+    from ottla.broker.transaction_coordinator import TransactionCoordinator
     from ottla.cluster.node import ZooKeeperCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.core.keys import KeyRing
+    from ottla.core.sealing import Sealer
     from ottla.net.connection import Connection
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
@@ -77,6 +88,7 @@ class Settings(NamedTuple):
     log: LogConfig = LogConfig()
     groups: GroupConfig = GroupConfig()
     transactions: TransactionConfig = TransactionConfig()
+    share: ShareConfig = ShareConfig()
     encryption: EncryptionConfig = EncryptionConfig()
     security: SecurityConfig = SecurityConfig()
     tracing: TracingConfig = TracingConfig()
@@ -100,7 +112,7 @@ class Broker:
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
-        self._sealer = open_sealer(settings.encryption, settings.broker.data_dir)
+        self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_member = bool(settings.cluster.zookeeper) or inherited is not None
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
@@ -113,18 +125,20 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
+        # At once: a key file that changes from now on is to be noticed.
+        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
-        self.transactions = TransactionCoordinator(self, settings.transactions)
-        self.key_rotation = KeyRotation(self)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
         """What is to go wrong, where somebody wants that."""
         self.shard_door: ShardDoor | None = None
+        self.http_address: Address | None = None
+        """Where the HTTP door listens, if there is one."""
         """Set by who serves DMQP."""
         self.security.start()
         if self.cluster is not None:
@@ -178,11 +192,48 @@ class Broker:
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
+    def _open_sealer(self) -> Sealer | None:
+        from ottla.broker.key_rotation import open_sealer
+
+        return open_sealer(self.settings.encryption, self.config.data_dir)
+
+    def _rotate_keys(self) -> KeyRotation:
+        from ottla.broker.key_rotation import KeyRotation
+
+        return KeyRotation(self)
+
+    # Imported when they are first needed: no start has to wait for them.
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        from ottla.broker.transaction_coordinator import TransactionCoordinator
+
+        return TransactionCoordinator(self, self.settings.transactions)
+
+    @property
+    def has_had_transactions(self) -> bool:
+        """Whether there are any, or were since the start."""
+        return "transactions" in self.__dict__
+
     @cached_property
     def compactor(self) -> Compactor:
-        from ottla.broker.compactor import Compactor  # no start has to wait for it
+        from ottla.broker.compactor import Compactor
 
         return Compactor(self)
+
+    @cached_property
+    def share(self) -> ShareService:
+        from ottla.broker.share.service import ShareService  # most brokers never see a share group
+
+        return ShareService(self, self.settings.share)
+
+    @property
+    def has_shared(self) -> bool:
+        """Whether there was anything to do with share groups so far."""
+        return "share" in self.__dict__
+
+    def is_share_group(self, group_id: str) -> bool:
+        return self.has_shared and self.share.groups.get(group_id) is not None
 
     @property
     def cluster_id(self) -> str:
@@ -207,7 +258,10 @@ class Broker:
         if self.replication is not None:
             await self.replication.start()
         self.groups.start()
-        await self.transactions.start()
+        if SHARE_GROUP_STATE in self.topics.by_name:
+            self.share.start()
+        if self.cluster is not None or TRANSACTION_STATE in self.topics.by_name:
+            await self.transactions.start()
         await self.listener.start()
         self.configs = self._load_configs(self.address)
         self.flusher.start()
@@ -241,11 +295,14 @@ class Broker:
             await self.replication.stop()
         self.listener.drain()
         self.groups.stop()
+        if self.has_shared:
+            await self.share.stop()
         for partition in self.topics.open_partitions():
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
-        await self.transactions.stop()
+        if self.has_had_transactions:
+            await self.transactions.stop()
         await self.maintenance.stop()
         await self.flusher.stop()
         if self.tracing is not None:
@@ -300,6 +357,9 @@ class Broker:
             partitions = partitions or self.config.offsets_topic_partitions
         if name == TRANSACTION_STATE:
             partitions = partitions or self.settings.transactions.state_topic_partitions
+        if name == SHARE_GROUP_STATE:
+            partitions = partitions or self.settings.share.state_topic_partitions
+            configs = configs or SHARE_GROUP_STATE_CONFIGS
         if configs is None:
             configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
         return partitions or self.config.default_partitions, configs
@@ -321,7 +381,10 @@ class Broker:
         if self.replication is not None:
             self.replication.forget(state)
         self.groups.topic_deleted(state.name, state.raw_id)
-        self.transactions.topic_deleted(state.name)
+        if self.has_had_transactions:
+            self.transactions.topic_deleted(state.name)
+        if self.has_shared:
+            self.share.topic_deleted(state.name, state.raw_id)
         for partition in state.partitions:
             self.flusher.forget(partition)
         if self.shard_door is not None:
@@ -338,6 +401,8 @@ class Broker:
 
     def connection_closed(self, connection: Connection) -> None:
         """Somebody has gone; what they wait for is cancelled by the connection itself."""
+        if self.has_shared:
+            self.share.connection_closed(connection)
 
     def _open_tracing(self) -> Tracing:
         from ottla.broker.tracing import Tracing
@@ -353,4 +418,5 @@ class Broker:
         static = static_settings(
             self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
         )
+        static |= share_settings(self.settings.share)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

@@ -93,6 +93,13 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS.key: _in("users", "describe_user_scram_credentials"),
     apis.ALTER_USER_SCRAM_CREDENTIALS.key: _in("users", "alter_user_scram_credentials"),
     apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
+    apis.SHARE_GROUP_HEARTBEAT.key: _in("share_groups", "share_group_heartbeat"),
+    apis.SHARE_GROUP_DESCRIBE.key: _in("share_groups", "share_group_describe"),
+    apis.SHARE_FETCH.key: _in("share_fetch", "share_fetch"),
+    apis.SHARE_ACKNOWLEDGE.key: _in("share_fetch", "share_acknowledge"),
+    apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "describe_share_group_offsets"),
+    apis.ALTER_SHARE_GROUP_OFFSETS.key: _in("share_groups", "alter_share_group_offsets"),
+    apis.DELETE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "delete_share_group_offsets"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
 
@@ -188,7 +195,12 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = self._broker.security.around(api, _load_handler(api))
+            found = _load_handler(api)
+            if self._broker.replication is not None:
+                from ottla.broker.forwarding import forwarding
+
+                found = forwarding(api, found)
+            found = self._broker.security.around(api, found)
             tracing = self._broker.tracing
             found = found if tracing is None else tracing.traced(api, found)
             self._handlers[api.key] = found = found if self.around is None else self.around(api, found)

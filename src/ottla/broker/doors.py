@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from ottla.broker.metrics import Histogram
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
 
 GROUP_PREFIX: Final = "__dmqp."
 """Before the name of a topic: the group whose offsets say how far it is popped."""
@@ -30,10 +31,32 @@ class Exposed(NamedTuple):
     """Who is registered, and for which shards."""
 
 
+class ShardStats:
+    """What is counted of DMQP."""
+
+    def __init__(self) -> None:
+        self.replies: dict[tuple[str, str], int] = {}
+        """By method and status."""
+        self.times: dict[str, Histogram] = {}
+        """From a request to its reply, by method."""
+        self.connections = 0
+        """Open now."""
+
+    def replied(self, method: str, status: str, count: int, elapsed_ns: int) -> None:
+        key = method, status
+        self.replies[key] = self.replies.get(key, 0) + count
+        times = self.times.get(method)
+        if times is None:
+            times = self.times[method] = Histogram()
+        times.by_bits[elapsed_ns.bit_length()] += count
+        times.total_ns += count * elapsed_ns
+
+
 class ShardDoor(Protocol):
     """Refuses with an ApiError."""
 
     lease_ms: int
+    stats: ShardStats
 
     def exposed(self) -> list[Exposed]:
         """All topics, by name."""
@@ -47,6 +70,9 @@ class ShardDoor(Protocol):
         """
 
     async def unexpose(self, topic: str) -> None: ...
+
+    def elsewhere(self, topic: str) -> str | None:
+        """The HTTP address of the node that serves the topic, if it is not this one: consumers register there."""
 
     def register(self, topic: str, consumer: str) -> tuple[int, ...]:
         """The shards of this consumer, for as long as the lease is; the same again renews it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +11,11 @@ from typing import TYPE_CHECKING
 from ottla.broker.broker import Broker, Settings
 
 if TYPE_CHECKING:
+    import tempfile
     from collections.abc import Coroutine
     from typing import Any, Self, TypeVar
 
+    from ottla.broker.inherited import Inherited
     from ottla.core.clock import Clock
 
     T = TypeVar("T")
@@ -28,10 +29,22 @@ class EmbeddedBroker:
     """
 
     def __init__(
-        self, data_dir: str | Path | None = None, settings: Settings | None = None, clock: Clock | None = None
+        self,
+        data_dir: str | Path | None = None,
+        settings: Settings | None = None,
+        clock: Clock | None = None,
+        *,
+        is_short_lived: bool = False,
+        inherited: Inherited | None = None,
     ) -> None:
+        """One that is short-lived loads only what is asked for: it need not fear for file descriptors later.
+
+        With something inherited it belongs to a cluster whose catalog somebody else in this program keeps.
+        """
         self._data_dir = data_dir
         self._clock = clock
+        self._is_short_lived = is_short_lived
+        self._inherited = inherited
         self._given = settings
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
         self._broker: Broker | None = None
@@ -105,7 +118,7 @@ class EmbeddedBroker:
     async def _start(self) -> None:
         settings = self._settings()
         try:
-            broker = Broker(settings, self._clock)
+            broker = Broker(settings, self._clock, self._inherited)
             try:
                 await broker.start()
             except BaseException:
@@ -115,10 +128,13 @@ class EmbeddedBroker:
             self._remove_temporary()
             raise
         self._broker = broker
-        self._loading = asyncio.create_task(broker.dispatcher.load_all())
+        if not self._is_short_lived:
+            self._loading = asyncio.create_task(broker.dispatcher.load_all())
 
     def _settings(self) -> Settings:
         if self._data_dir is None:
+            import tempfile
+
             self._temporary = tempfile.TemporaryDirectory(prefix="ottla-")
         folder = Path(self._temporary.name if self._temporary is not None else self._data_dir or "")
         base = self._given or Settings()

@@ -29,7 +29,9 @@ def problem_with(texts: Mapping[str, str], config: GroupConfig) -> str | None:
         return f"{HEARTBEAT_INTERVAL} must be from {least} to {most}"
     if session_ms <= interval_ms:
         return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}"
-    return None
+    from ottla.share.settings import problem_with_timing  # few groups have configs
+
+    return problem_with_timing(texts)
 
 
 def timing_of(view: CatalogView, config: GroupConfig, group_id: str) -> Timing:

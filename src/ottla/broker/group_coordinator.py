@@ -32,7 +32,7 @@ from ottla.groups.actions import (
 )
 from ottla.groups.consumer.environment import Environment
 from ottla.groups.coordinator import Coordinator
-from ottla.groups.records import partition_for
+from ottla.groups.records import is_of_share_group, partition_for
 from ottla.records.control import read_end_marker
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
@@ -125,7 +125,10 @@ class GroupCoordinator:
             producer_id = header.producer_id if header.is_transactional else None
             for record in RecordReader(batch):
                 try:
-                    self.rules.table.replay(record.key or b"", record.value, producer_id)
+                    if is_of_share_group(record.key or b""):
+                        self._broker.share.groups.replay(record.key or b"", record.value)
+                    else:
+                        self.rules.table.replay(record.key or b"", record.value, producer_id)
                 except ProtocolError as unreadable:
                     _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
 

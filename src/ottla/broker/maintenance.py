@@ -28,18 +28,19 @@ class Maintenance:
         self._checkpointing = asyncio.Lock()
 
     def start(self) -> None:
-        config, groups, key_rotation = self._broker.config, self._broker.groups, self._broker.key_rotation
-        transactions = self._broker.transactions
+        config, groups = self._broker.config, self._broker.groups
+        transactions = self._broker.settings.transactions
         self._tasks = [
             asyncio.create_task(self._every(config.retention_check_interval_ms, self.apply_retention)),
             asyncio.create_task(self._every(config.checkpoint_interval_ms, self.checkpoint)),
             asyncio.create_task(self._every(config.compaction_check_interval_ms, self._compact)),
             asyncio.create_task(self._every(groups.config.offsets_retention_check_interval_ms, groups.expire_offsets)),
             asyncio.create_task(
-                self._every(transactions.config.id_expiration_check_interval_ms, transactions.forget_expired)
+                self._every(transactions.id_expiration_check_interval_ms, self._forget_transactional_ids)
             ),
-            asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)),
         ]
+        if (key_rotation := self._broker.key_rotation) is not None:
+            self._tasks.append(asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)))
         self.remove(self._broker.data_dir.deleted_folders())
 
     async def stop(self) -> None:
@@ -56,6 +57,10 @@ class Maintenance:
                     await to_wait_for
             except ApiError as refused:
                 _logger.error("maintenance will be tried again: %s", refused)
+
+    def _forget_transactional_ids(self) -> None:
+        if self._broker.has_had_transactions:
+            self._broker.transactions.forget_expired()
 
     def _compact(self) -> Awaitable[None]:
         return self._broker.compactor.check()

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.surroundings import ANY_ADDRESS
-from ottla.broker.topics import INTERNAL_TOPICS
+from ottla.broker.topics import INTERNAL_TOPICS, TRANSACTION_STATE
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import ZooKeeperCluster
@@ -44,6 +44,8 @@ _logger: Final = logging.getLogger(__name__)
 
 _CREATE_MS: Final = 30_000
 _RESERVE: Final = 100
+_SAFE_FACTOR: Final = 3
+"""With so many replicas one may be away, and nothing has to be taken on the word of a single one."""
 
 
 class Membership:
@@ -210,6 +212,8 @@ class ClusterAdministration:
         if is_internal:
             usual = self._cluster.config.internal_replication_factor
         layout = Layout(wanted.factor or usual, wanted.assignments)
+        if wanted.name == TRANSACTION_STATE and wanted.configs is None and layout.factor >= _SAFE_FACTOR:
+            configs = {**configs, "min.insync.replicas": str(_SAFE_FACTOR - 1)}
         topic = await self._cluster.work(
             lambda: self._catalog.create_topic(wanted.name, partitions, configs, is_internal=is_internal, layout=layout)
         )

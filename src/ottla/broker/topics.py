@@ -24,13 +24,23 @@ _logger: Final = logging.getLogger(__name__)
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
-INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE})
+SHARE_GROUP_STATE: Final = "__share_group_state"
+INTERNAL_TOPICS: Final = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
 INTERNAL_TOPIC_CONFIGS: Final = {
     "cleanup.policy": "compact",
     "compression.type": "producer",
     "segment.bytes": str(100 << 20),
 }
 """As Kafka creates them."""
+SHARE_GROUP_STATE_CONFIGS: Final = {
+    "cleanup.policy": "delete",
+    "compression.type": "producer",
+    "max.message.bytes": str(16 << 20),
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+    "segment.bytes": str(100 << 20),
+}
+"""Its records build on each other, so who writes them sees to it that the oldest go."""
 _CLUSTER_METADATA: Final = "__cluster_metadata"
 """The log of Kafka's own controllers, whose folder looks like a partition's."""
 

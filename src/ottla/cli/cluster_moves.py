@@ -12,6 +12,7 @@ from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import reach_from, run, with_broker_options
 from ottla.cli.draining import plan
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.throttling import throttle, unthrottle
 from ottla.cli.topic_rows import is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
@@ -97,6 +98,8 @@ Examples:
   ottla cluster reassign                          (the moves that are under way)
   ottla cluster reassign orders --to 1,2,3
   ottla cluster reassign orders:0,1 --to 4,5 --wait
+  ottla cluster reassign orders --to 1,2,4 --throttle 20000000
+  ottla cluster reassign --unthrottle             (after a throttled move was left alone)
   ottla cluster reassign orders --cancel
 """,
 )
@@ -104,19 +107,31 @@ Examples:
 @click.option("--to", "target", metavar="NODES", help="The nodes that are to hold them, the preferred leader first.")
 @click.option("--cancel", is_flag=True, help="Take back moves that are under way.")
 @click.option("--wait", is_flag=True, help="Return when nothing moves any more.")
+@click.option(
+    "--throttle",
+    "rate",
+    metavar="BYTES/S",
+    type=click.IntRange(1),
+    help="Let no node send or fetch faster for it; waits for the end of the moves, and lifts it then.",
+)
+@click.option("--unthrottle", "lift", is_flag=True, help="Lift what an earlier --throttle has set.")
 @with_output_option
 @with_broker_options
-def reassign(
+def reassign(  # noqa: PLR0913
     partitions: tuple[str, ...],
     *,
     target: str | None,
     cancel: bool,
     wait: bool,
+    rate: int | None,
+    lift: bool,
     output: str,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
     """Move partitions to other nodes, or show which are moving."""
     reach = reach_from(options)
+    if rate is not None and target is None:
+        raise ConfigError("--throttle goes with --to")
     if partitions and (target is None) is not cancel:
         raise ConfigError("say where to: --to NODES, or --cancel")
     to = None if target is None else _nodes(target)
@@ -125,9 +140,13 @@ def reassign(
         async with reach.client() as client:
             if partitions:
                 named = await _named(client.admin, partitions)
+                if rate is not None and to is not None:
+                    await throttle(client.admin, dict.fromkeys(named, to), rate)
                 tell_outcomes(await client.admin.reassign_partitions(dict.fromkeys(named, to)), "moves")
-            if wait:
+            if wait or rate is not None:
                 await _until_nothing_moves(client.admin)
+            if lift or rate is not None:
+                await unthrottle(client.admin)
             moves = await client.admin.list_reassignments()
         return [
             {"partition": str(where), "replicas": move.replicas, "adding": move.adding, "removing": move.removing}

@@ -11,6 +11,7 @@ from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import known_bounds_of, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.group_config import group_config
 from ottla.cli.group_reset import reset_offsets
 from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, DescribedGroup, group_row
 from ottla.cli.offset_files import to_lines
@@ -30,6 +31,7 @@ def group() -> None:
 
 
 group.add_command(reset_offsets)
+group.add_command(group_config)
 
 
 @group.command(

@@ -43,6 +43,7 @@ COMMANDS: Final = {
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
+    "transaction": Command("ottla.cli.transaction", "Look at transactions, and end those that are stuck."),
     "user": Command("ottla.cli.user", "Look at users who log in with a password, and change them."),
 }
 

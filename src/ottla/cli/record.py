@@ -57,10 +57,14 @@ async def _record(reach: Reach, topic: str, file: Path, start: StartingPoint, li
         partitions = await client.partitions(topic)
         await consumer.assign([TopicPartition(topic, index) for index in partitions])
         await seek_to(consumer, start)
-        with temporary.open("wb") as out:
-            write_line(out, Head(topic=topic, partitions=len(partitions)))
-            count = await _copy(consumer, out, limit)
-    temporary.replace(file)
+        try:
+            with temporary.open("wb") as out:
+                write_line(out, Head(topic=topic, partitions=len(partitions)))
+                count = await _copy(consumer, out, limit)
+            temporary.replace(file)
+        finally:
+            # Of one that was interrupted nothing is left.
+            temporary.unlink(missing_ok=True)
     return count
 
 

@@ -18,6 +18,7 @@ from ottla.cli.ready import say_ready
 from ottla.cli.settings import load_settings, with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
+from ottla.core.quick_imports import without_garbage_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator, Sequence
@@ -137,7 +138,8 @@ def serve(  # noqa: PLR0913
     with ExitStack() as at_exit:
         if ephemeral:
             given = at_exit.enter_context(_ephemeral(given))
-        configs = broker_settings(config_file, assignments, given)
+        with without_garbage_collection():
+            configs = broker_settings(config_file, assignments, given)
         if configs.workers.count:
             from ottla.cli.workers.plan import Logging
             from ottla.cli.workers.supervisor import supervise
@@ -145,6 +147,8 @@ def serve(  # noqa: PLR0913
             if enable_faults:
                 raise click.UsageError("--enable-faults is for one broker; leave out --workers")
             asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
+        elif adopt:
+            raise click.UsageError("--adopt goes with --workers")
         else:
             wishes = _Wishes(enable_faults, ephemeral)
             run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
@@ -177,6 +181,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -187,6 +192,7 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         log=loaded.section(LogConfig),
         groups=loaded.section(GroupConfig),
         transactions=loaded.section(TransactionConfig),
+        share=loaded.section(ShareConfig),
         encryption=loaded.section(EncryptionConfig),
         security=loaded.section(SecurityConfig),
         tracing=loaded.section(TracingConfig),
@@ -241,6 +247,7 @@ async def serve_until_stopped(
     for warning in broker.security.warnings:
         click.echo(f"ottla: {warning}", err=True)
     http = await _bind_http(broker, configs.http, configs.queues)
+    broker.http_address = None if http is None else http.address
     dmqp = await _open_dmqp(broker, dmqp_config) if (broker.data_dir.path / _EXPOSURES_FILE).exists() else None
     say_ready(broker, http)
     await broker.dispatcher.load_all()
@@ -265,7 +272,11 @@ def _enable_faults(broker: Broker) -> None:
     click.echo(_FAULTS_WARNING, err=True)
 
 
-def _import_dmqp() -> type[DmqpDoor]:
+def _import_dmqp(broker: Broker) -> type[DmqpDoor]:
+    if broker.cluster is not None:
+        from ottla.dmqp.cluster_door import ClusterDoor
+
+        return ClusterDoor
     from ottla.dmqp.door import DmqpDoor
 
     return DmqpDoor
@@ -273,7 +284,7 @@ def _import_dmqp() -> type[DmqpDoor]:
 
 async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
     # In a thread: Kafka clients are served already, or about to be.
-    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp)
+    door_type = await asyncio.get_running_loop().run_in_executor(None, _import_dmqp, broker)
     try:
         door = door_type(broker, config)
         await door.start()

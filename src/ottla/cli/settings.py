@@ -34,6 +34,7 @@ def sections() -> dict[str, type[Any]]:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.security_config import SecurityConfig
+    from ottla.share.config import ShareConfig
     from ottla.storage.config import LogConfig
     from ottla.transactions.config import TransactionConfig
 
@@ -44,6 +45,7 @@ def sections() -> dict[str, type[Any]]:
         "log": LogConfig,
         "groups": GroupConfig,
         "transactions": TransactionConfig,
+        "share": ShareConfig,
         "encryption": EncryptionConfig,
         "http": HttpConfig,
         "queues": QueuesConfig,

@@ -70,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._scratch = bytearray(config.deserializer_chunk_bytes) if scratch is None else scratch
         self._frames = FrameParser(_LARGEST_GREETING_BYTES, self._scratch)
         self._versions: Mapping[int, tuple[int, int]] = {}
+        self._features: Mapping[str, int] = {}
         self._waiting: dict[int, _Waiting] = {}
         self._last_id = 0
         self._received = 0
@@ -96,6 +97,10 @@ class Connection(asyncio.BufferedProtocol):
         if version < max(low, api.first):
             raise UnsupportedByBroker(api, self._why_not(api, low, high, max_version))
         return version
+
+    def level_of(self, feature: str) -> int:
+        """What the cluster has agreed on for this feature (KIP-584); 0 if it knows of none."""
+        return self._features.get(feature, 0)
 
     def ask(
         self,
@@ -141,9 +146,10 @@ class Connection(asyncio.BufferedProtocol):
         if held and self._end is None:
             self._transport.writelines(held)
 
-    def greeted(self, versions: Mapping[int, tuple[int, int]]) -> None:
-        """The broker has said which versions it speaks."""
+    def greeted(self, versions: Mapping[int, tuple[int, int]], features: Mapping[str, int]) -> None:
+        """The broker has said which versions it speaks, and which features its cluster has agreed on."""
         self._versions = versions
+        self._features = features
         self._frames = FrameParser(_LARGEST_ANSWER_BYTES, self._scratch, _TRUSTED_ANSWER_BYTES)
 
     # What the event loop calls

@@ -142,7 +142,10 @@ async def _greet(connection: Connection) -> None:
     except ConnectionLost as lost:
         raise ConnectFailed(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
     raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
-    connection.greeted({each.api_key: (each.min_version, each.max_version) for each in answer.api_keys})
+    connection.greeted(
+        {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys},
+        {each.name: each.max_version_level for each in answer.finalized_features},
+    )
 
 
 async def _ask_versions(connection: Connection, version: int) -> ApiVersionsResponse:

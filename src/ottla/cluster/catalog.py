@@ -190,7 +190,7 @@ class ZooKeeperCatalog:
             try:
                 node = self._zookeeper.read(PRODUCER_IDS)
                 if node is None:
-                    raise StorageError(f"{PRODUCER_IDS} is missing in ZooKeeper")
+                    raise StorageError(f"{PRODUCER_IDS} is missing in the catalog")
                 first = int(from_json(node.data))
                 if first > MAX_PRODUCER_ID - count:
                     raise ApiError("every producer id has been handed out")

@@ -79,7 +79,7 @@ class Control:
                 self._controller = None
                 self._wake.set()
             except Disconnected as lost:
-                _logger.warning("the controller waits for ZooKeeper: %s", lost)
+                _logger.warning("the controller waits for the catalog: %s", lost)
                 self._is_all_touched = True
                 await self._look_again_soon()
 

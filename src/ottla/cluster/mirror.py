@@ -54,7 +54,7 @@ class Mirror:
     def wait_until_whole(self, timeout_s: float) -> None:
         """After the connection broke everything is read again, and this waits for the end of it."""
         if not self._is_whole.wait(timeout_s):
-            raise Disconnected("ZooKeeper did not answer in time")
+            raise Disconnected("the catalog was not read in time")
 
     def refresh(self, paths: Collection[str], timeout_s: float) -> None:
         """Wait until the copy of these is no older than this call. Not for kazoo's own threads."""
@@ -67,7 +67,7 @@ class Mirror:
                 self._look(path)
             self._look(last, arrived)
         if not arrived.wait(timeout_s):
-            raise Disconnected("ZooKeeper did not answer in time")
+            raise Disconnected("the catalog was not read in time")
 
     # Asking
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.cluster import election, reassignment
 from ottla.cluster.control import Control
+from ottla.cluster.exposed_shards import ExposedShards
 from ottla.cluster.knowledge import Knowledge
 from ottla.cluster.membership import register, step_back, unregister
 from ottla.cluster.nodes import partition_data, partition_path
@@ -64,6 +65,7 @@ class ZooKeeperCluster:
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
         self._session = SessionKeeper(connected.zookeeper, self._registered_anew, self._announce)
         self.control = Control(self, connected)
+        self.exposed_shards = ExposedShards(connected.zookeeper, connected.mirror)
         connected.mirror.listen(self._learnt)
         self._knowledge.learn(dict(connected.mirror.nodes))
 
@@ -150,7 +152,7 @@ class ZooKeeperCluster:
                 await self._step_back_wherever_possible()
                 await self.work(lambda: unregister(self._connected.zookeeper, self.node_id))
             except Disconnected as lost:
-                _logger.warning("left without a word to ZooKeeper: %s", lost)
+                _logger.warning("left without a word to the catalog: %s", lost)
         await self._session.stop()
 
     def close(self) -> None:
@@ -180,7 +182,7 @@ class ZooKeeperCluster:
         if state.leader != self.node_id or state.leader_epoch != leader_epoch:
             raise NotLeaderOrFollower(f"{state.topic}-{state.partition} is led by {state.leader}")
         if self.is_fenced:
-            raise NotInSession("this node is cut off from ZooKeeper")
+            raise NotInSession("this node is cut off from the catalog")
         if state.version != expected_version:
             raise InvalidUpdateVersion(f"{state.topic}-{state.partition} is at version {state.version}")
         # Who is not there cannot come to be in sync, whatever a leader that has not heard of it yet says.

@@ -96,7 +96,7 @@ class SessionKeeper:
             was_fenced = self.is_fenced
             self._extend(sent_s)
             if was_fenced and not self.is_fenced:
-                _logger.warning("in touch with ZooKeeper again, in the same session")
+                _logger.warning("in touch with the catalog again, in the same session")
                 self._may_lead_again()
 
     def _extend(self, sent_s: float) -> None:
@@ -108,7 +108,7 @@ class SessionKeeper:
 
     def _ran_out(self) -> None:
         if self.is_fenced:
-            _logger.warning("no word from ZooKeeper: this node leads nothing until there is")
+            _logger.warning("no word from the catalog: this node leads nothing until there is")
             self._lost()
 
     def _lost(self) -> None:
@@ -131,7 +131,7 @@ class SessionKeeper:
         if session is Session.LOST:
             self._session_id = _NO_SESSION
             self._lease.end()
-            _logger.warning("the session with ZooKeeper has ended")
+            _logger.warning("the session with the catalog has ended")
             self._lost()
         elif session is Session.CONNECTED and self._session_id == _NO_SESSION:
             self._spawn(self._begin_anew())

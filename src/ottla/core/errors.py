@@ -322,6 +322,32 @@ class InvalidRequest(ApiError):
     code = ErrorCode.INVALID_REQUEST
 
 
+class GroupIdNotFound(ApiError):
+    code = ErrorCode.GROUP_ID_NOT_FOUND
+
+
+class NonEmptyGroup(ApiError):
+    code = ErrorCode.NON_EMPTY_GROUP
+
+
+class InvalidRecordState(ApiError):
+    """Not a record that this member of a share group has acquired."""
+
+    code = ErrorCode.INVALID_RECORD_STATE
+
+
+class ShareSessionNotFound(ApiError):
+    code = ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+class InvalidShareSessionEpoch(ApiError):
+    code = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+
+
+class ShareSessionLimitReached(ApiError):
+    code = ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+
 class ResourceNotFound(ApiError):
     """Asked to delete what is not there."""
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final, Protocol
 
-from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply
+from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply, status_of
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ShardStats
     from ottla.dmqp.frame import Frame
     from ottla.dmqp.shard import Replies, Shard
 
+_METHODS: Final = frozenset(Method)
+_UNKNOWN: Final = "unknown"
 _AHEAD_FRAMES: Final = 256
 _AHEAD_BYTES: Final = 1 << 20
 """A client may send this much ahead; then its socket is not read until some of it is answered."""
@@ -24,6 +29,8 @@ _DROPPED_BYTES: Final = 8 << 20
 
 class Service(Protocol):
     """What a connection needs of the door."""
+
+    stats: ShardStats
 
     def opened(self, connection: ShardConnection) -> bool:
         """Whether this connection may stay."""
@@ -53,6 +60,7 @@ class ShardConnection(asyncio.Protocol):
         self._backlog_bytes = 0
         self._held_bytes = 0
         self._waiting: Replies | None = None
+        self._asked_ns = 0
         self._last_reply = b""
         """To be sent when all before it is; then the connection ends."""
         self._is_finishing = False
@@ -84,6 +92,7 @@ class ShardConnection(asyncio.Protocol):
         except TooLong as broken:
             self._service.refused(self, str(broken))
             self._last_reply = reply(Status.EMSGSIZE)
+            self._service.stats.replied(Method.PUSH.name, Status.EMSGSIZE.name, 1, 0)
             self._is_finishing = True
             frames = broken.complete
         self._backlog += frames
@@ -128,6 +137,7 @@ class ShardConnection(asyncio.Protocol):
         self._count_held()
 
     def _ask(self, method: int, run: list[Frame]) -> None:
+        self._asked_ns = perf_counter_ns()
         if method == Method.PUSH:
             self._wait_for(self.shard.push(run))
         elif method == Method.POP:
@@ -153,9 +163,16 @@ class ShardConnection(asyncio.Protocol):
 
     def _send(self, replies: list[bytes]) -> None:
         done = self._backlog[: len(replies)]
+        self._count(done[0].method, replies)
         del self._backlog[: len(replies)]
         self._backlog_bytes -= sum([len(frame.payload) for frame in done])
         self._transport.write(b"".join(replies))
+
+    def _count(self, method: int, replies: list[bytes]) -> None:
+        elapsed_ns = perf_counter_ns() - self._asked_ns
+        name = Method(method).name if method in _METHODS else _UNKNOWN
+        for status, count in Counter(map(status_of, replies)).items():
+            self._service.stats.replied(name, Status(status).name, count, elapsed_ns)
 
     def _end(self) -> None:
         if self._last_reply:

@@ -33,6 +33,7 @@ class DmqpDoor:
         self._file = ExposuresFile(broker.data_dir.path)
         self._tls = server_context(config)
         self._service = DoorService(config)
+        self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
         self._changing = asyncio.Lock()
         self._forgetting: set[asyncio.Task[None]] = set()
@@ -103,6 +104,10 @@ class DmqpDoor:
         async with self._changing:
             await self._close(self._find(topic))
             await self._write()
+
+    def elsewhere(self, topic: str) -> str | None:
+        self._find(topic)
+        return None
 
     def register(self, topic: str, consumer: str) -> tuple[int, ...]:
         found = self._find(topic)

@@ -63,6 +63,11 @@ def reply(status: int, sequence_id: int = 0, payload: bytes = b"") -> bytes:
     return HEADER.pack(sequence_id & SEQUENCE_MASK, len(payload), Method.RESPONSE, status) + payload
 
 
+def status_of(reply: bytes) -> int:
+    status: int = HEADER.unpack_from(reply)[3]
+    return status
+
+
 class FrameParser:
     """Bytes in, as they come; whole frames out."""
 

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.doors import ShardStats
+
 if TYPE_CHECKING:
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.connection import ShardConnection
@@ -21,6 +23,7 @@ _MOST_REPORTS: Final = 1000
 class DoorService:
     def __init__(self, config: DmqpConfig) -> None:
         self._config = config
+        self.stats = ShardStats()
         self.connections: set[ShardConnection] = set()
         self._held_bytes = 0
         self._reported: set[tuple[str, str]] = set()
@@ -47,10 +50,12 @@ class DoorService:
             self.refused(connection, f"{self._config.max_connections} connections are allowed")
             return False
         self.connections.add(connection)
+        self.stats.connections = len(self.connections)
         return True
 
     def closed(self, connection: ShardConnection) -> None:
         self.connections.discard(connection)
+        self.stats.connections = len(self.connections)
 
     def refused(self, connection: ShardConnection, reason: str) -> None:
         if self._is_news(connection, reason):

@@ -34,6 +34,7 @@ __all__ = [
     "encode_group",
     "encode_offset",
     "encode_value",
+    "is_of_share_group",
     "partition_for",
     "version_of",
 ]
@@ -54,6 +55,7 @@ class KeyValue(NamedTuple):
 _KEYS_OF_CONSUMER_GROUPS: Final = frozenset({3, 4, 5, 6, 7, 8, 16})
 _OFFSET_KEY: Final = 1
 _GROUP_KEY: Final = 2
+_SHARE_GROUP_KEYS: Final = range(10, 16)
 _OFFSET_VALUE: Final = 4
 _OFFSET_VALUE_WITH_EXPIRY: Final = 1
 _GROUP_VALUE: Final = 3
@@ -93,6 +95,10 @@ def decode_key(data: bytes) -> Key | None:
         return internal_records.decode(GroupKey, data, version, is_flexible=False)
     version = known_version(version, _OFFSET_KEY, TOPIC)
     return internal_records.decode(OffsetKey, data, version, is_flexible=False)
+
+
+def is_of_share_group(key: bytes) -> bool:
+    return version_of(key) in _SHARE_GROUP_KEYS
 
 
 def decode_offset_value(data: bytes) -> OffsetCommitValue:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Final, Literal, cast
 
 from ottla import __version__
 from ottla.broker.asking import raise_refusal
+from ottla.core.errors import ApiError
+from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.configs import BROKER, ConfigChanges, ConfigList, changed, described
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Struct
@@ -14,6 +18,8 @@ from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 
 if TYPE_CHECKING:
     from ottla.http.endpoints import Call
+    from ottla.wire.messages.describe_cluster import DescribeClusterBroker
+    from ottla.wire.messages.describe_log_dirs import DescribeLogDirsResult
 
 
 class BrokerInfo(Struct, frozen=True, kw_only=True):
@@ -49,6 +55,19 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     host: str
     port: int
     rack: str | None
+    state: Literal["up", "unreachable"]
+    """Whether it answers the node that was asked; one that has left the cluster is not listed."""
+    problem: str
+    """Why it does not."""
+    leads: int
+    """Of how many partitions it is the leader."""
+    holds: int
+    """Of how many partitions it has a copy."""
+    in_sync: int
+    """Of these, how many that may lead."""
+    total_bytes: int
+    """Of its disk; -1 if it does not answer."""
+    usable_bytes: int
 
 
 class ClusterInfo(Struct, frozen=True, kw_only=True):
@@ -60,10 +79,57 @@ class ClusterInfo(Struct, frozen=True, kw_only=True):
 async def show_cluster(call: Call) -> ClusterInfo:
     answer = await call.ask(DescribeClusterRequest(include_cluster_authorized_operations=False))
     raise_refusal(answer.error_code, answer.error_message)
-    nodes = [
-        ClusterNode(broker_id=one.broker_id, host=one.host, port=one.port, rack=one.rack) for one in answer.brokers
-    ]
-    return ClusterInfo(cluster_id=answer.cluster_id, controller_id=answer.controller_id, brokers=nodes)
+    roles = _roles(call)
+    nodes = await asyncio.gather(*(_node(call, one, roles) for one in answer.brokers))
+    return ClusterInfo(cluster_id=answer.cluster_id, controller_id=answer.controller_id, brokers=list(nodes))
+
+
+def _roles(call: Call) -> Counter[tuple[str, int]]:
+    """How many partitions each node has, by what it is to them."""
+    found: Counter[tuple[str, int]] = Counter()
+    for state in call.broker.topics.by_name.values():
+        for index in range(len(state.partitions)):
+            placed = call.broker.surroundings.placed(state, index)
+            found["leads", placed.leader] += 1
+            found.update(("holds", node) for node in placed.replicas)
+            found.update(("in_sync", node) for node in placed.isr)
+    return found
+
+
+async def _node(call: Call, one: DescribeClusterBroker, roles: Counter[tuple[str, int]]) -> ClusterNode:
+    problem, disk = "", None
+    try:
+        disk = await _disk(call, one.broker_id)
+    except ApiError as away:
+        problem = str(away)
+    return ClusterNode(
+        broker_id=one.broker_id,
+        host=one.host,
+        port=one.port,
+        rack=one.rack,
+        state="unreachable" if problem else "up",
+        problem=problem,
+        leads=roles["leads", one.broker_id],
+        holds=roles["holds", one.broker_id],
+        in_sync=roles["in_sync", one.broker_id],
+        total_bytes=-1 if disk is None else disk.total_bytes,
+        usable_bytes=-1 if disk is None else disk.usable_bytes,
+    )
+
+
+async def _disk(call: Call, node: int) -> DescribeLogDirsResult | None:
+    """As the node says itself; None to those who may not know."""
+    if not call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return None
+    request, replication = DescribeLogDirsRequest(topics=()), call.broker.replication
+    if replication is None or node == replication.node_id:
+        answer = await call.ask(request)
+    else:
+        answer = await replication.others.ask(node, request)
+    raise_refusal(answer.error_code)
+    [disk] = answer.results
+    raise_refusal(disk.error_code)
+    return cast("DescribeLogDirsResult", disk)
 
 
 class LogDirPartition(Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Configs of topics and of the broker, which are shown and changed alike."""
+"""Configs of topics, of groups and of the broker, which are shown and changed alike."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 _SET: Final = 0
 _DELETE: Final = 1
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.fetched import fetch, records_in
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
@@ -57,20 +58,21 @@ async def consume(call: Call) -> Consumed:
     state = call.broker.topics.by_name.get(query.topic)
     if state is None:
         raise UnknownTopicOrPartition(f"there is no topic {query.topic!r}")
-    positions = _positions(state, await committed_offsets(call, name), query)
+    positions = await _positions(call, state, await committed_offsets(call, name), query)
     messages = await _read(call, query, positions)
     places = {(query.topic, partition): offset for partition, offset in positions.items()}
     return Consumed(consumer=name, topic=query.topic, messages=messages, commit=Offsets(offsets=listed(places)))
 
 
-def _positions(state: TopicState, committed: dict[tuple[str, int], int], query: ConsumeQuery) -> dict[int, int]:
+async def _positions(
+    call: Call, state: TopicState, committed: dict[tuple[str, int], int], query: ConsumeQuery
+) -> dict[int, int]:
     positions = {}
-    for partition in state.partitions:
-        start, end = partition.log.start_offset, partition.high_watermark
+    for at, (start, end) in sorted((await bounds(call.broker, state.partitions)).items()):
         default = start if query.start == "earliest" else end
-        offset = committed.get((state.name, partition.at.partition), default)
+        offset = committed.get((state.name, at.partition), default)
         # What the retention has deleted is passed over.
-        positions[partition.at.partition] = min(max(offset, start), end)
+        positions[at.partition] = min(max(offset, start), end)
     return positions
 
 
@@ -112,7 +114,7 @@ async def commit_offsets(call: Call) -> Committed:
     body = await call.body(Commit)
     if not body.offsets:
         raise BadRequest("there is no offset to commit")
-    offsets = checked(call.broker, body.offsets)
+    offsets = await checked(call.broker, body.offsets)
     await commit(call, name, offsets)
     return Committed(consumer=name, offsets=listed(offsets))
 

@@ -96,8 +96,16 @@ class Call:
         self.check = self._client.check
 
     async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
-        """What the broker's own handler answers."""
+        """What the broker's own handler answers, or that of the node in charge."""
         return await self._client.ask(request, version)
+
+    async def ask_here(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+        """Of this node alone."""
+        self._client.forwards = False
+        try:
+            return await self._client.ask(request, version)
+        finally:
+            self._client.forwards = True
 
     def check_cluster(self) -> None:
         """Refused, unless the client may see what the cluster is doing."""

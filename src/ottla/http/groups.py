@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
 from ottla.core.security import AclOperation, ResourceType
+from ottla.http.configs import GROUP, ConfigChanges, ConfigList, changed, described
 from ottla.http.described_groups import GroupMember, describe
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Struct
 from ottla.http.offsets import Place, ReadOffset, committed_offsets, listed
+from ottla.http.share_groups import SHARE, describe_share_group, share_members, share_offsets
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -39,7 +43,7 @@ class GroupOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     committed: int
-    """The next offset that it will read."""
+    """The next offset that it will read; of a share group, the first that it is not done with."""
     end: int
     """The offset that the next message gets."""
     lag: int
@@ -49,9 +53,9 @@ class Group(Struct, frozen=True, kw_only=True):
     id: str
     state: str
     type: str
-    """classic or consumer: whether members assign, or the broker does."""
+    """classic or consumer: whether members assign, or the broker does; share: whether they share partitions."""
     epoch: int | None
-    """Of a consumer group: how often it was assigned anew."""
+    """Of a consumer or share group: how often it was assigned anew."""
     protocol_type: str
     protocol: str
     """How it shares out partitions."""
@@ -74,16 +78,18 @@ async def list_groups(call: Call) -> GroupList:
     # Who may describe the cluster is told of all groups, and may yet not look into them.
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
     for one in sorted(shown, key=lambda group: group.group_id):
-        described = await describe(call, one.group_id)
-        lags = lag_of(call.broker, await committed_offsets(call, one.group_id))
+        if one.group_type == SHARE:
+            group = await _shown_share_group(call, one.group_id)
+        else:
+            group = await _shown(call, one.group_id)
         found.append(
             GroupSummary(
                 id=one.group_id,
                 state=one.group_state,
                 type=one.group_type,
                 protocol_type=one.protocol_type,
-                members=len(described.members),
-                lag=sum(one.lag for one in lags),
+                members=len(group.members),
+                lag=group.lag,
             )
         )
         await others()
@@ -92,29 +98,71 @@ async def list_groups(call: Call) -> GroupList:
 
 async def show_group(call: Call) -> Group:
     group_id = call.path("id")
-    described = await describe(call, group_id)
-    offsets = lag_of(call.broker, await committed_offsets(call, group_id))
+    if call.broker.is_share_group(group_id):
+        return await _shown_share_group(call, group_id)
+    return await _shown(call, group_id)
+
+
+async def _shown(call: Call, group_id: str) -> Group:
+    about = await describe(call, group_id)
+    offsets = await lag_of(call.broker, await committed_offsets(call, group_id))
     return Group(
         id=group_id,
-        state=described.state,
-        type=described.type,
-        epoch=described.epoch,
-        protocol_type=described.protocol_type,
-        protocol=described.protocol,
-        members=described.members,
+        state=about.state,
+        type=about.type,
+        epoch=about.epoch,
+        protocol_type=about.protocol_type,
+        protocol=about.protocol,
+        members=about.members,
         offsets=offsets,
         lag=sum(one.lag for one in offsets),
     )
 
 
-def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+async def _shown_share_group(call: Call, group_id: str) -> Group:
+    about = await describe_share_group(call, group_id)
+    offsets = [
+        GroupOffset(
+            topic=topic.topic_name,
+            partition=part.partition_index,
+            committed=part.start_offset,
+            end=call.broker.topics.partition(topic.topic_name, part.partition_index).high_watermark,
+            lag=part.lag,
+        )
+        for topic in await share_offsets(call, group_id)
+        for part in topic.partitions
+        if part.error_code == ErrorCode.NONE and part.start_offset >= 0
+    ]
+    return Group(
+        id=group_id,
+        state=about.group_state,
+        type=SHARE,
+        epoch=about.group_epoch,
+        protocol_type=SHARE,
+        protocol=about.assignor_name,
+        members=share_members(about),
+        offsets=offsets,
+        lag=sum(one.lag for one in offsets),
+    )
+
+
+async def show_configs(call: Call) -> ConfigList:
+    return await described(call, GROUP, call.path("id"))
+
+
+async def change_configs(call: Call) -> ConfigList:
+    return await changed(call, GROUP, call.path("id"), await call.body(ConfigChanges))
+
+
+async def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOffset]:
+    states = broker.topics.by_name
+    there = [(name, at) for name, at in sorted(committed) if name in states and at < len(states[name].partitions)]
+    known = await bounds(broker, [states[name].partitions[at] for name, at in there])
     found = []
-    for (topic, index), offset in sorted(committed.items()):
-        state = broker.topics.by_name.get(topic)
-        if state is not None and index < len(state.partitions):
-            end = state.partitions[index].high_watermark
-            lag = max(0, end - offset)
-            found.append(GroupOffset(topic=topic, partition=index, committed=offset, end=end, lag=lag))
+    for place in there:
+        offset, end = committed[place], known[TopicPartition(*place)].end
+        lag = max(0, end - offset)
+        found.append(GroupOffset(topic=place[0], partition=place[1], committed=offset, end=end, lag=lag))
     return found
 
 
@@ -138,5 +186,14 @@ ENDPOINTS: Final = (
     Endpoint("GET", "/v1/groups", list_groups, "All consumer groups", answer=GroupList),
     Endpoint("GET", _GROUP, show_group, "One group, its members and its lag", answer=Group),
     Endpoint("GET", f"{_GROUP}/offsets", show_offsets, "How far a group has read, to be kept", answer=GroupOffsets),
+    Endpoint("GET", f"{_GROUP}/configs", show_configs, "The configs of a group", answer=ConfigList),
+    Endpoint(
+        "PATCH",
+        f"{_GROUP}/configs",
+        change_configs,
+        "Change configs of a group, which need not exist yet",
+        body=ConfigChanges,
+        answer=ConfigList,
+    ),
     Endpoint("DELETE", _GROUP, delete_group, "Delete a group without members", answer=Done),
 )

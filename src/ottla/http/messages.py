@@ -8,6 +8,7 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import OffsetOutOfRange, UnknownTopicOrPartition
 from ottla.http.cursors import read_cursor, write_cursor
 from ottla.http.endpoints import NDJSON, Endpoint
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
 
     from starlette.responses import Response
 
+    from ottla.broker.partition_facts import Bounds
     from ottla.broker.topics import TopicState
+    from ottla.core.ids import TopicPartition
     from ottla.http.endpoints import Call
     from ottla.records.reader import Record
 
@@ -111,54 +114,54 @@ async def _spans(call: Call, state: TopicState, query: MessagesQuery) -> list[Sp
     if len(given) > 1:
         raise BadRequest(f"query: {' and '.join(given)} each say where to begin; give one of them")
     if query.cursor is not None:
-        return _spans_of_cursor(state, query.cursor)
+        return await _spans_of_cursor(call, state, query.cursor)
     if query.partition is not None and query.partition >= len(state.partitions):
         raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
     indexes = range(len(state.partitions)) if query.partition is None else [query.partition]
     if query.offset is not None and len(indexes) > 1:
         raise BadRequest("query: an offset needs a partition", hint="Add partition=0, say.")
-    return [await _span(call, state, index, query) for index in indexes]
+    known = await bounds(call.broker, [state.partitions[index] for index in indexes], is_stable=True)
+    return [await _span(call, at, there, query) for at, there in sorted(known.items())]
 
 
-def _spans_of_cursor(state: TopicState, cursor: str) -> list[Span]:
+async def _spans_of_cursor(call: Call, state: TopicState, cursor: str) -> list[Span]:
     try:
         positions = read_cursor(cursor)
     except ValueError as wrong:
         raise BadRequest(f"query: {wrong}") from None
+    if any(index >= len(state.partitions) for index in positions):
+        raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+    known = await bounds(call.broker, [state.partitions[index] for index in positions], is_stable=True)
     spans = []
-    for index, offset in sorted(positions.items()):
-        if index >= len(state.partitions):
-            raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
-        partition = state.partitions[index]
+    for at, there in sorted(known.items()):
         # What the retention has deleted meanwhile is passed over.
-        start = max(offset, partition.log.start_offset)
-        spans.append(Span(partition=index, start=start, end=max(start, partition.last_stable_offset)))
+        start = max(positions[at.partition], there.start)
+        spans.append(Span(partition=at.partition, start=start, end=max(start, there.end)))
     return spans
 
 
-async def _span(call: Call, state: TopicState, index: int, query: MessagesQuery) -> Span:
-    partition = state.partitions[index]
-    start, end = partition.log.start_offset, partition.last_stable_offset
+async def _span(call: Call, at: TopicPartition, there: Bounds, query: MessagesQuery) -> Span:
+    start, end = there
     if query.offset is not None:
         if not start <= query.offset <= end:
-            raise OffsetOutOfRange(f"{state.name}-{index} has offsets {start} to {end}, not {query.offset}")
+            raise OffsetOutOfRange(f"{at} has offsets {start} to {end}, not {query.offset}")
         start = query.offset
     elif query.timestamp is not None:
-        start = await offset_at(call, state.name, index, query.timestamp)
+        start = await offset_at(call, at, query.timestamp, end)
     elif query.last is not None:
         start = max(start, end - query.last)
-    return Span(partition=index, start=start, end=max(start, end))
+    return Span(partition=at.partition, start=start, end=max(start, end))
 
 
-async def offset_at(call: Call, topic: str, index: int, timestamp: int) -> int:
+async def offset_at(call: Call, at: TopicPartition, timestamp: int, end: int) -> int:
     """The first offset that is not older; the end of the partition if all are."""
-    wanted = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
+    wanted = ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp)
+    request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=at.topic, partitions=(wanted,)),))
     answer = await call.ask(request)
     [found] = answer.topics[0].partitions
     raise_refusal(found.error_code)
     offset: int = found.offset
-    return call.broker.topics.partition(topic, index).last_stable_offset if offset == _NO_OFFSET else offset
+    return end if offset == _NO_OFFSET else offset
 
 
 class _Search:

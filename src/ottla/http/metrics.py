@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final
 from starlette.responses import StreamingResponse
 
 from ottla import __version__
+from ottla.broker.asking import NodeAway
+from ottla.broker.doors import ShardStats
+from ottla.broker.partition_facts import opened
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
-from ottla.http.opening import opened
 from ottla.http.openmetrics import Family, counter, gauge, histogram
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -36,6 +38,8 @@ async def metrics(call: Call) -> Response:
 async def _text(call: Call) -> AsyncIterator[bytes]:
     broker = call.broker
     for family in (*_broker(broker), *_requests(broker), *_connections(broker), *_http(call.door.stats)):
+        yield family.text()
+    for family in _shards(ShardStats() if broker.shard_door is None else broker.shard_door.stats):
         yield family.text()
     for family in await _logs(broker):
         yield family.text()
@@ -124,6 +128,20 @@ def _http(stats: HttpStats) -> Iterator[Family]:
     yield delays
 
 
+def _shards(stats: ShardStats) -> Iterator[Family]:
+    replies = counter("ottla_dmqp_replies", "DMQP requests answered, by method and status.")
+    for (method, status), count in sorted(stats.replies.items()):
+        replies.add(count, method=method, status=status)
+    yield replies
+    times = histogram("ottla_dmqp_request_seconds", "From a DMQP request to its reply, by method.")
+    for method, histogram_of_it in sorted(stats.times.items()):
+        times.add_histogram(histogram_of_it, method=method)
+    yield times
+    connections = gauge("ottla_dmqp_connections", "DMQP clients connected to all shards.")
+    connections.add(stats.connections)
+    yield connections
+
+
 async def _logs(broker: Broker) -> tuple[Family, ...]:
     sizes = gauge("ottla_log_size_bytes", "Bytes of a partition on the disk.")
     starts = gauge("ottla_log_start_offset", "The first offset of a partition.")
@@ -146,12 +164,17 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     members = gauge("ottla_groups", "Groups, by state and type.")
     lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
     kinds: dict[tuple[str, str], int] = {}
-    for group in (await call.ask(ListGroupsRequest())).groups:
+    # Of this node alone: whoever collects metrics asks every node.
+    for group in (await call.ask_here(ListGroupsRequest())).groups:
         kind = group.group_state, group.group_type
         kinds[kind] = kinds.get(kind, 0) + 1
         if not call.may(AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id):
             continue
-        for one in lag_of(call.broker, await committed_offsets(call, group.group_id)):
+        try:
+            found = await lag_of(call.broker, await committed_offsets(call, group.group_id))
+        except NodeAway:
+            continue  # what is known is of more use than nothing
+        for one in found:
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
         await others()
     for (state, type_), count in sorted(kinds.items()):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import OffsetOutOfRange
+from ottla.core.ids import TopicPartition
 from ottla.http.models import Given, OffsetNumber, PartitionIndex, Struct
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -15,7 +17,7 @@ from ottla.wire.messages.offset_commit import (
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.http.endpoints import Call
@@ -71,14 +73,15 @@ async def commit(call: Call, group_id: str, offsets: Mapping[Place, int]) -> Non
             raise_refusal(part.error_code)
 
 
-def checked(broker: Broker, given: Iterable[GivenOffset]) -> dict[Place, int]:
+async def checked(broker: Broker, given: Collection[GivenOffset]) -> dict[Place, int]:
     """These offsets, if there are all of their partitions and if they are in them."""
+    known = await bounds(broker, [broker.topics.partition(one.topic, one.partition) for one in given])
     offsets = {}
     for one in given:
-        partition = broker.topics.partition(one.topic, one.partition)
-        start, end = partition.log.start_offset, partition.high_watermark
+        at = TopicPartition(one.topic, one.partition)
+        start, end = known[at]
         if not start <= one.offset <= end:
-            raise OffsetOutOfRange(f"{partition.at} has offsets {start} to {end}, not {one.offset}")
+            raise OffsetOutOfRange(f"{at} has offsets {start} to {end}, not {one.offset}")
         offsets[one.topic, one.partition] = one.offset
     return offsets
 

@@ -12,6 +12,7 @@ import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.fetched import fetch
+from ottla.broker.partition_facts import bounds
 from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, seen_state
 from ottla.http.endpoints import Door, Endpoint
 from ottla.http.models import Struct
@@ -76,14 +77,14 @@ class _Told:
         topic = call.broker.topics.by_name.get(PIPELINES_TOPIC)
         if topic is None:
             return []
-        partition = topic.partitions[0]
-        if self._topic_id != topic.raw_id or self._next_offset > partition.high_watermark:
+        [(start, end)] = (await bounds(call.broker, topic.partitions[:1])).values()
+        if self._topic_id != topic.raw_id or self._next_offset > end:
             self._topic_id, self._next_offset, self._latest = topic.raw_id, 0, {}
-        at = max(self._next_offset, partition.log.start_offset)
+        at = max(self._next_offset, start)
         # Asked even if there is nothing new: who may not read the topic gets no answer from what is kept either.
         [data] = await fetch(call, PIPELINES_TOPIC, {0: at}, max_bytes=1)
         raise_refusal(data.error_code)
-        async for piece in read_on(call, PIPELINES_TOPIC, 0, at, partition.high_watermark):
+        async for piece in read_on(call, PIPELINES_TOPIC, 0, at, end):
             for record in piece.records:
                 self._take(record)
             self._next_offset = piece.next_offset

@@ -66,6 +66,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.UNKNOWN_TOPIC_ID: 404,
     ErrorCode.GROUP_ID_NOT_FOUND: 404,
     ErrorCode.RESOURCE_NOT_FOUND: 404,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: 404,
     ErrorCode.TOPIC_ALREADY_EXISTS: 409,
     ErrorCode.NON_EMPTY_GROUP: 409,
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: 409,
@@ -89,6 +90,10 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.NOT_LEADER_OR_FOLLOWER: 503,
     ErrorCode.LEADER_NOT_AVAILABLE: 503,
     ErrorCode.NOT_ENOUGH_REPLICAS: 503,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 503,
+    ErrorCode.OFFSET_NOT_AVAILABLE: 503,
+    ErrorCode.BROKER_NOT_AVAILABLE: 503,
+    ErrorCode.REQUEST_TIMED_OUT: 504,
     ErrorCode.CORRUPT_MESSAGE: 500,
     ErrorCode.UNKNOWN_SERVER_ERROR: 500,
 }
@@ -96,6 +101,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
 _HINTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "GET /v1/topics lists the topics and how many partitions they have.",
     ErrorCode.GROUP_ID_NOT_FOUND: "GET /v1/groups lists the groups.",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "GET /v1/transactions lists the transactional ids.",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or PATCH the configs of the topic there is.",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first.",
     ErrorCode.UNKNOWN_MEMBER_ID: "The group has active members, who would be overruled: stop them first.",
@@ -104,6 +110,8 @@ _HINTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.OFFSET_OUT_OF_RANGE: "GET /v1/topics/{name} shows the first and the next offset of each partition.",
     ErrorCode.INVALID_CONFIG: "GET /v1/topics/{name}/configs lists the configs and their values.",
     ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names hold ASCII letters, digits, '.', '_' and '-', at most 249 of them.",
+    ErrorCode.BROKER_NOT_AVAILABLE: "GET /v1/cluster shows which nodes can be reached. Try again when it can be.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "Try again in a moment: the cluster is finding a leader.",
     ErrorCode.KAFKA_STORAGE_ERROR: "Look at the disk: it may be full or failing. The broker's log says more.",
 }
 

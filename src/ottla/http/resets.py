@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint
@@ -70,7 +71,7 @@ async def _after(call: Call, wanted: Reset, before: Mapping[Place, int]) -> dict
     if wanted.to == "offsets":
         if wanted.offsets is None:
             raise BadRequest("`to: offsets` needs `offsets`")
-        return checked(call.broker, wanted.offsets)
+        return await checked(call.broker, wanted.offsets)
     if wanted.to in ("timestamp", "by") and getattr(wanted, wanted.to) is None:
         raise BadRequest(f"`to: {wanted.to}` needs `{wanted.to}`")
     return {place: await _moved(call, place, wanted, before) for place in _places(call, wanted, before)}
@@ -91,14 +92,14 @@ def _places(call: Call, wanted: Reset, before: Mapping[Place, int]) -> list[Plac
 
 async def _moved(call: Call, place: Place, wanted: Reset, before: Mapping[Place, int]) -> int:
     partition = call.broker.topics.partition(*place)
-    start, end = partition.log.start_offset, partition.high_watermark
+    start, end = (await bounds(call.broker, [partition]))[partition.at]
     match wanted.to:
         case "earliest":
             return start
         case "latest":
             return end
         case "timestamp":
-            return await offset_at(call, *place, wanted.timestamp or 0)
+            return await offset_at(call, partition.at, wanted.timestamp or 0, end)
         case _:
             # No further than there are messages.
             return max(start, min(end, before.get(place, start) + (wanted.by or 0)))

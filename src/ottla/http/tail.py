@@ -7,13 +7,14 @@ holds nothing meanwhile, and when it is too far behind it goes on at the end, an
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple
 
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from ottla.broker.asking import Refused
 from ottla.broker.fetched import fetch, records_in
+from ottla.broker.partition_facts import bounds
 from ottla.core.errors import ApiError, ErrorCode, UnknownTopicOrPartition
 from ottla.http.cursors import read_cursor, write_cursor
 from ottla.http.endpoints import Endpoint, others
@@ -59,7 +60,7 @@ class Skipped(Struct, frozen=True, kw_only=True):
 async def tail(call: Call) -> Response:
     state = topic_of(call)
     query = call.query(TailQuery)
-    following = _Tail(call, state, query)
+    following = _Tail(call, state, query, await _positions(call, state, query))
     if call.request.method == "HEAD":
         return Response(media_type=EVENT_STREAM)
     _list(call.door)
@@ -68,15 +69,14 @@ async def tail(call: Call) -> Response:
 
 
 class _Tail:
-    def __init__(self, call: Call, state: TopicState, query: TailQuery) -> None:
+    def __init__(self, call: Call, state: TopicState, query: TailQuery, begin: _Begin) -> None:
         self._call = call
+        self._state = state
         self._topic = state.name
         self._query = query
         self._filter = query.filter()
-        self._positions = _positions(call, state, query)
-        self._caught_up = {
-            index for index, offset in self._positions.items() if offset >= state.partitions[index].last_stable_offset
-        }
+        self._positions = begin.positions
+        self._caught_up = {index for index, offset in begin.positions.items() if offset >= begin.ends[index]}
 
     async def events(self) -> AsyncIterator[bytes]:
         # At once, so that the client knows that it is connected.
@@ -97,19 +97,19 @@ class _Tail:
         """What has been appended since the last time; waits until something is."""
         answer = await fetch(self._call, self._topic, self._positions, max_bytes=MOST_BYTES, max_wait_ms=_HEARTBEAT_MS)
         for data in answer:
-            skipped = self._skip(data)
+            skipped = await self._skip(data)
             if skipped is not None:
                 yield self._id() + _event("skipped", skipped)
                 continue
             async for chunk in self._messages(data):
                 yield chunk
 
-    def _skip(self, data: PartitionData) -> Skipped | None:
+    async def _skip(self, data: PartitionData) -> Skipped | None:
         index = data.partition_index
         position = self._positions[index]
         if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            partition = self._call.broker.topics.partition(self._topic, index)
-            to_offset = partition.log.start_offset
+            [there] = (await bounds(self._call.broker, [self._state.partitions[index]])).values()
+            to_offset = there.start
         elif data.error_code:
             raise Refused(data.error_code)
         else:
@@ -144,7 +144,12 @@ class _Tail:
         return b"id: %b\n" % write_cursor(self._positions).encode()
 
 
-def _positions(call: Call, state: TopicState, query: TailQuery) -> dict[int, int]:
+class _Begin(NamedTuple):
+    positions: dict[int, int]
+    ends: dict[int, int]
+
+
+async def _positions(call: Call, state: TopicState, query: TailQuery) -> _Begin:
     last_event_id = call.request.headers.get("last-event-id")
     if last_event_id is not None:
         try:
@@ -153,13 +158,15 @@ def _positions(call: Call, state: TopicState, query: TailQuery) -> dict[int, int
             raise BadRequest(f"Last-Event-ID: {wrong}") from None
         if max(known) >= len(state.partitions):
             raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
-        return known
+        there = await bounds(call.broker, [state.partitions[index] for index in known], is_stable=True)
+        return _Begin(known, {at.partition: each.end for at, each in there.items()})
     if query.partition is not None and query.partition >= len(state.partitions):
         raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
     wanted = state.partitions if query.partition is None else [state.partitions[query.partition]]
-    if query.start == "earliest":
-        return {partition.at.partition: partition.log.start_offset for partition in wanted}
-    return {partition.at.partition: partition.last_stable_offset for partition in wanted}
+    there = await bounds(call.broker, wanted, is_stable=True)
+    starts = {at.partition: each.start for at, each in there.items()}
+    ends = {at.partition: each.end for at, each in there.items()}
+    return _Begin(starts if query.start == "earliest" else dict(ends), ends)
 
 
 def _event(name: str, data: msgspec.Struct) -> bytes:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple
 
 import msgspec
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import bounds, sizes
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, changed, described
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Given, OffsetNumber, PartitionIndex, Struct
-from ottla.http.opening import opened
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -20,8 +20,12 @@ from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRec
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.broker.partition import Partition
+    from ottla.broker.partition_facts import Bounds
     from ottla.broker.topics import TopicState
+    from ottla.core.ids import TopicPartition
     from ottla.http.endpoints import Call
 
 Count = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 31) - 1)]
@@ -54,28 +58,38 @@ class TopicsQuery(Given, frozen=True, kw_only=True):
 
 async def list_topics(call: Call) -> TopicList:
     query = call.query(TopicsQuery)
-    found = []
+    wanted = []
     for number, (name, state) in enumerate(sorted(call.broker.topics.by_name.items()), 1):
         is_wanted = name.startswith(query.prefix) and (query.internal or not state.entry.is_internal)
         if is_wanted and call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
-            found.append(await _summary(state))
+            wanted.append(state)
         if number % _TURN_TOPICS == 0:
             await others()
-    return TopicList(topics=found)
+    known = await _known(call, wanted)
+    return TopicList(topics=[_summary(state, known) for state in wanted])
 
 
-async def _summary(state: TopicState) -> TopicSummary:
-    messages = size_bytes = 0
-    async for partition in opened(one for one in state.partitions if one.is_here):
-        messages += partition.high_watermark - partition.log.start_offset
-        size_bytes += partition.log.size
+class _Known(NamedTuple):
+    """Of partitions, wherever they are led."""
+
+    bounds: dict[TopicPartition, Bounds]
+    sizes: dict[TopicPartition, int]
+
+
+async def _known(call: Call, states: Iterable[TopicState]) -> _Known:
+    partitions = [partition for state in states for partition in state.partitions]
+    return _Known(await bounds(call.broker, partitions, is_lenient=True), await sizes(call.broker, partitions))
+
+
+def _summary(state: TopicState, known: _Known) -> TopicSummary:
+    places = [partition.at for partition in state.partitions]
     return TopicSummary(
         name=state.name,
         topic_id=state.entry.id.text,
         partitions=len(state.partitions),
         is_internal=state.entry.is_internal,
-        messages=messages,
-        size_bytes=size_bytes,
+        messages=sum(known.bounds[at].end - known.bounds[at].start for at in places),
+        size_bytes=sum(known.sizes[at] for at in places),
     )
 
 
@@ -91,11 +105,12 @@ class PartitionInfo(Struct, frozen=True, kw_only=True):
     replicas: list[int]
     in_sync: list[int]
     start_offset: int
-    """The first offset there is; of a partition that is on other nodes alone, this and the sizes are 0."""
+    """The first offset there is; of a partition that nobody leads, and that is not here, this and the sizes are 0."""
     end_offset: int
     """The offset that the next message gets."""
     size_bytes: int
     segments: list[SegmentInfo]
+    """Of the copy on this node, if it has one."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -124,9 +139,10 @@ async def show_topic(call: Call) -> Topic:
 
 
 async def _shown(call: Call, state: TopicState) -> Topic:
-    summary = await _summary(state)
+    known = await _known(call, [state])
+    summary = _summary(state, known)
     sees_configs = call.may(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, state.name)
-    partitions = [_partition(call, state, partition) for partition in state.partitions]
+    partitions = [_partition(call, state, partition, known) for partition in state.partitions]
     return Topic(
         name=summary.name,
         topic_id=summary.topic_id,
@@ -138,7 +154,7 @@ async def _shown(call: Call, state: TopicState) -> Topic:
     )
 
 
-def _partition(call: Call, state: TopicState, partition: Partition) -> PartitionInfo:
+def _partition(call: Call, state: TopicState, partition: Partition, known: _Known) -> PartitionInfo:
     placed = call.broker.surroundings.placed(state, partition.at.partition)
     log = partition.log if partition.is_here else None
     return PartitionInfo(
@@ -147,9 +163,9 @@ def _partition(call: Call, state: TopicState, partition: Partition) -> Partition
         leader_epoch=placed.leader_epoch,
         replicas=list(placed.replicas),
         in_sync=list(placed.isr),
-        start_offset=0 if log is None else log.start_offset,
-        end_offset=0 if log is None else partition.high_watermark,
-        size_bytes=0 if log is None else log.size,
+        start_offset=known.bounds[partition.at].start,
+        end_offset=known.bounds[partition.at].end,
+        size_bytes=known.sizes[partition.at],
         segments=[
             SegmentInfo(base_offset=one.base_offset, size_bytes=one.size)
             for one in (() if log is None else log.segments)

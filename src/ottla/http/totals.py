@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.partition_facts import opened
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Struct
-from ottla.http.opening import opened
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

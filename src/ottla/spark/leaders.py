@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import BrokerUnavailable, ClientError, broker_error
-from ottla.client.producer.transaction_requests import LAST_PRODUCE
+from ottla.client.producer.transaction_requests import NAMED_FIRST
 from ottla.client.view import NO_LEADER
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ResponseT = TypeVar("ResponseT", bound=Response)
 
-_LAST_VERSION: Final = LAST_PRODUCE
+_LAST_VERSION: Final = NAMED_FIRST.produce
 """Of Produce and Fetch. Topics go by their names in it, and transactions have to be told of partitions."""
 _FETCH_BYTES: Final = 4 << 20
 _REPLICAS_TIMEOUT_MS: Final = 30_000

@@ -13,7 +13,7 @@ import msgspec
 from ottla.client.errors import AuthorizationFailed, BrokerError, UnsupportedByBroker
 from ottla.client.patience import Patience
 from ottla.client.producer.batch import NOBODY, Identity
-from ottla.client.producer.transaction_requests import add_partitions, ask, end, init_producer_id
+from ottla.client.producer.transaction_requests import NAMED_FIRST, add_partitions, ask, end, init_producer_id
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.records.batch import read_header
@@ -116,7 +116,7 @@ class TaskTransaction:
 
     async def abort(self) -> None:
         if self._joined:
-            await ask(self._router, end(self._id, self._identity, is_commit=False))
+            await ask(self._router, end(self._id, self._identity, NAMED_FIRST, is_commit=False))
 
 
 class TransactionEnds:
@@ -145,7 +145,7 @@ class TransactionEnds:
     async def commit(self, prepared: Prepared) -> bool:
         """Whether it is committed; as often as is wanted. False if it was aborted before."""
         try:
-            await ask(self._router, end(self._id(prepared), prepared.identity, is_commit=True))
+            await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=True))
         except BrokerError as refused:
             if refused.code not in _OVER:
                 raise
@@ -155,7 +155,7 @@ class TransactionEnds:
     async def abort(self, prepared: Prepared) -> None:
         """Unless it has ended already, however that was."""
         try:
-            await ask(self._router, end(self._id(prepared), prepared.identity, is_commit=False))
+            await ask(self._router, end(self._id(prepared), prepared.identity, NAMED_FIRST, is_commit=False))
         except BrokerError as refused:
             if refused.code not in _OVER:
                 raise

@@ -10,6 +10,8 @@ from ottla.core.clock import SystemClock
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.broker.broker import Broker
+
 
 class MovableClock:
     """The broker's time. Sessions, rebalances, retention, timestamps and the age of offsets go by it.
@@ -51,3 +53,14 @@ class MovableClock:
         """Let it run again from where it stands."""
         self._stood_still_s = self._lost_s()
         self._frozen_at_s = None
+
+
+def catch_up(broker: Broker) -> None:
+    """Do what is due now that the broker's clock was moved."""
+    broker.groups.catch_up()
+    broker.groups.expire_offsets()
+    if broker.has_had_transactions:
+        broker.transactions.catch_up()
+    if broker.has_shared:
+        broker.share.catch_up()
+    broker.maintenance.apply_retention()

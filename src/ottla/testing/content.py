@@ -40,6 +40,19 @@ async def write(  # noqa: PLR0913
     if topic not in broker.topics.by_name:
         broker.check_topic_name(topic)
         broker.create_topic(topic)
+    return await append(broker, client, topic, partition, values, key=key, headers=headers)
+
+
+async def append(  # noqa: PLR0913
+    broker: Broker,
+    client: LocalClient,
+    topic: str,
+    partition: int,
+    values: Iterable[bytes | str | None],
+    *,
+    key: bytes | str | None,
+    headers: Headers,
+) -> int:
     builder = BatchBuilder()
     for value in values:
         builder.append(broker.clock.now_ms(), _encoded(key), _encoded(value), headers)
@@ -82,10 +95,10 @@ async def read_all(broker: Broker, client: LocalClient, topic: str) -> list[Reco
     state = broker.topics.by_name.get(topic)
     if state is None:
         raise UnknownTopicOrPartition(f"there is no topic {topic!r}, only {sorted(broker.topics.by_name)}")
-    return [record for partition in state.partitions for record in await _read(client, partition)]
+    return [record for partition in state.partitions for record in await read_partition(client, partition)]
 
 
-async def _read(client: LocalClient, partition: Partition) -> list[Record]:
+async def read_partition(client: LocalClient, partition: Partition) -> list[Record]:
     found: list[Record] = []
     offset, end = partition.log.start_offset, partition.last_stable_offset
     while offset < end:

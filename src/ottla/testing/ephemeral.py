@@ -6,35 +6,34 @@ import asyncio
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import LocalClient
-from ottla.broker.broker import Settings
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
 from ottla.testing import groups
-from ottla.testing.clock import MovableClock
+from ottla.testing.clock import MovableClock, catch_up
 from ottla.testing.content import read_all, replay, write
+from ottla.testing.defaults import for_tests
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Self, TypeVar
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from typing import Any, Self, TypeVar
 
-    from ottla.broker.broker import Broker
+    from ottla.broker.broker import Broker, Settings
     from ottla.core.ids import TopicPartition
     from ottla.records.encode import Headers
     from ottla.records.reader import Record
+    from ottla.testing.snapshots import Snapshot
 
     T = TypeVar("T")
 
 _LOOK_EVERY_S: Final = 0.002
-_DRAIN_MS: Final = 250
-_HEARTBEAT_MS: Final = 100
-"""Of members of consumer groups: every step of a rebalance takes one."""
 _NAME: Final = "ottla-testing"
 
 
@@ -47,7 +46,7 @@ class EphemeralBroker:
 
     def __init__(self, settings: Settings | None = None) -> None:
         """The settings but for the port and the folder, which are always new."""
-        self._settings = _for_tests(settings)
+        self._settings = for_tests(settings)
         self.requests = History()
         """What clients sent."""
         self.faults = Faults()
@@ -55,6 +54,8 @@ class EphemeralBroker:
         self.clock = MovableClock(self._clock_moved)
         """The broker's time."""
         self._closing = ExitStack()
+        self._folder = Path()
+        self._snapshots = count(1)
         self._embedded: EmbeddedBroker | None = None
         self._own: LocalClient | None = None
 
@@ -79,15 +80,30 @@ class EphemeralBroker:
         if self._embedded is not None:
             raise RuntimeError("the broker is running already")
         with ExitStack() as undoing:
-            folder = undoing.enter_context(ephemeral_folder())
-            self._embedded = undoing.enter_context(EmbeddedBroker(folder, self._settings, self.clock))
-            undoing.callback(self._forget)
-            self._do(self._watch)
+            self._folder = undoing.enter_context(ephemeral_folder())
+            self._open(self._settings)
+            undoing.callback(self._close)
+            undoing.callback(self.faults.forget_broker)
             self._closing = undoing.pop_all()
 
     def stop(self) -> None:
         """Hang up on everybody, and remove all data. May be called again."""
         self._closing.close()
+
+    def restart(self) -> None:
+        """Hang up on everybody, and start again at the same address with the same data."""
+        self._reopen(lambda: None)
+
+    def snapshot(self) -> Snapshot:
+        """All data as it is now, to come back to."""
+        from ottla.testing.snapshots import Snapshot
+
+        folder = self._folder / f"snapshot-{next(self._snapshots)}"
+        return self._do(lambda: Snapshot.take(self._data_dir, folder))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Have the data of then. Clients are hung up on, and find the broker again at the same address."""
+        self._reopen(lambda: snapshot.put_back(self._data_dir))
 
     # Topics and records
 
@@ -111,15 +127,15 @@ class EphemeralBroker:
         headers: Headers = (),
     ) -> int:
         """Append a record for each value, and return the offset of the first. A topic that is missing is created."""
-        return self._running.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
+        return self.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
 
     def replay(self, file: str | Path, topic: str | None = None) -> int:
         """Write what `ottla record` wrote to this file, and return how many records that is."""
-        return self._running.call(replay(self.broker, self._client, Path(file), topic))
+        return self.call(replay(self.broker, self._client, Path(file), topic))
 
     def records(self, topic: str) -> list[Record]:
         """All that the topic holds, by partition and offset, without what was aborted."""
-        return self._running.call(read_all(self.broker, self._client, topic))
+        return self.call(read_all(self.broker, self._client, topic))
 
     def wait_for_records(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> list[Record]:
         """All that the topic holds, once that is so many records or more."""
@@ -130,7 +146,7 @@ class EphemeralBroker:
                 found[:] = await read_all(self.broker, self._client, topic)
             return None if len(found) >= count else f"topic {topic!r} holds {len(found)} of {count} records"
 
-        self._running.call(_until_none(too_few, timeout_s))
+        self.call(_until_none(too_few, timeout_s))
         return found
 
     # Groups
@@ -153,6 +169,10 @@ class EphemeralBroker:
 
     # In the broker's own thread
 
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run this in the broker's thread, where all that belongs to it has to be touched; return what it returns."""
+        return self._running.call(work)
+
     @property
     def _running(self) -> EmbeddedBroker:
         if self._embedded is None:
@@ -170,31 +190,40 @@ class EphemeralBroker:
         self._own = LocalClient(broker, _NAME, ("127.0.0.1", 0))
         watch(broker, self.faults, self.requests.add, self._own)
 
-    def _forget(self) -> None:
-        self.faults.forget_broker()
-        self._embedded = self._own = None
+    @property
+    def _data_dir(self) -> Path:
+        return self._folder / "data"
+
+    def _open(self, settings: Settings) -> None:
+        embedded = EmbeddedBroker(self._data_dir, settings, self.clock, is_short_lived=True)
+        self._embedded = embedded.__enter__()
+        self._do(self._watch)
+
+    def _close(self) -> None:
+        embedded, self._embedded, self._own = self._running, None, None
+        embedded.__exit__()
+
+    def _reopen(self, meanwhile: Callable[[], None]) -> None:
+        port = self.broker.address.port
+        self._close()
+        meanwhile()
+        self._open(self._settings._replace(net=replace(self._settings.net, port=port)))
 
     def _clock_moved(self) -> None:
         if self._embedded is not None:
-            self._do(self._catch_up)
-
-    def _catch_up(self) -> None:
-        self.broker.groups.catch_up()
-        self.broker.groups.expire_offsets()
-        self.broker.transactions.catch_up()
-        self.broker.maintenance.apply_retention()
+            self._do(lambda: catch_up(self.broker))
 
     def _do(self, work: Callable[[], T]) -> T:
         async def done() -> T:
             return work()
 
-        return self._running.call(done())
+        return self.call(done())
 
     def _wait(self, problem: Callable[[], str | None], timeout_s: float) -> None:
         async def look() -> str | None:
             return problem()
 
-        self._running.call(_until_none(look, timeout_s))
+        self.call(_until_none(look, timeout_s))
 
 
 async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: float) -> None:
@@ -203,19 +232,3 @@ async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: f
         if time.monotonic() >= give_up_at_s:
             raise TimeoutError(f"after {timeout_s:g} s {found}")
         await asyncio.sleep(_LOOK_EVERY_S)
-
-
-def _for_tests(settings: Settings | None) -> Settings:
-    if settings is None:
-        base = Settings()
-        groups_config = replace(
-            base.groups,
-            initial_rebalance_delay_ms=0,
-            min_session_timeout_ms=1,
-            consumer_min_session_timeout_ms=1000,
-            consumer_min_heartbeat_interval_ms=1,
-            consumer_heartbeat_interval_ms=_HEARTBEAT_MS,
-        )
-        settings = base._replace(groups=groups_config)
-    broker = replace(settings.broker, drain_timeout_ms=_DRAIN_MS)
-    return settings._replace(broker=broker, net=replace(settings.net, port=0))

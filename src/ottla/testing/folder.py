@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,18 +18,27 @@ _ENOUGH_BYTES: Final = 256 << 20
 @contextmanager
 def ephemeral_folder() -> Iterator[Path]:
     """A new folder that is removed at the end."""
-    folder = Path(tempfile.mkdtemp(prefix="ottla-", dir=_parent()))
+    folder = _parent() / f"ottla-{os.getpid()}-{os.urandom(8).hex()}"
+    folder.mkdir(mode=0o700)
     try:
         yield folder
     finally:
+        import shutil
+
         # A worker thread may still be removing a deleted topic in it.
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _parent() -> Path | None:
-    """None for the system's own place for temporary files."""
+def _parent() -> Path:
+    """In memory, or the system's own place for temporary files."""
     try:
-        is_large_enough = shutil.disk_usage(_IN_MEMORY).free >= _ENOUGH_BYTES
+        space = os.statvfs(_IN_MEMORY)
     except OSError:
-        return None
-    return _IN_MEMORY if is_large_enough and os.access(_IN_MEMORY, os.W_OK | os.X_OK) else None
+        has_room = False
+    else:
+        has_room = space.f_bavail * space.f_frsize >= _ENOUGH_BYTES
+    if has_room and os.access(_IN_MEMORY, os.W_OK | os.X_OK):
+        return _IN_MEMORY
+    import tempfile
+
+    return Path(tempfile.gettempdir())

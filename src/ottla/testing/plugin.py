@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.broker.broker import Settings
-    from ottla.testing.ephemeral import EphemeralBroker
+    from ottla.testing import EphemeralBroker, EphemeralCluster
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +22,7 @@ def ottla_settings() -> Settings | None:
 @pytest.fixture
 def ottla(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
     """A broker of this test's own: new port, new folder, no topics, no groups."""
-    from ottla.testing.ephemeral import EphemeralBroker
+    from ottla.testing import EphemeralBroker
 
     with EphemeralBroker(ottla_settings) as broker:
         yield broker
@@ -31,7 +31,16 @@ def ottla(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
 @pytest.fixture(scope="session")
 def ottla_session(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
     """One broker for all tests of the session, which share what is in it."""
-    from ottla.testing.ephemeral import EphemeralBroker
+    from ottla.testing import EphemeralBroker
 
     with EphemeralBroker(ottla_settings) as broker:
         yield broker
+
+
+@pytest.fixture
+def ottla_cluster(ottla_settings: Settings | None) -> Iterator[EphemeralCluster]:
+    """Three nodes of this test's own, in this process."""
+    from ottla.testing import EphemeralCluster
+
+    with EphemeralCluster(settings=ottla_settings) as cluster:
+        yield cluster

@@ -13,6 +13,7 @@ from tests.client.running import run
 from tests.clients.processes import Server
 
 import ottla
+from ottla.broker.handlers import api_versions
 from ottla.client.admin.offsets import CommittedOffset
 from ottla.client.client import Client
 from ottla.client.config import ProducerConfig
@@ -20,6 +21,7 @@ from ottla.client.errors import ClientError, ProducerFenced, RecordTooLarge, Tra
 from ottla.client.group.interface import Committed, GroupProgress
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
+from ottla.wire.messages.api_versions import FinalizedFeatureKey
 
 from .reading import values
 
@@ -34,9 +36,17 @@ class Mistake(Exception):  # noqa: N818
     """Of the application's."""
 
 
-@pytest.fixture(scope="module")
-def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with ottla.Broker(tmp_path_factory.mktemp("broker")) as broker:
+@pytest.fixture(scope="module", params=[2, 1], ids="transaction.version={}".format)
+def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker that announces this transaction.version."""
+    announced = FinalizedFeatureKey(
+        name="transaction.version", max_version_level=request.param, min_version_level=request.param
+    )
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        ottla.Broker(tmp_path_factory.mktemp("broker")) as broker,
+    ):
+        patch.setattr(api_versions, "_FINALIZED", (announced,))
         yield broker.bootstrap_servers
 
 

@@ -8,8 +8,8 @@ from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered, then
-from ottla.broker.authorization.topics import topic_name
 from ottla.broker.authorized_operations import GROUP_OPERATIONS
+from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.consumer_group_heartbeat import (

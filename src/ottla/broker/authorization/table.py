@@ -9,6 +9,7 @@ from msgspec import structs
 from ottla.broker.authorization import groups, topics, transactions
 from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule, then
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
+from ottla.broker.topic_names import topic_name
 from ottla.storage.catalog.entries import AclOperation as Op
 from ottla.storage.catalog.entries import ResourceType
 from ottla.wire import apis
@@ -68,7 +69,7 @@ def _delete_topics(
     from ottla.broker.authorization.rules import filtered
 
     by_name = Each(Op.DELETE, _TOPIC, "topic_names", "responses", _as_named)
-    each = Each(Op.DELETE, _TOPIC, "topics", "responses", topics.topic_name) if request.topics else by_name
+    each = Each(Op.DELETE, _TOPIC, "topics", "responses", topic_name) if request.topics else by_name
     return filtered(each, authorizer, handler, broker, request, context)
 
 
@@ -81,7 +82,7 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.PRODUCE.key: Rule(custom=topics.produce, also=((Op.WRITE, _TOPIC), (Op.WRITE, _TXN))),
     apis.FETCH.key: Rule(custom=topics.fetch, also=((Op.READ, _TOPIC), (Op.CLUSTER_ACTION, _CLUSTER))),
     apis.LIST_OFFSETS.key: Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics")),
-    apis.OFFSET_FOR_LEADER_EPOCH.key: Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics", topics.topic_name)),
+    apis.OFFSET_FOR_LEADER_EPOCH.key: Rule(each=Each(Op.DESCRIBE, _TOPIC, "topics", "topics", topic_name)),
     apis.METADATA.key: Rule(
         custom=topics.metadata, also=((Op.DESCRIBE, _TOPIC), (Op.CREATE, _TOPIC), (Op.CREATE, _CLUSTER))
     ),
@@ -104,7 +105,7 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.HEARTBEAT.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.LEAVE_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.OFFSET_COMMIT.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics", topics.topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics", topic_name)
     ),
     apis.OFFSET_FETCH.key: Rule(custom=groups.offset_fetch, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))),
     apis.OFFSET_DELETE.key: Rule((Need(Op.DELETE, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics")),
@@ -122,10 +123,10 @@ RULES: Final[Mapping[int, Rule]] = {
     ),
     apis.SHARE_GROUP_DESCRIBE.key: Rule(each=Each(Op.DESCRIBE, _GROUP, "group_ids", "groups", _as_named)),
     apis.SHARE_FETCH.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topics.topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
     ),
     apis.SHARE_ACKNOWLEDGE.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topics.topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
     ),
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Rule(
         each=Each(Op.DESCRIBE, _GROUP, "groups", "groups", lambda _, one: str(one.group_id))

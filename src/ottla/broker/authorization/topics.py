@@ -9,6 +9,7 @@ from msgspec import structs
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, filtered, then, with_more
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.declare import NO_UUID
@@ -41,15 +42,6 @@ _WRITE: Final = AclOperation.WRITE
 _DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 _NO_SESSION: Final = 0
 _WITHOUT_SESSION: Final = -1
-
-
-def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a part of a request, with a name or an id
-    """The name of what is asked about by name or by id; None for an id that nobody has."""
-    if getattr(item, "topic_id", NO_UUID) == NO_UUID:
-        name: str | None = getattr(item, "name", None) or getattr(item, "topic", None)
-        return name
-    state = broker.topics.by_id.get(item.topic_id)
-    return None if state is None else state.name
 
 
 # Produce

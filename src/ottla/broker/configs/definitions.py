@@ -30,9 +30,10 @@ def broker_definitions() -> Definitions:
     from ottla.broker.configs.tables.broker_security import SECURITY
     from ottla.broker.configs.tables.broker_topics import TOPICS, UPKEEP, topic_defaults
     from ottla.broker.configs.tables.consumer_groups import CONSUMER_GROUPS
+    from ottla.broker.configs.tables.share_groups import SHARE_GROUPS
 
     of_topics = topic_defaults(TOPIC_DEFINITIONS)
-    of_groups = (*GROUPS, *CONSUMER_GROUPS)
+    of_groups = (*GROUPS, *CONSUMER_GROUPS, *SHARE_GROUPS)
     return by_name(IDENTITY, TOPICS, UPKEEP, of_topics, LIMITS, REPLICAS, of_groups, TRANSACTIONS, SECURITY)
 
 
@@ -40,5 +41,6 @@ def broker_definitions() -> Definitions:
 def group_definitions() -> Definitions:
     """What a group can set, if anybody ever asks."""
     from ottla.broker.configs.tables.consumer_groups import OF_ONE_GROUP
+    from ottla.broker.configs.tables.share_groups import OF_ONE_SHARE_GROUP
 
-    return by_name(OF_ONE_GROUP)
+    return by_name(OF_ONE_GROUP, OF_ONE_SHARE_GROUP)

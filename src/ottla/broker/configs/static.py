@@ -9,6 +9,7 @@ from ottla.broker.configs.values import to_text
 from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
+from ottla.share.config import ShareConfig
 from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
@@ -32,6 +33,26 @@ def static_settings(
     """
     told, usual = in_kafkas_words(broker, net, groups, address, transactions), default_settings()
     return {name: to_text(value) for name, value in told.items() if value is not None and value != usual[name]}
+
+
+def share_settings(share: ShareConfig) -> dict[str, str]:
+    """The same of share groups."""
+    told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(ShareConfig())
+    return {name: str(value) for name, value in told.items() if value != usual[name]}
+
+
+def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
+    return {
+        "group.share.record.lock.duration.ms": share.record_lock_duration_ms,
+        "group.share.delivery.count.limit": share.delivery_count_limit,
+        "group.share.partition.max.record.locks": share.partition_max_record_locks,
+        "group.share.session.timeout.ms": share.session_timeout_ms,
+        "group.share.heartbeat.interval.ms": share.heartbeat_interval_ms,
+        "group.share.max.size": share.max_size,
+        "group.share.max.share.sessions": share.max_share_sessions,
+        "share.coordinator.state.topic.num.partitions": share.state_topic_partitions,
+        "share.coordinator.snapshot.update.records.per.snapshot": share.state_updates_per_snapshot,
+    }
 
 
 def default_settings() -> dict[str, Value | None]:

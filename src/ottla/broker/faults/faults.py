@@ -13,7 +13,6 @@ from ottla.broker.faults.disk import DiskFaults
 from ottla.broker.faults.fault import Fault
 from ottla.broker.faults.filters import Filter
 from ottla.broker.faults.gate import Gate
-from ottla.broker.faults.refusing import refuse
 from ottla.core.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -51,14 +50,17 @@ class Faults:
         """
         known = code if isinstance(code, ErrorCode) else ErrorCode[code]
         meant = Filter(**where)
-        fault = Fault("error", meant, times, detail=known.name)
-        return self._arm(fault, lambda call: refuse(call, known, meant))
+        return self._refuse(Fault("error", meant, times, detail=known.name), known)
 
     def lose_leadership(self, topic: str, partition: int | None = None, *, times: int | None = None) -> Fault:
         """Lead this partition no longer, or all of the topic: who asks is told to look for another leader."""
         meant = Filter(topic=topic, partition=partition, apis=_OF_LEADERS)
-        fault = Fault("lose_leadership", meant, times)
-        return self._arm(fault, lambda call: refuse(call, ErrorCode.NOT_LEADER_OR_FOLLOWER, meant))
+        return self._refuse(Fault("lose_leadership", meant, times), ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def _refuse(self, fault: Fault, code: ErrorCode) -> Fault:
+        from ottla.broker.faults.refusing import refuse  # with all that authorization knows of answers
+
+        return self._arm(fault, lambda call: refuse(call, code, fault.where))
 
     def delay(self, seconds: float, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
         """Wait this long before serving; other requests of the same connection wait behind it."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypedDict
+
+import msgspec
 
 from ottla.broker.faults.subjects import groups_of, subjects_of
 from ottla.wire.apis import APIS
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 _NAMES: Final = frozenset(api.name for api in APIS.values())
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRequest:
+class SeenRequest(msgspec.Struct, frozen=True):
     api: str
     """By Kafka's name, such as Produce."""
     version: int
@@ -52,8 +51,7 @@ class Where(TypedDict, total=False):
     transactional_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
     api: str | None = None
     topic: str | None = None
     partition: int | None = None
@@ -65,6 +63,8 @@ class Filter:
 
     def __post_init__(self) -> None:
         if self.api is not None and self.api not in _NAMES:
+            import difflib
+
             close = difflib.get_close_matches(self.api, _NAMES, 1)
             raise ValueError(f"there is no API {self.api!r}" + (f"; {close[0]!r} is meant?" if close else ""))
 

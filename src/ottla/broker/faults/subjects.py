@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.broker.authorization.topics import topic_name
+from ottla.broker.topic_names import topic_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,13 +22,17 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FEATURES_FROM_ZERO_SINCE: Final = 4
 _TRANSACTION_VERSION: Final = "transaction.version"
 _GROUP_VERSION: Final = "group.version"
+_SHARE_VERSION: Final = "share.version"
 _SUPPORTED: Final = (
     SupportedFeatureKey(name=_GROUP_VERSION, min_version=0, max_version=1),
+    SupportedFeatureKey(name=_SHARE_VERSION, min_version=0, max_version=1),
     SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=2),
 )
 _FINALIZED: Final = (
     # By this clients know that there are consumer groups (KIP-848).
     FinalizedFeatureKey(name=_GROUP_VERSION, max_version_level=1, min_version_level=1),
+    # By this, that there are share groups (KIP-932).
+    FinalizedFeatureKey(name=_SHARE_VERSION, max_version_level=1, min_version_level=1),
     # By this, that every end of a transaction moves them to another epoch (KIP-890).
     FinalizedFeatureKey(name=_TRANSACTION_VERSION, max_version_level=2, min_version_level=2),
 )

@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.turns import Turns
+from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerHeartbeat, Caller
 from ottla.groups.consumer.describing import not_described
 from ottla.groups.consumer.refusing import refuse_heartbeat
@@ -32,6 +33,8 @@ def consumer_group_heartbeat(
     token: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
     if error := groups.error_for(request.group_id):
         return refuse_heartbeat(token, error).response
+    if broker.is_share_group(request.group_id):
+        return refuse_heartbeat(token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL).response
     caller = Caller(token, context.version, context.client_id, context.client_host)
     actions = groups.rules.consumers.heartbeat(request, caller, groups.now_ms(), _may_see(broker, context))
     first = actions[0]

@@ -13,6 +13,7 @@ from ottla.broker.handlers.replica_fetch import (
     preferred_elsewhere,
     readable_until,
     with_leader_hint,
+    without_throttled,
 )
 from ottla.broker.turns import FEW, Turns
 from ottla.broker.waiting import ByteWait
@@ -152,8 +153,10 @@ def _wait(  # noqa: PLR0913
     until_s: float,
 ) -> ByteWait:
     follower = follower_in(request)
-    awaited = (_awaited(_find(broker, key, is_by_id), follower) for key, _ in plan.wanted)
-    return ByteWait(awaited, missing, until_s)
+    partitions = [_find(broker, key, is_by_id) for key, _ in plan.wanted]
+    if follower != NO_FOLLOWER:
+        until_s = without_throttled(partitions, follower, until_s, asyncio.get_running_loop().time())
+    return ByteWait((_awaited(partition, follower) for partition in partitions), missing, until_s)
 
 
 def _awaited(partition: Partition, follower: int) -> Partition | Replica:
@@ -215,6 +218,11 @@ def _read_replica(
     assert replica is not None  # noqa: S101 - for mypy: asked for by the caller
     try:
         until = readable_until(replica, request, wanted)
+        if (follower := follower_in(request)) != NO_FOLLOWER:
+            room = replica.throttling.room(replica, follower, left)
+            data = _read(partition, wanted, request.isolation_level, room, is_first, until)
+            replica.throttling.sent(replica, follower, len(data.records or b""))
+            return data
         elsewhere = preferred_elsewhere(replica, request, wanted)
         return elsewhere or _read(partition, wanted, request.isolation_level, left, is_first, until)
     except ApiError as refused:

@@ -80,6 +80,8 @@ async def _commit(
     groups = broker.groups
     if error := groups.error_for(request.group_id):
         return _all_refused(request, error)
+    if broker.is_share_group(request.group_id):
+        return _all_refused(request, ErrorCode.GROUP_ID_NOT_FOUND)
     known, refused = _sorted_out(broker, request, is_by_id=context.version >= _BY_ID_SINCE)
     response, actions = groups.rules.offsets.commit(
         msgspec.structs.replace(request, topics=known), context.version, groups.now_ms()

@@ -82,6 +82,8 @@ async def join_group(broker: Broker, request: JoinGroupRequest, context: Context
     groups, caller = broker.groups, _caller(context)
     if error := groups.error_for(request.group_id):
         return refuse_join(caller.token, error).response
+    if broker.is_share_group(request.group_id):
+        return refuse_join(caller.token, ErrorCode.INCONSISTENT_GROUP_PROTOCOL).response
     actions = groups.rules.join(request, caller, groups.now_ms())
     return await groups.answered(request.group_id, caller.token, actions)  # type: ignore[arg-type]  # its future
 
@@ -130,7 +132,10 @@ def _not_described(group_id: str, error: ErrorCode) -> DescribedGroup:
 
 
 def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -> ListGroupsResponse:
-    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=broker.groups.rules.listed(request))
+    groups = broker.groups.rules.listed(request)
+    if broker.has_shared:
+        groups += broker.share.groups.listed(request)
+    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
 
 
 async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: Context) -> DeleteGroupsResponse:
@@ -138,7 +143,9 @@ async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: 
     results = []
     for group_id in request.groups_names:
         error = broker.groups.error_for(group_id)
-        if not error:
+        if not error and broker.is_share_group(group_id):
+            error = await broker.share.delete(group_id)
+        elif not error:
             error, actions = broker.groups.rules.delete(group_id)
             error = error or await broker.groups.persist(actions)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))

@@ -58,16 +58,17 @@ async def describe_log_dirs(
 
 
 def _wanted(broker: Broker, request: DescribeLogDirsRequest) -> list[Partition]:
-    """Null asks for all. What does not exist is left out, as in Kafka."""
+    """Null asks for all. What does not exist, or not on this node, is left out, as in Kafka."""
     if request.topics is None:
-        return list(broker.topics.all_partitions())
+        return list(broker.topics.partitions_here())
     found = {}
     for topic in request.topics:
         state = broker.topics.by_name.get(topic.topic)
         for index in topic.partitions:
             if state is not None and 0 <= index < len(state.partitions):
                 partition = state.partitions[index]
-                found[partition.at] = partition
+                if partition.is_here:
+                    found[partition.at] = partition
     return list(found.values())
 
 

@@ -134,7 +134,8 @@ def _append(  # noqa: PLR0913
     appended = log.append(batch, partition.leader_epoch)
     if partition.replica is not None:
         partition.replica.appended(0 if appended.is_duplicate else len(batch))
-        if request.acks == _ALL or log.config.flush == "ack":
+        is_waited_for = request.acks == _ALL and not partition.replica.has_committed(appended.last_offset)
+        if is_waited_for or log.config.flush == "ack":
             undurable.append((partition, appended.last_offset))
     elif log.config.flush == "ack":
         undurable.append((partition, appended.last_offset))

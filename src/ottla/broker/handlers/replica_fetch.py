@@ -11,6 +11,8 @@ from ottla.core.errors import ErrorCode, OffsetNotAvailable, OffsetOutOfRange
 from ottla.wire.messages.fetch import LeaderIdAndEpoch, PartitionData
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replica import Replica
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
@@ -52,13 +54,25 @@ def _followed(replica: Replica, follower: int, wanted: FetchPartition) -> int:
         if epoch != wanted.last_fetched_epoch or end < offset:
             return log.next_offset  # it is told where its log parted, and does not have what it asks behind
     replica.fetched(follower, offset, wanted.log_start_offset)
+    if replica.throttling.wait_to_send_s(replica, follower) > 0:
+        return offset
     return log.next_offset
+
+
+def without_throttled(partitions: Iterable[Partition], follower: int, until_s: float, now_s: float) -> float:
+    """Until when a fetch waits: no longer than until one that is held to a rate may be sent more."""
+    waits_s = (
+        each.replica.throttling.wait_to_send_s(each.replica, follower)
+        for each in partitions
+        if each.replica is not None
+    )
+    return min([until_s, *(now_s + wait_s for wait_s in waits_s if wait_s > 0)])
 
 
 def preferred_elsewhere(replica: Replica, request: FetchRequest, wanted: FetchPartition) -> PartitionData | None:
     """Where this consumer should read instead, if a replica is nearer to it."""
     leading = replica.leading
-    if not request.rack_id or leading is None or follower_in(request) != NO_FOLLOWER:
+    if not request.rack_id or leading is None:
         return None
     node = preferred_read_replica(leading, replica.brokers, request.rack_id, wanted.fetch_offset)
     if node is None:

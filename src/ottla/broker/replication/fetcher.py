@@ -11,6 +11,7 @@ from ottla.broker.turns import Turns
 from ottla.client.config import ClientConfig
 from ottla.client.errors import ClientClosed, ClientError, ConnectFailed, NobodyListens
 from ottla.client.opening import Manner, open_connection
+from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_LOOK_AT_RATES_S: Final = 1.0
+"""A rate that is raised while a fetch waits for its turn is noticed within this."""
 _SCRATCH_BYTES: Final = 256 << 10
 _PATIENCE_MS: Final = 10_000
 """A leader that is silent for so much longer than it may is gone."""
@@ -111,15 +114,23 @@ class Fetcher:
 
     def _due(self) -> Iterator[Replica]:
         now_s = asyncio.get_running_loop().time()
+        throttling = self._replication.throttling
         for key, replica in self._replicas.items():
-            if self._delayed_until.get(key, 0.0) <= now_s:
+            if self._delayed_until.get(key, 0.0) <= now_s and not throttling.wait_to_fetch_s(replica):
                 yield replica
 
+    def _throttled_s(self) -> float | None:
+        """How long until one that is held to a rate may be fetched again, if there is one."""
+        waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
+        return min((wait_s for wait_s in waits_s if wait_s), default=None)
+
     def _next_due_s(self) -> float | None:
-        if not self._delayed_until:
-            return None
         now_s = asyncio.get_running_loop().time()
-        return max(min(self._delayed_until.values()) - now_s, self._backoff_s)
+        throttled_s = self._throttled_s()
+        waits_s = [] if throttled_s is None else [min(throttled_s, _LOOK_AT_RATES_S)]
+        if self._delayed_until:
+            waits_s.append(max(min(self._delayed_until.values()) - now_s, self._backoff_s))
+        return min(waits_s, default=None)
 
     async def _pause(self, most_s: float | None) -> None:
         try:
@@ -159,18 +170,27 @@ class Fetcher:
                 fetch_offset=log.next_offset,
                 last_fetched_epoch=log.epochs.latest,
                 log_start_offset=log.start_offset,
-                partition_max_bytes=config.replica_fetch_max_bytes,
+                partition_max_bytes=self._most_bytes(replica),
             )
             topics.setdefault(replica.key.topic_id.raw, []).append(wanted)
         return FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._replication.node_id, replica_epoch=-1 if me is None else me.epoch
             ),
-            max_wait_ms=config.replica_fetch_wait_max_ms,
+            max_wait_ms=self._most_wait_ms(),
             min_bytes=1,
             max_bytes=config.replica_fetch_response_max_bytes,
             topics=tuple(FetchTopic(topic_id=raw_id, partitions=tuple(parts)) for raw_id, parts in topics.items()),
         )
+
+    def _most_wait_ms(self) -> int:
+        throttled_s, most = self._throttled_s(), self._replication.config.replica_fetch_wait_max_ms
+        return most if throttled_s is None else int(min(most, throttled_s * 1000 + 1))
+
+    def _most_bytes(self, replica: Replica) -> int:
+        most = self._replication.config.replica_fetch_max_bytes
+        rate = self._replication.throttling.follower_rate(replica)
+        return most if rate is None else most_at_once(most, rate)
 
     async def _take(self, answer: FetchResponse, epochs: dict[PartitionKey, int], connection: Connection) -> None:
         turns = Turns()
@@ -183,6 +203,7 @@ class Fetcher:
                 # By now it may have another leader, or be led here.
                 if key is None or replica is None or self._epochs[key] != epochs[key] or replica.leading is not None:
                     continue
+                self._replication.throttling.fetched(replica, len(data.records or b""))
                 await self._take_partition(replica, data, connection)
                 if data.records and key in self._replicas:
                     # To the end, so that a full answer does not always come from the same ones.

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.replication.throttling import Throttling
     from ottla.broker.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
     from ottla.storage.partition_log import PartitionLog
@@ -163,6 +164,11 @@ class Replica:
             return None
         return NotEnoughReplicasAfterAppend(f"{self.partition.at} has {len(leading.isr)} replicas in sync")
 
+    def has_committed(self, offset: int) -> bool:
+        """Whether nobody has to be waited for, as where no other replica is in sync, or for what came twice."""
+        leading = self.leading
+        return leading is not None and leading.high_watermark > offset and self._refusal(leading) is None
+
     def replicated(self, last_offset: int, timeout_s: float) -> asyncio.Future[None]:
         """Done when everything up to this offset is committed."""
         self.check_leads()
@@ -192,6 +198,10 @@ class Replica:
             isr = self.leading.without_late(self.log.next_offset, now_ms)
             if isr is not None:
                 self._replication.propose_isr(self, isr)
+
+    @property
+    def throttling(self) -> Throttling:
+        return self._replication.throttling
 
     # Following
 

@@ -6,10 +6,12 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.replica import Replica
+from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
@@ -46,6 +48,8 @@ class Replication:
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
+        self.others = OtherNodes(self)
+        self.throttling = Throttling(broker, cluster.node_id)
         self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
         self._checkpointed = self._read_checkpoint()
 
@@ -99,6 +103,7 @@ class Replication:
             *(fetcher.stop() for fetcher in self._fetchers.values()), *self._tasks, return_exceptions=True
         )
         await self._isr_changes.stop()
+        self.others.close()
         await self._checkpoint()
 
     # Roles

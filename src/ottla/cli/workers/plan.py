@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.core.errors import ConfigError
 from ottla.net.listener_config import parse_listeners
 
@@ -58,6 +59,20 @@ def check(configs: Configs) -> None:
         raise ConfigError("workers share a machine, and nodes of a cluster with ZooKeeper do not: choose one of them")
     if settings.broker.node_id:
         raise ConfigError("workers have the numbers from 0 on; leave out broker.node_id")
+    _check_way_between_workers(configs)
+
+
+def _check_way_between_workers(configs: Configs) -> None:
+    """They ask each other by the Kafka protocol, over one of the listeners, and have to get in there."""
+    cluster = configs.settings.cluster
+    listeners = shared_listeners(configs)
+    used = next((each for each in listeners if each.protocol == cluster.node_listener), listeners[0])
+    if used.uses_sasl and not cluster.node_user:
+        raise ConfigError(f"workers reach each other over {used.protocol}: set cluster.node_user and node_password")
+    if used.uses_tls and cluster.node_tls_ca is None:
+        raise ConfigError(f"workers reach each other over {used.protocol}: set cluster.node_tls_ca")
+    if used.uses_tls and used.host in ANY_ADDRESS and not used.advertised:
+        raise ConfigError(f"workers check each other's certificates: set where {used.protocol} is advertised")
 
 
 def shared_listeners(configs: Configs) -> tuple[ListenerConfig, ...]:
@@ -83,14 +98,17 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
         settings.broker,
         node_id=number,
         data_dir=settings.broker.data_dir / f"worker-{number}",
-        # So that groups are spread over all of them.
+        # So that groups, and below transactions, are spread over all of them.
         offsets_topic_partitions=max(settings.broker.offsets_topic_partitions, count),
     )
+    partitions = max(settings.transactions.state_topic_partitions, count)
+    transactions = replace(settings.transactions, state_topic_partitions=partitions)
     # One disk has them all, so another replica on it would save nothing.
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
-    return configs._replace(settings=settings._replace(broker=broker, cluster=cluster, net=net), http=http)
+    own = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions)
+    return configs._replace(settings=own, http=http)
 
 
 def _http_port(configs: Configs, number: int) -> int:

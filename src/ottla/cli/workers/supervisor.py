@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.cli.workers.plan import Configs, Logging
-
-_KILLED: Final = 137
 
 
 async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
@@ -66,7 +64,6 @@ def _stop_on_signal(workers: list[Worker]) -> asyncio.Event:
             # Asked twice: what was acknowledged is safe, and the next start will check the rest.
             for worker in workers:
                 worker.kill()
-            os._exit(_KILLED)
         stopping.set()
         for worker in workers:
             worker.ask_to_stop()
@@ -100,7 +97,7 @@ def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, A
         "http": workers[0].facts["http"],
         "data_dir": str(configs.settings.broker.data_dir.resolve()),
         "pid": os.getpid(),
-        "workers": [{"kafka": worker.facts["kafka"], "pid": worker.facts["pid"]} for worker in workers],
+        "workers": [{name: worker.facts[name] for name in ("kafka", "http", "pid")} for worker in workers],
     }
 
 

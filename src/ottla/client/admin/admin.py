@@ -9,8 +9,19 @@ from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.offsets import OffsetAdmin
 from ottla.client.admin.partitions import PartitionAdmin
 from ottla.client.admin.topics import TopicAdmin
+from ottla.client.admin.transactions import TransactionAdmin
 from ottla.client.admin.users import UserAdmin
 
 
-class Admin(TopicAdmin, ConfigAdmin, GroupAdmin, OffsetAdmin, PartitionAdmin, ClusterAdmin, UserAdmin, AclAdmin):
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    GroupAdmin,
+    OffsetAdmin,
+    PartitionAdmin,
+    ClusterAdmin,
+    UserAdmin,
+    AclAdmin,
+    TransactionAdmin,
+):
     """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""

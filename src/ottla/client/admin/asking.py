@@ -70,18 +70,21 @@ class Asking:
 
     async def _ask_coordinator(
         self,
-        group: str,
+        key: str,
         request: RequestFor[ResponseT],
         codes_of: Callable[[ResponseT], Iterable[int]],
         *,
+        kind: int = 0,
         max_version: int | None = None,
     ) -> ResponseT:
+        """The coordinator of a group (kind 0) or of a transactional id (kind 1)."""
+
         async def ask() -> ResponseT:
-            connection = await self._router.connection(await self._router.coordinator(group), Purpose.ASK)
+            connection = await self._router.connection(await self._router.coordinator(key, kind), Purpose.ASK)
             return await connection.ask(request, version=connection.version_of(request.API, max_version=max_version))
 
         async def look_again() -> None:
-            self._router.forget_coordinator(group)
+            self._router.forget_coordinator(key, kind)
             await self._router.refresh(())
 
         return await self._until_settled(ask, codes_of, look_again)

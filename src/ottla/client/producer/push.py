@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.client.connections import Purpose
 from ottla.client.errors import ClientError, ConnectionLost, broker_error
-from ottla.client.producer.transaction_requests import LAST_PRODUCE
 from ottla.core.errors import ErrorCode
 from ottla.wire import apis
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -44,7 +43,6 @@ class Pusher:
         self._sender = sender
         self._config = sender.config
         self._rule = rule
-        self._last_version = _BY_NAME if sender.config.transactional_id is None else LAST_PRODUCE
         self._ready: dict[PartitionQueue, None] = {}
         self._first_at = 0.0
         self._is_urgent = False
@@ -146,7 +144,7 @@ class Pusher:
         left_s = min(batch.begun_s for _, batch in bundle) + self._config.delivery_timeout_ms / 1000 - now
         timeout_s = max(_SOON_S, min(left_s, self._sender.request_timeout_s))
         try:
-            version = connection.version_of(apis.PRODUCE, max_version=self._last_version)
+            version = connection.version_of(apis.PRODUCE, max_version=self._last_version())
             if self._config.acks == 0:
                 connection.post(request, version=version)
                 _ = self._start(self._drained(connection, bundle))
@@ -155,6 +153,10 @@ class Pusher:
                 answer.add_done_callback(partial(self._answered, bundle))
         except ClientError as failed:
             self._finish(bundle, failed)
+
+    def _last_version(self) -> int:
+        transactions = self._sender.transactions
+        return _BY_NAME if transactions is None else transactions.last_produce_version
 
     def _request(self, bundle: _Bundle) -> ProduceRequest:
         topics: dict[str, list[PartitionProduceData]] = {}

@@ -1,4 +1,4 @@
-"""What a transactional producer asks its coordinators, in the versions from before KIP-890."""
+"""What a transactional producer asks its coordinators, before KIP-890 and since."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from ottla.wire.messages.txn_offset_commit import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
+    from ottla.client.connection import Connection
     from ottla.client.group.interface import GroupProgress
     from ottla.client.producer.batch import Identity
     from ottla.client.router import Router
@@ -38,12 +39,30 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 
 GROUP: Final = 0
 TRANSACTION: Final = 1
-LAST_PRODUCE: Final = 11
-"""From version 12 on, producing to a partition makes it part of the transaction."""
 _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _LAST_ADD: Final = 3
-_LAST_END: Final = 4
-_LAST_COMMIT: Final = 4
+
+
+class Flow(NamedTuple):
+    """How a transaction goes: the last versions in which to ask, on which the rest depends."""
+
+    produce: int
+    commit_offsets: int
+    end: int
+    joins_by_writing: bool
+    """Writing to a partition, or committing a group's offsets, makes it part of the transaction without a word before.
+    And every end moves the producer to another epoch."""
+
+
+NAMED_FIRST: Final = Flow(produce=11, commit_offsets=4, end=4, joins_by_writing=False)
+JOINED_BY_WRITING: Final = Flow(produce=12, commit_offsets=5, end=5, joins_by_writing=True)
+FEATURE: Final = "transaction.version"
+"""What a cluster's brokers have agreed on."""
+_JOINED_BY_WRITING_SINCE: Final = 2
+
+
+def flow_of(level: int) -> Flow:
+    return JOINED_BY_WRITING if level >= _JOINED_BY_WRITING_SINCE else NAMED_FIRST
 
 
 class Question(NamedTuple, Generic[ResponseT]):
@@ -58,6 +77,11 @@ class Question(NamedTuple, Generic[ResponseT]):
 
 async def ask(router: Router, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
     """The coordinator's answer, which is no error; asked for again as long as that may help."""
+    return (await ask_over(router, question))[0]
+
+
+async def ask_over(router: Router, question: Question[Any]) -> tuple[Any, Connection]:
+    """The same, and over which connection."""
     patience = Patience(router)
     failed: ClientError
     while True:
@@ -68,7 +92,7 @@ async def ask(router: Router, question: Question[Any]) -> Any:  # noqa: ANN401 -
             response = await connection.ask(question.request, version=version)
             code = question.error_of(response)
             if not code:
-                return response
+                return response, connection
             failed = broker_error(code, _about(question))
             is_lost = failed.code in _MOVED
         except BrokerUnavailable as unavailable:
@@ -126,7 +150,7 @@ def add_offsets(transactional_id: str, identity: Identity, group: str) -> Questi
 
 
 def commit_offsets(
-    transactional_id: str, identity: Identity, progress: GroupProgress
+    transactional_id: str, identity: Identity, progress: GroupProgress, flow: Flow
 ) -> Question[TxnOffsetCommitResponse]:
     request = TxnOffsetCommitRequest(
         transactional_id=transactional_id,
@@ -157,17 +181,17 @@ def commit_offsets(
     def error_of(answer: TxnOffsetCommitResponse) -> int:
         return _first(part.error_code for topic in answer.topics for part in topic.partitions)
 
-    return Question(progress.group, GROUP, request, error_of, _LAST_COMMIT)
+    return Question(progress.group, GROUP, request, error_of, flow.commit_offsets)
 
 
-def end(transactional_id: str, identity: Identity, *, is_commit: bool) -> Question[EndTxnResponse]:
+def end(transactional_id: str, identity: Identity, flow: Flow, *, is_commit: bool) -> Question[EndTxnResponse]:
     request = EndTxnRequest(
         transactional_id=transactional_id,
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         committed=is_commit,
     )
-    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, _LAST_END)
+    return Question(transactional_id, TRANSACTION, request, lambda answer: answer.error_code, flow.end)
 
 
 def _first(codes: Iterable[int]) -> int:

@@ -1,8 +1,9 @@
 """The transactions of a producer with a transactional id, one after the other.
 
-It asks as producers did before KIP-890, which every broker since Kafka 0.11 understands: a partition is named to the
-coordinator before it is first written to, and the epoch stays until something goes wrong. Then what is left of the
-transaction is dropped, the transaction can only be aborted, and the producer goes on in the next epoch.
+When something goes wrong, what is left of the transaction is dropped, it can only be aborted, and the producer goes on
+in the next epoch. Where the cluster's `transaction.version` is 2 (KIP-890), every transaction has an epoch of its own,
+and a partition becomes part of it by being written to. Elsewhere, back to Kafka 0.11, a partition is named to the
+coordinator before it is first written to.
 """
 
 from __future__ import annotations
@@ -14,14 +15,19 @@ from ottla.client.errors import ClientError, ProducerFenced, TransactionFailed
 from ottla.client.producer.batch import NOBODY, Identity
 from ottla.client.producer.delivery import finished
 from ottla.client.producer.transaction_requests import (
+    FEATURE,
+    NAMED_FIRST,
     Question,
     add_offsets,
     add_partitions,
     ask,
+    ask_over,
     commit_offsets,
     end,
+    flow_of,
     init_producer_id,
 )
+from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -38,16 +44,20 @@ class Transactions:
         self._sender = sender
         self._timeout_ms = timeout_ms
         self._identity = NOBODY
+        self._flow = NAMED_FIRST
         self._is_open = False
         self._fatal: ClientError | None = None
-        self._in_it: set[TopicPartition] = set()
+        self._in_it: set[TopicPartition] = set()  # or perhaps, if it joins by being written to
         self._joining: dict[TopicPartition, PartitionQueue] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_groups = False
 
     async def start(self) -> None:
         """Get an id and an epoch; whoever had the transactional id is fenced, and what it left open is aborted."""
-        response = await self._ask(init_producer_id(self.id, self._timeout_ms, self._identity))
+        response, connection = await ask_over(
+            self._sender.router, init_producer_id(self.id, self._timeout_ms, self._identity)
+        )
+        self._flow = flow_of(connection.level_of(FEATURE))
         self._identity = Identity(response.producer_id, response.producer_epoch, is_transactional=True)
 
     async def close(self) -> None:
@@ -85,9 +95,10 @@ class Transactions:
         """Let the group's progress become part of the transaction."""
         self.refuse_if_not_open()
         try:
-            await self._ask(add_offsets(self.id, self._identity, progress.group))
+            if not self._flow.joins_by_writing:
+                await self._ask(add_offsets(self.id, self._identity, progress.group))
             self._has_groups = True
-            await self._ask(commit_offsets(self.id, self._identity, progress))
+            await self._ask(commit_offsets(self.id, self._identity, progress, self._flow))
         except ClientError as failed:
             self.failed(failed)
             raise
@@ -112,7 +123,7 @@ class Transactions:
             self._is_open = False
             raise self._fatal
         await self._end(is_commit=False)
-        if any(queue.is_out_of_step for queue in self._sender.queues()):
+        if not self._flow.joins_by_writing and any(queue.is_out_of_step for queue in self._sender.queues()):
             await self._next_epoch()
         self.dropping = None
 
@@ -135,19 +146,27 @@ class Transactions:
         if not self._in_it and not self._has_groups:
             return
         try:
-            await self._ask(end(self.id, self._identity, is_commit=is_commit))
+            response = await self._ask(end(self.id, self._identity, self._flow, is_commit=is_commit))
         except ClientError as failed:
             # It may have happened or not; whoever gets the id next finds it decided.
             self._fatal = failed
             raise
+        if self._flow.joins_by_writing:
+            self._identity = Identity(response.producer_id, response.producer_epoch, is_transactional=True)
 
     # What the sender asks
+
+    @property
+    def last_produce_version(self) -> int:
+        return self._flow.produce
 
     def may_send(self, queue: PartitionQueue) -> bool:
         """Whether the partition is part of the transaction; if not, it is made one first."""
         if self.dropping is not None:
             return False
         at = TopicPartition(queue.topic, queue.partition)
+        if self._flow.joins_by_writing:
+            self._in_it.add(at)
         if at in self._in_it:
             if queue.identity != self._identity:
                 queue.identify(self._identity)
@@ -172,13 +191,17 @@ class Transactions:
 
     def failed(self, error: ClientError) -> None:
         """Something of the transaction cannot be done: all of it has to be aborted."""
-        if isinstance(error, ProducerFenced):
+        if isinstance(error, ProducerFenced) and not self._may_have_timed_out(error):
             self._fatal = error
         if self.dropping is None:
             self.dropping = error
             self._joining.clear()
             for queue in self._sender.queues():
                 self._sender.look_soon(queue)
+
+    def _may_have_timed_out(self, refused: ProducerFenced) -> bool:
+        """Whether it can be that nobody took over, and the coordinator aborted: the abort will tell the next epoch."""
+        return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
     async def _ask(self, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
         return await ask(self._sender.router, question)

@@ -34,7 +34,7 @@ REPLICATION: Final = (
         default=(),
         rule=REPLICAS,
         documentation=(
-            "For which replicas the leader sends no faster than leader.replication.throttled.rate: "
+            "Which leaders send no faster than leader.replication.throttled.rate to replicas that are not in sync: "
             "partition:broker pairs separated by commas, or * for all of the topic."
         ),
     ),
@@ -44,7 +44,7 @@ REPLICATION: Final = (
         default=(),
         rule=REPLICAS,
         documentation=(
-            "Which replicas fetch no faster than follower.replication.throttled.rate: "
+            "Which replicas fetch no faster than follower.replication.throttled.rate while they are not in sync: "
             "partition:broker pairs separated by commas, or * for all of the topic."
         ),
     ),

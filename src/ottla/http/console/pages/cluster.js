@@ -4,7 +4,7 @@ import { api } from "../parts/api.js";
 import { bars } from "../parts/bars.js";
 import { h, replace } from "../parts/dom.js";
 import { badge, card, heading } from "../parts/field.js";
-import { bytes, plural } from "../parts/format.js";
+import { bytes, count, plural } from "../parts/format.js";
 import { every } from "../parts/live.js";
 import { attempt } from "../parts/notice.js";
 import { place } from "../parts/router.js";
@@ -37,7 +37,8 @@ export async function show({ signal }) {
     "div.page",
     heading("Cluster"),
     refusal,
-    h("div.columns", card("This broker", facts), card("Brokers", brokers)),
+    card("Brokers", brokers),
+    card("This broker", facts),
     card("Log folders", folders),
     card("Clients connected", clients),
     h("h2", "Configs of this broker"),
@@ -89,6 +90,25 @@ const BROKER_COLUMNS = [
     sort: (one) => one.broker_id,
   },
   { label: "Address", cell: (one) => h("code", `${one.host}:${one.port}`) },
+  { label: "Rack", cell: (one) => one.rack ?? h("span.soft", "none"), sort: (one) => one.rack ?? "" },
+  {
+    label: "State",
+    cell: (one) =>
+      one.state === "up" ? badge("up", "good") : h("span", { title: one.problem }, badge(one.state, "bad")),
+    sort: (one) => one.state,
+  },
+  { label: "Leads", cell: (one) => count(one.leads), sort: (one) => one.leads },
+  {
+    label: "In sync",
+    cell: (one) => `${count(one.in_sync)} of ${count(one.holds)}`,
+    sort: (one) => one.in_sync - one.holds,
+  },
+  {
+    label: "Disk",
+    cell: (one) =>
+      Number(one.total_bytes) < 0 ? "" : `${bytes(one.usable_bytes)} free of ${bytes(one.total_bytes)}`,
+    sort: (one) => Number(one.usable_bytes),
+  },
 ];
 
 const CLIENT_COLUMNS = [

@@ -1,0 +1,42 @@
+"""What the order service decides, whichever client it uses."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, NamedTuple
+
+ORDERS: Final = "orders"
+INVOICES: Final = "invoices"
+REJECTED: Final = "orders.rejected"
+GROUP: Final = "billing"
+
+
+class NotDelivered(Exception):
+    """Kafka did not take an invoice. The order is not committed, and comes again."""
+
+
+class Outgoing(NamedTuple):
+    topic: str
+    value: bytes
+
+
+class Billing:
+    """An invoice for each order; one that comes again is not billed again, and what is no order is set aside."""
+
+    def __init__(self) -> None:
+        self._billed: set[str] = set()
+
+    def answer(self, value: bytes | None) -> Outgoing | None:
+        """What is to be written for it, if anything is."""
+        try:
+            order = json.loads(value or b"")
+            number, cents = str(order["number"]), int(order["cents"])
+        except (ValueError, KeyError, TypeError):
+            return Outgoing(REJECTED, value or b"")
+        if number in self._billed:
+            return None
+        return Outgoing(INVOICES, json.dumps({"order": number, "cents": cents}).encode())
+
+    def delivered(self, outgoing: Outgoing) -> None:
+        if outgoing.topic == INVOICES:
+            self._billed.add(json.loads(outgoing.value)["order"])

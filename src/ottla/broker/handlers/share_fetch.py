@@ -1,0 +1,246 @@
+"""ShareFetch (78) and ShareAcknowledge (79).
+
+A fetch that finds nothing waits: for an append, for records that are given back, for a delay to end. It does not wait
+for `min_bytes`: what is there is given at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.share.taking import Asked, take
+from ottla.broker.waiting import ByteWait
+from ottla.core.errors import ApiError, ErrorCode
+from ottla.share.sessions import CLOSING, OPENING, At, session_key
+from ottla.wire.messages import share_acknowledge as acknowledge
+from ottla.wire.messages import share_fetch as fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.broker.share.shared import Shared
+    from ottla.broker.share.taking import Taken
+    from ottla.share.sessions import Session
+
+_MAX_WAIT_MS: Final = 300_000
+_STRICT: Final = 1
+
+
+class _Outcome(NamedTuple):
+    """Of acknowledging, or of asking for more."""
+
+    code: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context: Context) -> fetch.ShareFetchResponse:
+    share = broker.share
+    try:
+        key = session_key(request.group_id, request.member_id)
+        share.check(key.group_id)
+        session = share.sessions.fetching(key, request.share_session_epoch, context.connection)
+        asked = {
+            At(topic.topic_id, part.partition_index): part for topic in request.topics for part in topic.partitions
+        }
+        acknowledged = await _acknowledge(
+            broker, session, {at: part.acknowledgement_batches for at, part in asked.items()}
+        )
+        if request.share_session_epoch == CLOSING:
+            share.close_session(session, was_delivered=False)
+            return _fetched(broker, key.group_id, acknowledged, {}, {})
+    except ApiError as refused:
+        return fetch.ShareFetchResponse(
+            error_code=refused.code,
+            error_message=str(refused),
+            acquisition_lock_timeout=0,
+            responses=(),
+            node_endpoints=(),
+        )
+    session.update(
+        asked, (At(each.topic_id, index) for each in request.forgotten_topics_data for index in each.partitions)
+    )
+    taken, failed = await _take(broker, session, request)
+    if request.share_session_epoch == OPENING:
+        failed = {**dict.fromkeys(asked, _Outcome()), **failed}
+    return _fetched(broker, key.group_id, acknowledged, taken, failed)
+
+
+async def _take(
+    broker: Broker, session: Session, request: fetch.ShareFetchRequest
+) -> tuple[dict[At, Taken], dict[At, _Outcome]]:
+    """Something of these partitions, waiting until there is."""
+    until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
+    while True:
+        shared, failed = _find(broker, session)
+        # Begun before they are looked at: what happens to them from now on must count.
+        wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], 1, until_s)
+        try:
+            taken, is_unfinished = _take_now(broker, session, request, shared, failed)
+            if is_unfinished:
+                await asyncio.sleep(0)
+                continue
+            if taken or failed or request.max_wait_ms <= 0 or request.max_records <= 0 or request.max_bytes <= 0:
+                return taken, failed
+            await wait
+        finally:
+            wait.end()
+        if wait.is_last:
+            shared, failed = _find(broker, session)
+            return _take_now(broker, session, request, shared, failed)[0], failed
+
+
+def _find(broker: Broker, session: Session) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
+    found: dict[At, Shared] = {}
+    failed: dict[At, _Outcome] = {}
+    for at in session.partitions:
+        try:
+            found[at] = broker.share.shared(session.key.group_id, at)
+        except ApiError as refused:
+            failed[at] = _Outcome(refused.code, str(refused))
+    return found, failed
+
+
+def _take_now(
+    broker: Broker,
+    session: Session,
+    request: fetch.ShareFetchRequest,
+    shared: Mapping[At, Shared],
+    failed: dict[At, _Outcome],
+) -> tuple[dict[At, Taken], bool]:
+    """What there is, and whether some partition needs to be looked at further before it can be said what it has."""
+    share = broker.share
+    settings = share.settings(session.key.group_id)
+    room = min(request.max_bytes, broker.config.fetch_max_bytes, broker.listener.held.room)
+    records = request.max_records
+    taken: dict[At, Taken] = {}
+    is_unfinished = False
+    for at, one in shared.items():
+        if records <= 0 or room <= 0:
+            break
+        asked = Asked(
+            session.key.member_id, records, room, is_strict=request.share_acquire_mode == _STRICT, may_exceed=not taken
+        )
+        try:
+            got = take(one, asked, settings, share.now_ms())
+        except ApiError as refused:
+            failed[at] = _Outcome(refused.code, str(refused))
+            continue
+        share.partitions.arm(one)
+        is_unfinished |= got.is_unfinished
+        if got.pieces:
+            taken[at] = got
+            records -= got.count
+            room -= got.size
+    for at in taken:
+        session.served(at)
+    return taken, is_unfinished and not taken
+
+
+def _fetched(
+    broker: Broker,
+    group_id: str,
+    acknowledged: Mapping[At, _Outcome],
+    taken: Mapping[At, Taken],
+    failed: Mapping[At, _Outcome],
+) -> fetch.ShareFetchResponse:
+    topics: dict[bytes, list[fetch.PartitionData]] = {}
+    for at in {**acknowledged, **failed, **taken}:
+        outcome, settled, got = failed.get(at, _Outcome()), acknowledged.get(at, _Outcome()), taken.get(at)
+        data = fetch.PartitionData(
+            partition_index=at.partition,
+            error_code=outcome.code,
+            error_message=outcome.message,
+            acknowledge_error_code=settled.code,
+            acknowledge_error_message=settled.message,
+            current_leader=fetch.LeaderIdAndEpoch(leader_id=broker.config.node_id, leader_epoch=0),
+            records=b"" if got is None else got.records,
+            acquired_records=()
+            if got is None
+            else tuple(
+                fetch.AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)
+                for first, last, count in got.acquired
+            ),
+        )
+        topics.setdefault(at.topic_id, []).append(data)
+    return fetch.ShareFetchResponse(
+        error_code=ErrorCode.NONE,
+        acquisition_lock_timeout=broker.share.settings(group_id).limits.lock_ms,
+        responses=tuple(
+            fetch.ShareFetchableTopicResponse(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in topics.items()
+        ),
+        node_endpoints=(),
+    )
+
+
+# Acknowledging
+
+
+async def share_acknowledge(
+    broker: Broker, request: acknowledge.ShareAcknowledgeRequest, _context: Context
+) -> acknowledge.ShareAcknowledgeResponse:
+    share = broker.share
+    asked = {
+        At(topic.topic_id, part.partition_index): part.acknowledgement_batches
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    try:
+        key = session_key(request.group_id, request.member_id)
+        share.check(key.group_id)
+        session = share.sessions.acknowledging(key, request.share_session_epoch)
+        outcomes = await _acknowledge(broker, session, asked)
+        if request.share_session_epoch == CLOSING:
+            share.close_session(session, was_delivered=False)
+    except ApiError as refused:
+        return acknowledge.ShareAcknowledgeResponse(
+            error_code=refused.code, error_message=str(refused), responses=(), node_endpoints=()
+        )
+    topics: dict[bytes, list[acknowledge.PartitionData]] = {}
+    for at in asked:
+        outcome = outcomes.get(at, _Outcome())
+        data = acknowledge.PartitionData(
+            partition_index=at.partition,
+            error_code=outcome.code,
+            error_message=outcome.message,
+            current_leader=acknowledge.LeaderIdAndEpoch(leader_id=broker.config.node_id, leader_epoch=0),
+        )
+        topics.setdefault(at.topic_id, []).append(data)
+    return acknowledge.ShareAcknowledgeResponse(
+        error_code=ErrorCode.NONE,
+        acquisition_lock_timeout=share.settings(key.group_id).limits.lock_ms,
+        responses=tuple(
+            acknowledge.ShareAcknowledgeTopicResponse(topic_id=topic_id, partitions=tuple(partitions))
+            for topic_id, partitions in topics.items()
+        ),
+        node_endpoints=(),
+    )
+
+
+async def _acknowledge(
+    broker: Broker,
+    session: Session,
+    asked: Mapping[At, tuple[fetch.AcknowledgementBatch | acknowledge.AcknowledgementBatch, ...]],
+) -> dict[At, _Outcome]:
+    """What came of it, for each partition of which something is acknowledged."""
+    partitions = broker.share.partitions
+    outcomes: dict[At, _Outcome] = {}
+    begun = []
+    for at, batches in asked.items():
+        if not batches:
+            continue
+        outcomes[at] = _Outcome()
+        try:
+            shared = broker.share.shared(session.key.group_id, at)
+            begun.append((at, shared, partitions.acknowledge(shared, session.key.member_id, batches)))
+        except ApiError as refused:
+            outcomes[at] = _Outcome(refused.code, str(refused))
+    for at, shared, place in begun:
+        try:
+            await partitions.settled(shared, place)
+        except ApiError as refused:
+            outcomes[at] = _Outcome(refused.code, str(refused))
+    return outcomes

@@ -1,0 +1,107 @@
+"""Dead letters: what a share group could not make use of, copied to a topic before it is archived."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import OffsetOutOfRange
+from ottla.records.batch import read_header
+from ottla.records.encode import BatchBuilder
+from ottla.records.reader import RecordReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.broker.share.shared import Shared
+    from ottla.records.reader import Record
+    from ottla.share.partition import Change
+
+_logger: Final = logging.getLogger(__name__)
+
+_PREFIX: Final = "ottla-dead-letter-"
+_READ_BYTES: Final = 1 << 20
+
+
+async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Sequence[Change]) -> None:
+    """Return once the letters of these are durable. ApiError if they cannot be written."""
+    if topic == shared.partition.at.topic:
+        _logger.warning("%s: what is refused there cannot be a dead letter once more", shared.partition.at)
+        return
+    state = broker.topics.by_name.get(topic) or broker.create_topic(topic)
+    target = state.partitions[shared.partition.at.partition % len(state.partitions)]
+    letters = _Letters(broker, target)
+    for change in dying:
+        for record in _records(shared.partition, change):
+            letters.add(record, _headers(shared, record.offset, change))
+    last_offset = letters.append()
+    if last_offset is not None and target.log.config.flush == "ack":
+        await broker.flusher.durable(target, last_offset)
+
+
+class _Letters:
+    """Collects letters into batches as large as their topic allows."""
+
+    def __init__(self, broker: Broker, target: Partition) -> None:
+        self._broker = broker
+        self._target = target
+        self._builder: BatchBuilder | None = None
+        self._last_offset: int | None = None
+
+    def add(self, record: Record, more: tuple[tuple[str, bytes], ...]) -> None:
+        fields = (record.timestamp, record.key, record.value, (*record.headers, *more))
+        if self._builder is not None and not self._builder.append(*fields):
+            self.append()
+        if self._builder is None:
+            self._builder = BatchBuilder(max_bytes=self._target.log.config.max_message_bytes)
+            self._builder.append(*fields)
+
+    def append(self) -> int | None:
+        """The last offset of all that was written."""
+        if self._builder is not None:
+            batch = self._builder.build()
+            self._builder = None
+            self._last_offset = self._target.log.append(batch, self._target.leader_epoch).last_offset
+            self._target.appended(len(batch))
+        return self._last_offset
+
+
+def _records(partition: Partition, change: Change) -> Iterator[Record]:
+    offset = change.first
+    while offset <= change.last:
+        try:
+            data = partition.log.read(offset, _READ_BYTES)
+        except OffsetOutOfRange:
+            # Retention was faster; what it took nobody can have.
+            return
+        if not data:
+            return
+        for record in RecordReader(data, offset):
+            if record.offset > change.last:
+                return
+            yield record
+        offset = _end_of(data)
+
+
+def _end_of(data: memoryview) -> int:
+    at = 0
+    while True:
+        header = read_header(data, at)
+        at += header.size
+        if at >= len(data):
+            return header.next_offset
+
+
+def _headers(shared: Shared, offset: int, change: Change) -> tuple[tuple[str, bytes], ...]:
+    at = shared.partition.at
+    why = {
+        "group": shared.key.group_id,
+        "topic": at.topic,
+        "partition": str(at.partition),
+        "offset": str(offset),
+        "delivery-count": str(change.deliveries),
+        "reason": "rejected" if change.was_rejected else "delivery-count-limit",
+    }
+    return tuple((_PREFIX + name, text.encode()) for name, text in why.items())

@@ -1,0 +1,277 @@
+"""Share groups of this broker: the edge of their rules, for all that has to do with membership.
+
+A group is written to `__consumer_offsets` before anybody learns of it, as other groups are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from msgspec import structs
+
+from ottla.broker.asking import Refused
+from ottla.broker.share.partitions import SharePartitions
+from ottla.broker.share.state_log import append_records
+from ottla.broker.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
+from ottla.core.errors import ApiError, ErrorCode, GroupIdNotFound, NonEmptyGroup, UnknownTopicOrPartition
+from ottla.share.assignor import TopicSize
+from ottla.share.formats import StateKey
+from ottla.share.group import LEAVING, Caller, ShareGroup, hear, refused
+from ottla.share.log import records_between, records_of_end
+from ottla.share.sessions import Sessions
+from ottla.share.settings import settings_of
+from ottla.share.table import ShareGroups
+from ottla.storage.catalog.entries import ConfigResource, ConfigScope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.share.shared import Shared
+    from ottla.broker.share.state_log import Place
+    from ottla.share.config import ShareConfig
+    from ottla.share.records import KeyValue
+    from ottla.share.sessions import At, Session
+    from ottla.share.settings import GroupSettings
+    from ottla.storage.catalog.entries import ResourceConfigs
+    from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
+
+_logger: Final = logging.getLogger(__name__)
+
+_NOT_TOGETHER: Final = "a cluster of several brokers serves no share groups yet"
+
+
+class ShareService:
+    def __init__(self, broker: Broker, config: ShareConfig) -> None:
+        self.config = config
+        self.groups = ShareGroups()
+        self.sessions = Sessions(config.max_share_sessions)
+        self.partitions = SharePartitions(broker, config, self.settings)
+        self._broker = broker
+        self._settings: dict[str, tuple[ResourceConfigs | None, GroupSettings]] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def now_ms(self) -> int:
+        return self._broker.steady_clock.now_ms()
+
+    # Starting and stopping
+
+    def start(self) -> None:
+        """Take over what the log says."""
+        self.partitions.log.load()
+        for group in self.groups:
+            timeout_ms = self.settings(group.id).session_timeout_ms
+            for member_id in group.members:
+                self.groups.heard_of(group.id, member_id, self.now_ms(), timeout_ms)
+        self._set_timer()
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self.partitions.stop()
+
+    def catch_up(self) -> None:
+        """The clock was moved: what is due by it is done now."""
+        self._expire()
+        self.partitions.expire()
+
+    # Groups
+
+    def settings(self, group_id: str) -> GroupSettings:
+        held = self._broker.catalog.view.configs.get(ConfigResource(ConfigScope.GROUP, group_id))
+        known = self._settings.get(group_id)
+        if known is None or known[0] is not held:
+            known = self._settings[group_id] = held, settings_of(self.config, {} if held is None else held.configs)
+        return known[1]
+
+    def refusal(self, group_id: str) -> tuple[ErrorCode, str | None]:
+        """Why this broker cannot answer for a share group of this name."""
+        if self._broker.cluster is not None:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_TOGETHER
+        if not group_id:
+            return ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+        if self.groups.get(group_id) is None and self._broker.groups.rules.table.get(group_id) is not None:
+            return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group."
+        return ErrorCode.NONE, None
+
+    def check(self, group_id: str) -> None:
+        """ApiError unless there is such a share group here."""
+        error, message = self.refusal(group_id)
+        if error is not ErrorCode.NONE:
+            raise Refused(error, message)
+        if self.groups.get(group_id) is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+
+    async def heartbeat(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> ShareGroupHeartbeatResponse:
+        error, message = self.refusal(request.group_id)
+        if error is not ErrorCode.NONE:
+            return refused(error, request.member_id, message)
+        known = self.groups.get(request.group_id)
+        if known is None and request.member_epoch != 0:
+            return refused(ErrorCode.GROUP_ID_NOT_FOUND, request.member_id)
+        before = known or ShareGroup(id=request.group_id)
+        heard = hear(before, request, caller, self._topic_size, self.config.max_size)
+        if heard.response.error_code:
+            return heard.response
+        settings = self.settings(request.group_id)
+        try:
+            await self._become(before, heard.group)
+        except ApiError as failed:
+            _logger.error("share group %s could not be written: %s", request.group_id, failed)
+            return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id, str(failed))
+        if request.member_epoch == LEAVING:
+            self.groups.gone(request.group_id, request.member_id)
+        else:
+            self.groups.heard_of(request.group_id, request.member_id, self.now_ms(), settings.session_timeout_ms)
+            self._set_timer()
+        return structs.replace(heard.response, heartbeat_interval_ms=settings.heartbeat_interval_ms)
+
+    def _topic_size(self, name: str) -> TopicSize | None:
+        state = self._broker.topics.by_name.get(name)
+        return None if state is None else TopicSize(state.raw_id, len(state.partitions))
+
+    async def _become(self, before: ShareGroup, after: ShareGroup) -> None:
+        """Written down and taken over in one step; returns once it is safe."""
+        if after is before:
+            return
+        places = []
+        for topic_id, partition, has_others in after.uninitialized(before):
+            key = StateKey(group_id=after.id, topic_id=topic_id, partition=partition)
+            # Of a topic that the group reads already, what a new partition has got so far is the group's too.
+            found = self._broker.topics.partition_by_id(topic_id, partition)
+            places.append(self.partitions.initialize(key, found, at_its_start=has_others))
+        placed = self._append(after.id, records_between(before, after))
+        self.groups.put(after)
+        for place in places:
+            await self.partitions.log.safe(place)
+        await self.partitions.log.safe(placed)
+
+    def _append(self, group_id: str, records: Sequence[KeyValue]) -> Place | None:
+        if not records:
+            return None
+        return append_records(self._broker, self._broker.groups.partition_of(group_id), records)
+
+    async def delete(self, group_id: str) -> ErrorCode:
+        group = self.groups.get(group_id)
+        if group is None:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if group.members:
+            return ErrorCode.NON_EMPTY_GROUP
+        try:
+            forgotten = self.partitions.forget(self._keys(group))
+            placed = self._append(group_id, records_of_end(group))
+            self.groups.remove(group_id)
+            await self.partitions.log.safe(forgotten)
+            await self.partitions.log.safe(placed)
+        except ApiError as refused_:
+            return refused_.code
+        return ErrorCode.NONE
+
+    def _keys(self, group: ShareGroup, topic_id: bytes | None = None) -> list[StateKey]:
+        return [
+            StateKey(group_id=group.id, topic_id=each, partition=partition)
+            for each, one in group.initialized.items()
+            if topic_id in (None, each)
+            for partition in one.partitions
+        ]
+
+    # Their offsets, as administrators see them
+
+    def empty_group(self, group_id: str) -> ShareGroup:
+        """The group; ApiError if it is not there, or is at work."""
+        group = self.groups.get(group_id)
+        if group is None:
+            raise GroupIdNotFound(f"Group {group_id} not found.")
+        if group.members:
+            raise NonEmptyGroup(f"Group {group_id} has members.")
+        return group
+
+    async def move(self, group_id: str, topic: str, partition: int, offset: int) -> None:
+        """Have a group without members begin anew from this offset on. One that is not there yet is made."""
+        state = self._broker.topics.by_name.get(topic)
+        if state is None or not 0 <= partition < len(state.partitions):
+            raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+        before = self.groups.get(group_id) or ShareGroup(id=group_id)
+        place = self.partitions.move(StateKey(group_id=group_id, topic_id=state.raw_id, partition=partition), offset)
+        placed = self._append(
+            group_id, records_between(before, after := before.reading(state.raw_id, topic, partition))
+        )
+        self.groups.put(after)
+        await self.partitions.log.safe(place)
+        await self.partitions.log.safe(placed)
+
+    async def forget_topic(self, group: ShareGroup, topic_id: bytes) -> None:
+        forgotten = self.partitions.forget(self._keys(group, topic_id))
+        placed = self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
+        self.groups.put(after)
+        await self.partitions.log.safe(forgotten)
+        await self.partitions.log.safe(placed)
+
+    def topic_deleted(self, name: str, topic_id: bytes) -> None:
+        if name == SHARE_GROUP_STATE:
+            # As with other logs: what it held goes with it, now and not with the next start.
+            self.partitions.clear()
+            for group in self.groups:
+                self.groups.put(replace(group, initialized={}))
+            return
+        if name == CONSUMER_OFFSETS:
+            self.groups.clear()
+            return
+        for group in self.groups:
+            if topic_id in group.initialized:
+                try:
+                    self.partitions.forget(self._keys(group, topic_id))
+                    self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
+                    self.groups.put(after)
+                except ApiError as failed:
+                    _logger.error("share group %s keeps the state of a deleted topic: %s", group.id, failed)
+
+    # Partitions and sessions
+
+    def shared(self, group_id: str, at: At) -> Shared:
+        """ApiError unless the group reads this partition."""
+        partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
+        key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
+        found = self.partitions.find(key, partition)
+        if found is None:
+            raise UnknownTopicOrPartition(f"group {group_id} does not read {partition.at}")
+        return found
+
+    def close_session(self, session: Session, *, was_delivered: bool) -> None:
+        """What its member holds is given back."""
+        self.sessions.close(session.key)
+        for shared in self.partitions.of_group(session.key.group_id):
+            self.partitions.release(shared, session.key.member_id, was_delivered=was_delivered)
+
+    def connection_closed(self, connection: object) -> None:
+        """Others need not wait for the locks of one that is gone; what it was given counts as tried."""
+        for session in self.sessions.lost(connection):
+            self.close_session(session, was_delivered=True)
+
+    # Time
+
+    def _set_timer(self) -> None:
+        deadline_ms = self.groups.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        delay_s = max(deadline_ms - self.now_ms(), 0) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay_s, self._expire)
+
+    def _expire(self) -> None:
+        for group_id, member_id in self.groups.silent(self.now_ms()):
+            before = self.groups.get(group_id)
+            if before is None or member_id not in before.members:
+                continue
+            _logger.info("member %s of share group %s missed its heartbeat", member_id, group_id)
+            after = before.without(member_id, self._topic_size)
+            try:
+                self._append(group_id, records_between(before, after))
+            except ApiError as failed:
+                _logger.error("share group %s could not be written: %s", group_id, failed)
+            self.groups.put(after)
+        self._set_timer()

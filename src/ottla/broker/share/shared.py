@@ -1,0 +1,38 @@
+"""One partition as one share group reads it, and who waits for more of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from ottla.broker.partition import Partition
+    from ottla.broker.waiting import ByteWait
+    from ottla.share.formats import StateKey
+    from ottla.share.partition import Change, SharePartition
+
+
+class Shared:
+    __slots__ = ("burial", "dying", "key", "partition", "rules", "waits", "wakes_at_ms")
+
+    def __init__(self, key: StateKey, rules: SharePartition, partition: Partition) -> None:
+        self.key = key
+        self.rules = rules
+        self.partition = partition
+        self.waits: set[ByteWait] = set()
+        self.wakes_at_ms: int | None = None
+        self.dying: list[Change] = []
+        """What is to become dead letters."""
+        self.burial: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """There may be something to be had."""
+        for wait in tuple(self.waits):
+            wait.got(1)
+
+    def follow_the_log(self) -> None:
+        """What the log has lost, by retention or a power cut, nobody can be given."""
+        log = self.partition.log
+        self.rules.move_start(log.start_offset)
+        self.rules.cut_end(log.next_offset)

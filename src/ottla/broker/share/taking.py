@@ -1,0 +1,153 @@
+"""Giving records to a member of a share group: batches as they are stored, and which offsets of them are its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ottla.broker.delays import delays_in
+from ottla.records.batch import read_header
+from ottla.share.partition import Acquired
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.share.shared import Shared
+    from ottla.records.batch import BatchHeader
+    from ottla.share.settings import GroupSettings
+    from ottla.storage.txn_index import AbortedTransaction
+
+_READS: Final = 32
+_LOOKED_BYTES: Final = 4 << 20
+"""After so much that was of no use others get their turn."""
+_LOOKING_BYTES: Final = 1 << 20
+_READ_COMMITTED: Final = 1
+
+
+class Asked(NamedTuple):
+    member: str
+    max_records: int
+    max_bytes: int
+    is_strict: bool
+    """Not a record more; otherwise whole batches are given."""
+    may_exceed: bool
+    """The first batch is given however large it is."""
+
+
+class Taken:
+    __slots__ = ("acquired", "count", "is_unfinished", "pieces", "size")
+
+    def __init__(self) -> None:
+        self.pieces: list[tuple[memoryview, int, int]] = []
+        """What was read, and from where to where it is given on."""
+        self.acquired: list[Acquired] = []
+        self.count = 0
+        self.size = 0
+        self.is_unfinished = False
+        """There is more to look at, though nothing was found so far."""
+
+    def add(self, data: memoryview, begin: int, end: int, got: Sequence[Acquired]) -> None:
+        self.size += end - begin
+        if self.pieces and self.pieces[-1][0] is data and self.pieces[-1][2] == begin:
+            begin = self.pieces.pop()[1]
+        self.pieces.append((data, begin, end))
+        for one in got:
+            self.count += one.size
+            last = self.acquired[-1] if self.acquired else None
+            if last is not None and (last.last + 1, last.deliveries) == (one.first, one.deliveries):
+                self.acquired[-1] = Acquired(last.first, one.last, one.deliveries)
+            else:
+                self.acquired.append(one)
+
+    @property
+    def records(self) -> memoryview | bytes:
+        slices = [data[begin:end] for data, begin, end in self.pieces]
+        return slices[0] if len(slices) == 1 else b"".join(slices)
+
+
+def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> Taken:
+    """What is to be had now. ApiError if the log cannot be read."""
+    shared.follow_the_log()
+    taking = _Taking(shared, asked, settings, now_ms)
+    for _ in range(_READS):
+        if not taking.read_on():
+            return taking.taken
+    taking.taken.is_unfinished = not taking.taken.pieces
+    return taking.taken
+
+
+class _Taking:
+    def __init__(self, shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> None:
+        self.taken = Taken()
+        self._shared = shared
+        self._rules = shared.rules
+        self._asked = asked
+        self._limits = settings.limits
+        self._isolation = settings.isolation_level
+        self._until = shared.partition.readable_until(settings.isolation_level)
+        self._now_ms = now_ms
+        self._looked_bytes = 0
+
+    def read_on(self) -> bool:
+        """Whether to go on after this."""
+        taken, asked = self.taken, self._asked
+        offset = self._rules.wanted(self._limits.in_flight)
+        room = asked.max_bytes - taken.size
+        if offset is None or offset >= self._until or self._is_full or room <= 0:
+            return False
+        log = self._shared.partition.log
+        data = log.read(offset, min(room, _LOOKING_BYTES), self._until)
+        if not data or (len(data) > room and (taken.pieces or not asked.may_exceed)):
+            return False
+        aborted: Sequence[AbortedTransaction] = ()
+        if self._isolation == _READ_COMMITTED:
+            aborted = log.aborted_transactions(offset, self._until)
+        self._looked_bytes += len(data)
+        if not self._walk(data, offset, aborted):
+            return False
+        taken.is_unfinished = self._looked_bytes >= _LOOKED_BYTES and not taken.pieces
+        return not taken.is_unfinished
+
+    def _walk(self, data: memoryview, offset: int, aborted: Sequence[AbortedTransaction]) -> bool:
+        end = 0
+        while end < len(data):
+            begin = end
+            header = read_header(data, begin)
+            end = begin + header.size
+            if not self._look(data[begin:end], header, offset, aborted):
+                return False
+            offset = header.next_offset
+            got = self._rules.acquire(
+                header.base_offset, header.last_offset, self._asked.member, self._most(), self._limits, self._now_ms
+            )
+            if got:
+                self.taken.add(data, begin, end, got)
+            if self._is_full:
+                return False
+        return True
+
+    @property
+    def _is_full(self) -> bool:
+        return self.taken.count >= min(self._asked.max_records, self._limits.in_flight)
+
+    def _look(self, batch: memoryview, header: BatchHeader, offset: int, aborted: Sequence[AbortedTransaction]) -> bool:
+        """Whether it may be looked at: no more may be open than the window allows."""
+        rules = self._rules
+        if not rules.is_unknown(min(offset, header.base_offset), header.last_offset):
+            return True
+        if header.last_offset >= rules.end and not rules.has_room(self._limits.in_flight):
+            return False
+        is_data = header.record_count > 0 and not header.is_control and not _is_aborted(header, aborted)
+        delays = delays_in(batch, header, self._now_ms) if is_data else ()
+        rules.look_at(offset, header.base_offset, header.last_offset, delays, is_data=is_data)
+        return True
+
+    def _most(self) -> int:
+        most = self._limits.in_flight
+        return (min(self._asked.max_records, most) if self._asked.is_strict else most) - self.taken.count
+
+
+def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
+    return header.is_transactional and any(
+        one.producer_id == header.producer_id and one.first_offset <= header.base_offset <= one.last_offset
+        for one in aborted
+    )

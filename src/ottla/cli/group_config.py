@@ -1,0 +1,46 @@
+"""`ottla group config`: what holds for one group, and changing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.arguments import pairs
+from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows
+from ottla.client.admin.configs import ConfigResource
+
+if TYPE_CHECKING:
+    from ottla.client.admin.configs import ConfigEntry
+
+
+@click.command(
+    "config",
+    epilog="""\b
+Examples:
+  ottla group config workers
+  ottla group config workers --set share.record.lock.duration.ms=60000
+  ottla group config workers --set dead.letter.topic=jobs-dead --set share.delivery.count.limit=3
+  ottla group config workers --unset dead.letter.topic
+""",
+)
+@click.argument("name", metavar="GROUP")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Change a setting; may be repeated.")
+@click.option("--unset", metavar="NAME", multiple=True, help="Give a setting its default again; may be repeated.")
+@with_output_option
+@with_broker_options
+def group_config(name: str, *, settings: tuple[str, ...], unset: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Show the settings of a group, and change them before that. The group need not exist yet."""
+    reach = reach_from(options)
+    changes = pairs("--set", settings)
+
+    async def ask() -> dict[str, ConfigEntry]:
+        resource = ConfigResource.group(name)
+        async with reach.client() as client:
+            if changes or unset:
+                await client.admin.alter_configs(resource, changes, delete=unset)
+            return await client.admin.describe_configs(resource)
+
+    show_rows(config_rows(run(ask()).values(), include_defaults=True), CONFIG_COLUMNS, output)

@@ -1,0 +1,38 @@
+"""Who of a share group fetches from which partitions. Several may fetch from one; none is left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NAME: Final = "simple"
+
+
+class TopicSize(NamedTuple):
+    id: bytes
+    partitions: int
+
+
+Assignment: TypeAlias = "dict[bytes, tuple[int, ...]]"
+"""Partitions by topic id."""
+
+
+def assign(subscriptions: Mapping[str, frozenset[str]], topics: Mapping[str, TopicSize]) -> dict[str, Assignment]:
+    """Topic by topic, in turns; each topic begins with another member, so that small topics do not pile up on one."""
+    assigned: dict[str, dict[bytes, list[int]]] = {member: {} for member in subscriptions}
+    turn = 0
+    for name in sorted(topics):
+        members = sorted(member for member, wanted in subscriptions.items() if name in wanted)
+        topic = topics[name]
+        if not members:
+            continue
+        for at in range(max(len(members), topic.partitions)):
+            member = members[(turn + at) % len(members)]
+            assigned[member].setdefault(topic.id, []).append(at % topic.partitions)
+        turn += topic.partitions
+    return {
+        member: {topic_id: tuple(sorted(those)) for topic_id, those in by_topic.items()}
+        for member, by_topic in assigned.items()
+    }

@@ -1,0 +1,97 @@
+"""One broker of a cluster for tests: it can be killed, and come back with what it had."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ottla.broker.asking import LocalClient
+from ottla.broker.embedded import EmbeddedBroker
+from ottla.broker.faults.faults import Faults
+from ottla.broker.faults.watching import watch
+from ottla.broker.inherited import Inherited
+from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.testing.history import History
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from pathlib import Path
+    from typing import Any, TypeVar
+
+    from ottla.broker.broker import Broker, Settings
+    from ottla.testing.catalog_keeper import CatalogKeeper
+    from ottla.testing.clock import MovableClock
+
+    T = TypeVar("T")
+
+
+class ClusterNode:
+    def __init__(self, folder: Path, settings: Settings, clock: MovableClock, keeper: CatalogKeeper) -> None:
+        self.id = settings.broker.node_id
+        self.faults = Faults()
+        """What is to go wrong at this node."""
+        self.requests = History()
+        """What clients and other nodes asked this one."""
+        self._folder = folder
+        self._settings = settings
+        self._clock = clock
+        self._keeper = keeper
+        self._embedded: EmbeddedBroker | None = None
+
+    def __repr__(self) -> str:
+        return f"<node {self.id} at {self.bootstrap_servers}{'' if self.is_running else ', not running'}>"
+
+    @property
+    def is_running(self) -> bool:
+        return self._embedded is not None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where this node is, or was before it was killed."""
+        return f"{self._settings.net.host}:{self._settings.net.port}"
+
+    @property
+    def broker(self) -> Broker:
+        """The broker itself; it belongs to its event loop."""
+        return self._running.broker
+
+    def start(self) -> None:
+        """At the address that it had before, if it had one."""
+        if self._embedded is not None:
+            raise RuntimeError(f"node {self.id} is running already")
+        self._link = self._keeper.link()
+        inherited = Inherited(self._link, ())
+        embedded = EmbeddedBroker(self._folder, self._settings, self._clock, is_short_lived=True, inherited=inherited)
+        self._embedded = embedded.__enter__()
+        self.call(self._watch())
+        self._settings = self._settings._replace(net=replace(self._settings.net, port=self.broker.address.port))
+
+    def stop(self) -> None:
+        """In order: what it leads is led by others before it goes."""
+        self.faults.forget_broker()
+        embedded, self._embedded = self._running, None
+        embedded.__exit__()
+
+    def kill(self) -> None:
+        """Without a word: clients and other nodes find that nobody answers any more. What it had written stays."""
+        self.call(self.broker.listener.stop(0))
+        self._link.close()
+        self.stop()
+        (self._folder / CLEAN_SHUTDOWN).unlink(missing_ok=True)
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run this in the broker's thread, and return what it returns."""
+        return self._running.call(work)
+
+    def client(self) -> LocalClient:
+        return self._own
+
+    @property
+    def _running(self) -> EmbeddedBroker:
+        if self._embedded is None:
+            raise RuntimeError(f"node {self.id} is not running")
+        return self._embedded
+
+    async def _watch(self) -> None:
+        self._own = LocalClient(self.broker, "ottla-testing", ("127.0.0.1", 0))
+        watch(self.broker, self.faults, self.requests.add, self._own)

@@ -1,0 +1,34 @@
+"""`ottla` with a planted bug: of the partitions on other nodes, one is not told how its transaction ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.transaction_lines import TransactionLines
+from ottla.cli.main import main
+from ottla.core.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ottla.core.ids import TopicPartition
+    from ottla.records.control import EndMarker
+
+_write_markers = TransactionLines.write_markers
+
+
+async def _all_but_one(
+    lines: TransactionLines,
+    node: int,
+    producer: tuple[int, int],
+    marker: EndMarker,
+    places: Collection[TopicPartition],
+) -> dict[TopicPartition, ErrorCode]:
+    forgotten, *others = places
+    told = await _write_markers(lines, node, producer, marker, others) if others else {}
+    return {**told, forgotten: ErrorCode.NONE}
+
+
+if __name__ == "__main__":
+    TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
+    main()

@@ -1,0 +1,99 @@
+"""Transactions over all nodes while these fail: each is there as a whole or not at all, with the offsets it moved.
+
+The long version is `make cluster-test`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .processes import Processes
+from .stories import Stories
+from .story_checker import broken_promises
+from .transacting import Scene, read_ending, transacting
+from .transaction_faults import TransactionFaults
+from .workers import ConfluentWorker, OttlaWorker, PausingWorker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from ottla.cluster.server import ZooKeeperServer
+
+    from .transacting import Worker
+
+IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
+MIXED: list[type[Worker]] = [ConfluentWorker, ConfluentWorker, OttlaWorker]
+SHORT = [TransactionFaults.kill_coordinator]
+LONG = [
+    TransactionFaults.kill_leader,
+    TransactionFaults.kill_controller,
+    TransactionFaults.freeze_coordinator,
+    TransactionFaults.freeze_leader,
+    TransactionFaults.kill_coordinator_of_frozen_followers,
+    TransactionFaults.kill_in_turn,
+    TransactionFaults.restart_in_turn,
+    TransactionFaults.kill_all,
+]
+
+
+def found_wrong(
+    processes: Processes,
+    folder: Path,
+    kinds: list[type[Worker]],
+    happens: Callable[[TransactionFaults], None],
+    patience_s: float = 30.0,
+) -> list[str]:
+    stories = Stories(folder / "stories.jsonl")
+    scene = Scene(processes.servers, happens.__name__, stories)
+    scene.prepare()
+    workers = [kind(scene, f"{happens.__name__}-{number}", number) for number, kind in enumerate(kinds)]
+    faults = TransactionFaults(processes, scene, workers)
+    try:
+        transacting(scene, workers, lambda: happens(faults))
+        ending = read_ending(scene, [each.name for each in workers], patience_s)
+        return broken_promises(stories.told, stories.reads, ending)
+    finally:
+        stories.close()
+
+
+@pytest.fixture(scope="module")
+def processes(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    folder = tmp_path_factory.mktemp("transactions")
+    with Processes(folder, f"{zookeeper_server.address}/{folder.name}-{os.getpid()}") as running:
+        yield running
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
+def test_a_transaction_is_whole_or_not_there_whatever_fails(
+    processes: Processes, tmp_path: Path, happens: Callable[[TransactionFaults], None]
+) -> None:
+    assert found_wrong(processes, tmp_path, MIXED, happens) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
+    zookeeper_server: ZooKeeperServer, tmp_path: Path
+) -> None:
+    zookeeper = f"{zookeeper_server.address}/rash-{os.getpid()}"
+    with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.rash") as processes:
+        happens = TransactionFaults.kill_coordinator_of_frozen_followers
+        wrong = found_wrong(processes, tmp_path, [PausingWorker] * 6, happens)
+
+    assert any(each.startswith("lost") for each in wrong)
+
+
+@pytest.mark.timeout(300)
+def test_a_coordinator_that_forgets_to_tell_a_partition_is_caught(
+    zookeeper_server: ZooKeeperServer, tmp_path: Path
+) -> None:
+    zookeeper = f"{zookeeper_server.address}/forgetful-{os.getpid()}"
+    with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.forgetful") as processes:
+        wrong = found_wrong(processes, tmp_path, MIXED, TransactionFaults.nothing, patience_s=2.0)
+
+    assert any(each.startswith(("lost", "torn", "seen")) for each in wrong)

@@ -1,0 +1,141 @@
+"""What can befall a cluster that runs transactions, each as a function that returns when it is over."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final
+
+from tests.broker.raw_client import RawClient
+
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+from .processes import SESSION_MS, until
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.wire.messages.metadata import MetadataResponse
+
+    from .processes import Node, Processes
+    from .transacting import Scene, Worker
+
+_TRANSACTION: Final = 1
+_ANSWERED_S: Final = 0.9
+"""What is asked now has been answered, if it is answered at once, and no session is over."""
+_SEVERAL: Final = 3
+_LONGER_THAN_A_SESSION_S: Final = SESSION_MS / 1000 * 2
+
+
+class TransactionFaults:
+    def __init__(self, processes: Processes, scene: Scene, workers: Sequence[Worker]) -> None:
+        self._nodes = processes.nodes
+        self._scene = scene
+        self._workers = workers
+
+    # What happens
+
+    def nothing(self) -> None:
+        """The workers just go on."""
+        self._all_go_on()
+
+    def kill_coordinator(self) -> None:
+        self._kill(self._coordinator())
+
+    def kill_leader(self) -> None:
+        self._kill(self._nodes[self._metadata().topics[0].partitions[0].leader_id])
+
+    def kill_controller(self) -> None:
+        self._kill(self._nodes[self._metadata().controller_id])
+
+    def kill_in_turn(self) -> None:
+        for node in self._nodes.values():
+            self._kill(node)
+
+    def restart_in_turn(self) -> None:
+        for node in self._nodes.values():
+            self._scene.stories.event(f"node {node.number} stops")
+            node.stop()
+            self._all_go_on()
+            self._back(node)
+
+    def freeze_coordinator(self) -> None:
+        """It wakes up as one that believes to coordinate, with ends of transactions that it has yet to tell."""
+        self._freeze(self._coordinator())
+
+    def freeze_leader(self) -> None:
+        self._freeze(self._nodes[self._metadata().topics[0].partitions[0].leader_id])
+
+    def kill_all(self) -> None:
+        self._scene.stories.event("kill -9 of all")
+        for node in self._nodes.values():
+            node.kill()
+        for node in self._nodes.values():
+            node.start()
+        for node in self._nodes.values():
+            node.wait_until_ready()
+        self._until_in_sync()
+
+    def kill_coordinator_of_frozen_followers(self) -> None:
+        """What it answers now is nowhere else when it dies."""
+        coordinator = self._coordinator()
+        if any(worker.pause_s for worker in self._workers):
+            # More than one: what comes first answers a fetch that followers had sent before.
+            until(lambda: sum(each.is_about_to_end for each in self._workers) >= _SEVERAL, "several to be committed")
+        followers = [node for node in self._nodes.values() if node is not coordinator]
+        for node in followers:
+            node.freeze()
+        self._scene.stories.event(f"all but node {coordinator.number} are frozen")
+        time.sleep(_ANSWERED_S)
+        coordinator.kill()
+        self._scene.stories.event(f"kill -9 of node {coordinator.number}")
+        for node in followers:
+            node.thaw()
+        self._all_go_on()
+        self._back(coordinator)
+
+    # How
+
+    def _kill(self, node: Node) -> None:
+        self._scene.stories.event(f"kill -9 of node {node.number}")
+        node.kill()
+        self._all_go_on()
+        self._back(node)
+
+    def _freeze(self, node: Node) -> None:
+        self._scene.stories.event(f"node {node.number} is frozen")
+        node.freeze()
+        try:
+            time.sleep(_LONGER_THAN_A_SESSION_S)
+            self._all_go_on()
+        finally:
+            self._scene.stories.event(f"node {node.number} goes on")
+            node.thaw()
+        self._all_go_on()
+        self._until_in_sync()
+
+    def _all_go_on(self) -> None:
+        for worker in self._workers:
+            worker.wait_for_more(2)
+
+    def _back(self, node: Node) -> None:
+        self._scene.stories.event(f"node {node.number} starts")
+        node.start()
+        node.wait_until_ready()
+        self._until_in_sync()
+
+    def _until_in_sync(self) -> None:
+        count = len(self._nodes)
+        until(
+            lambda: all(len(each.isr_nodes) == count for each in self._metadata().topics[0].partitions), "all in sync"
+        )
+
+    def _metadata(self) -> MetadataResponse:
+        with RawClient(next(iter(self._nodes.values())).address) as client:
+            return client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=self._scene.topic),)), version=9)
+
+    def _coordinator(self) -> Node:
+        """Of the first worker."""
+        request = FindCoordinatorRequest(key=f"{self._scene.topic}-{self._workers[0].name}", key_type=_TRANSACTION)
+        with RawClient(next(iter(self._nodes.values())).address) as client:
+            return self._nodes[client.ask(request, version=3).node_id]
