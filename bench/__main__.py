@@ -32,6 +32,7 @@ BENCHES = [
     "cluster_scale",
     "workers",
     "kit",
+    "kit_suite",
 ]
 
 

@@ -114,7 +114,10 @@ def test_both_read_the_same_of_transactions(spark: SparkSession, servers: str) -
     with Admin(servers) as admin:
         admin.create_topic("transactions")
     counts = {}
-    with Producer(servers, transactional_id="here") as here, Producer(servers, transactional_id="there") as there:
+    with (
+        Producer(servers, transactional_id="here") as here,
+        Producer(servers, transactional_id="there", transaction_timeout_ms=600_000) as there,
+    ):
         for number in range(20):
             with suppress(AbortedError), here.transaction():
                 here.send("transactions", b"%d" % number)

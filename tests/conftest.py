@@ -5,6 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ottla.testing.plugin import ottla, ottla_cluster, ottla_session, ottla_settings
+
+# The fixtures of the kit, also where the package is on the path without being installed.
+__all__ = ["ottla", "ottla_cluster", "ottla_session", "ottla_settings"]
+
 # The same examples each time, here and in CI; `--hypothesis-profile=default --hypothesis-seed=N` looks for others.
 # A machine with other work on it is slow, which says nothing about a test.
 settings.register_profile(

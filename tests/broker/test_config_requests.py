@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+    from ottla.testing import EphemeralBroker
+
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 NODE = "0"
 ALL_BROKERS = ""
@@ -308,8 +310,8 @@ def test_to_validate_only_changes_nothing_and_answers_the_same(client: RawClient
     assert value_of(client, topic, "retention.ms") == ("604800000", ConfigSource.DEFAULT_CONFIG)
 
 
-def test_altered_configs_survive_a_restart(tmp_path: Path) -> None:
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+def test_altered_configs_survive_a_restart(ottla: EphemeralBroker) -> None:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "orders")
         alter(
             client,
@@ -317,7 +319,8 @@ def test_altered_configs_survive_a_restart(tmp_path: Path) -> None:
             changing(BROKER, NODE, ("message.max.bytes", SET, "100")),
         )
 
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         assert value_of(client, "orders", "retention.ms") == ("1234567", ConfigSource.DYNAMIC_TOPIC_CONFIG)
         assert value_of(client, "orders", "max.message.bytes") == ("100", ConfigSource.DYNAMIC_BROKER_CONFIG)
         assert send_batch(client, "orders", make_batch(bytes(100))).error_code == ErrorCode.MESSAGE_TOO_LARGE

@@ -8,7 +8,6 @@ import pytest
 from tests.cli.serving import Serve
 from tests.faults.failing import failing
 
-import ottla
 from ottla.core.errors import ErrorCode
 from ottla.wire import apis
 from ottla.wire.messages.delete_records import (
@@ -25,6 +24,8 @@ from .raw_client import RawClient
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ottla.testing import EphemeralBroker
 
 HIGH_WATERMARK = -1
 EARLIEST = -2
@@ -123,13 +124,14 @@ def test_records_of_internal_topics_stay(client: RawClient) -> None:
     assert delete(client, "__consumer_offsets", HIGH_WATERMARK).error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_deleted_records_stay_deleted_after_a_restart(tmp_path: Path) -> None:
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+def test_deleted_records_stay_deleted_after_a_restart(ottla: EphemeralBroker) -> None:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "orders")
         produce(client, "orders", b"0", b"1")
         delete(client, "orders", 1)
 
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         assert earliest(client, "orders") == 1
         assert values_in(client, "orders", 1) == [b"1"]
 

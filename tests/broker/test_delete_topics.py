@@ -31,6 +31,8 @@ from .raw_client import RawClient
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.testing import EphemeralBroker
+
 STRANGER = bytes(15) + b"\1"
 BY_ID_SINCE = 6
 
@@ -144,14 +146,15 @@ def test_nothing_of_a_deleted_topic_stays_on_the_disk(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir() if path.is_dir()] == ["kept-0"]
 
 
-def test_a_deleted_topic_stays_deleted_after_a_restart(tmp_path: Path) -> None:
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+def test_a_deleted_topic_stays_deleted_after_a_restart(ottla: EphemeralBroker) -> None:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "doomed")
         produce(client, "doomed", b"v")
         kept = create_topic(client, "kept", 2, {"retention.ms": "1000"})
         delete_topic(client, "doomed")
 
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         [topic] = client.ask(MetadataRequest(topics=None)).topics
         assert (topic.name, topic.topic_id, len(topic.partitions)) == ("kept", kept, 2)
-        assert broker.broker.topics.by_name["kept"].config.log.retention_ms == 1000
+        assert ottla.broker.topics.by_name["kept"].config.log.retention_ms == 1000

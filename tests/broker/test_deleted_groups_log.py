@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from ottla.testing import EphemeralBroker
+
 LOG = "__consumer_offsets"
 FIRST_JOIN_WITHOUT_ID_REQUIRED = 3
 BY_NAME = 7
@@ -72,8 +74,8 @@ def test_members_learn_that_their_group_is_gone(broker: ottla.Broker, client: Ra
     assert client.ask(join_request(), FIRST_JOIN_WITHOUT_ID_REQUIRED).generation_id == 1
 
 
-def test_offsets_are_gone_at_once_and_stay_so_over_a_restart(tmp_path: Path) -> None:
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+def test_offsets_are_gone_at_once_and_stay_so_over_a_restart(ottla: EphemeralBroker) -> None:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "read")
         commit(client, "old", "read", 5)
         commit(client, "both", "read", 6)
@@ -85,7 +87,8 @@ def test_offsets_are_gone_at_once_and_stay_so_over_a_restart(tmp_path: Path) -> 
         commit(client, "new", "read", 8)
         assert groups(client) == ["both", "new"]
 
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         assert groups(client) == ["both", "new"]
         found = [committed(client, group, "read") for group in ("old", "both", "new")]
         assert found == [-1, 7, 8]

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import ottla
 from ottla.core.errors import ErrorCode
 from ottla.wire import apis
 from ottla.wire.messages.describe_log_dirs import (
@@ -20,7 +19,8 @@ from .making import create_topic, send_batch
 from .raw_client import RawClient
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    import ottla
+    from ottla.testing import EphemeralBroker
 
 
 def asking(**partitions: tuple[int, ...]) -> DescribeLogDirsRequest:
@@ -67,13 +67,14 @@ def test_what_does_not_exist_is_left_out_and_nothing_asked_for_is_nothing(client
     assert result.topics == ()
 
 
-def test_a_log_that_nobody_has_opened_is_measured_too(tmp_path: Path) -> None:
+def test_a_log_that_nobody_has_opened_is_measured_too(ottla: EphemeralBroker) -> None:
     batch = make_batch(b"v" * 1000)
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "orders")
         send_batch(client, "orders", batch)
 
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         [result] = client.ask(DescribeLogDirsRequest(topics=None)).results
         assert sizes_in(result) == {("orders", 0): len(batch)}
-        assert not list(broker.broker.topics.open_partitions())
+        assert not list(ottla.broker.topics.open_partitions())

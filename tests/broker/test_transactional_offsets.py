@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import ottla
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -24,7 +23,7 @@ from .raw_client import RawClient
 from .transacting import NEW, OLD, Transactional
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from ottla.testing import EphemeralBroker
 
 both_flows = pytest.mark.parametrize("flow", [OLD, NEW])
 
@@ -111,15 +110,17 @@ def test_a_partition_that_does_not_exist_has_no_offset(client: RawClient, topic:
 
 
 @both_flows
-def test_a_restart_knows_which_are_committed_and_which_are_not_yet(tmp_path: Path, flow: str) -> None:
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+def test_a_restart_knows_which_are_committed_and_which_are_not_yet(ottla: EphemeralBroker, flow: str) -> None:
+    with RawClient(ottla.bootstrap_servers) as client:
         create_topic(client, "t")
         producers = {name: Transactional(client, name, flow) for name in ("committed", "aborted", "open")}
         for number, (name, producer) in enumerate(producers.items()):
             send_offset(producer, name, "t", number)
         producers["committed"].commit()
         producers["aborted"].abort()
-    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+
+    ottla.restart()
+    with RawClient(ottla.bootstrap_servers) as client:
         assert committed(client, "committed", "t", is_stable=True) == (ErrorCode.NONE, 0)
         assert committed(client, "aborted", "t", is_stable=True) == (ErrorCode.NONE, -1)
         assert committed(client, "open", "t", is_stable=True) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)

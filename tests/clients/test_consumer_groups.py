@@ -11,22 +11,26 @@ import ottla
 from ottla.broker.broker import Settings
 from ottla.groups.config import GroupConfig
 
+from .adapters.base import ConsumerOptions, ProducerOptions
 from .adapters.confluent import Confluent
 from .group import Group
-from .making import create_topic
+from .making import create_topic, until
+from .processes import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from .adapters.base import Producer
 
 PARTITIONS: Final = 4
-QUICK: Final = GroupConfig(
-    consumer_min_heartbeat_interval_ms=50,
-    consumer_heartbeat_interval_ms=50,
-    consumer_min_session_timeout_ms=1000,
-    consumer_session_timeout_ms=3000,
-)
+QUICK_SETTINGS: Final = {
+    "consumer_min_heartbeat_interval_ms": 50,
+    "consumer_heartbeat_interval_ms": 50,
+    "consumer_min_session_timeout_ms": 1000,
+    "consumer_session_timeout_ms": 10_000,
+}
+QUICK: Final = GroupConfig(**QUICK_SETTINGS)  # type: ignore[arg-type]
 CLIENT: Final = Confluent()
 
 
@@ -68,6 +72,59 @@ def test_every_record_is_consumed_once_while_members_join_and_leave(servers: str
         group.receive(120)
 
     assert _each_once(group, 120)
+
+
+def test_a_static_member_comes_back_to_its_partitions_and_nothing_moves(servers: str, topic: str) -> None:
+    with CLIENT.producer(servers) as producer, Group(servers, topic, topic, PARTITIONS) as group:
+        ann = group.join(CLIENT, "ann", follows_broker=True)
+        group.join(CLIENT, "bob", follows_broker=True)
+        group.settle()
+        before = [member.assignment for member in group.members]
+        group.leave(ann)
+        group.members.insert(0, group.join(CLIENT, "ann", follows_broker=True))
+        group.members.pop()
+        group.settle()
+        assert [member.assignment for member in group.members] == before
+        _produce(producer, topic, range(20))
+        group.receive(20)
+
+    assert _each_once(group, 20)
+
+
+def test_a_pattern_finds_topics_that_come_later(servers: str, name: str) -> None:
+    def assigned() -> set[str]:
+        consumer.poll(0.05)
+        return {at.topic for at in consumer.assignment()}
+
+    create_topic(servers, f"{name}-1")
+    create_topic(servers, f"other-{name}")
+    with CLIENT.consumer(servers, ConsumerOptions(group=name, follows_broker=True)) as consumer:
+        consumer.subscribe(f"^{name}-.*")
+        until(lambda: assigned() == {f"{name}-1"}, "the first topic")
+        create_topic(servers, f"{name}-2")
+        until(lambda: assigned() == {f"{name}-1", f"{name}-2"}, "the second topic")
+
+
+def test_a_group_goes_on_after_its_broker_was_killed(tmp_path: Path, name: str) -> None:
+    settings = [f"groups.{setting}={value}" for setting, value in QUICK_SETTINGS.items()]
+    with Server(tmp_path / "data", *settings) as server:
+        create_topic(server.address, name, PARTITIONS)
+        with (
+            CLIENT.producer(server.address, ProducerOptions(is_idempotent=True)) as producer,
+            Group(server.address, name, name, PARTITIONS) as group,
+        ):
+            group.join(CLIENT, follows_broker=True)
+            group.join(CLIENT, follows_broker=True)
+            group.settle()
+            held = [set(member.assignment) for member in group.members]
+            _produce(producer, name, range(40))
+            group.receive(40)
+            server.restart("kill")
+            _produce(producer, name, range(40, 80))
+            group.receive(80)
+            assert [member.assignment for member in group.members] == held
+
+    assert _each_once(group, 80)
 
 
 def test_a_classic_group_is_taken_over_online_and_given_back(broker: ottla.Broker, servers: str, topic: str) -> None:

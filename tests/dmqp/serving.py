@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 
 from tests.rest.serving import PATIENCE_S, HttpBroker
 
+from ottla.dmqp.cluster_door import ClusterDoor
 from ottla.dmqp.config import DmqpConfig
 from ottla.dmqp.door import DmqpDoor
 from ottla.dmqp.frame import HEADER, HEADER_BYTES, Frame, Method, encode
@@ -32,7 +33,8 @@ class DmqpBroker(HttpBroker):
         super().__exit__(*exc)
 
     async def _open_door(self) -> None:
-        self.door = DmqpDoor(self.broker, self._dmqp)
+        self.broker.http_address = self.http.address
+        self.door = (DmqpDoor if self.broker.cluster is None else ClusterDoor)(self.broker, self._dmqp)
         await self.door.start()
         self.broker.shard_door = self.door
 

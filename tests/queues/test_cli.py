@@ -9,12 +9,16 @@ import subprocess
 import sys
 import urllib.request
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from click.testing import CliRunner, Result
 
 import ottla
 from ottla.cli.main import program
 from ottla.queue import Queue
+
+if TYPE_CHECKING:
+    from ottla.testing import EphemeralBroker
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1])}
 
@@ -101,19 +105,19 @@ def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) 
         serving.wait(20)
 
 
-def test_a_queue_becomes_a_topic_and_a_topic_a_queue(tmp_path: Path) -> None:
+def test_a_queue_becomes_a_topic_and_a_topic_a_queue(ottla: EphemeralBroker, tmp_path: Path) -> None:
     messages: list[bytes | str] = ["text", b"\xff", *(f"{number}" for number in range(3000))]
-    with ottla.Broker(tmp_path / "broker") as broker:
-        with Queue(tmp_path, "jobs") as queue:
-            queue.push_many(messages)
-        for count in (len(messages), 0):
-            exported = run("export", tmp_path, "jobs", "jobs", "--broker", broker.bootstrap_servers)
-            assert exported.exit_code == 0, exported.output
-            assert exported.stderr.endswith(f"{count} messages written to jobs\n")
-        for count in (len(messages), 0):
-            imported = run("import", tmp_path, "copy", "jobs", "--broker", broker.bootstrap_servers)
-            assert imported.exit_code == 0, imported.output
-            assert imported.stderr.endswith(f"{count} messages pushed to copy\n")
+    with Queue(tmp_path, "jobs") as queue:
+        queue.push_many(messages)
+    for count in (len(messages), 0):
+        exported = run("export", tmp_path, "jobs", "jobs", "--broker", ottla.bootstrap_servers)
+        assert exported.exit_code == 0, exported.output
+        assert exported.stderr.endswith(f"{count} messages written to jobs\n")
+    assert len(ottla.records("jobs")) == len(messages)
+    for count in (len(messages), 0):
+        imported = run("import", tmp_path, "copy", "jobs", "--broker", ottla.bootstrap_servers)
+        assert imported.exit_code == 0, imported.output
+        assert imported.stderr.endswith(f"{count} messages pushed to copy\n")
     with Queue(tmp_path, "copy", "read") as queue, queue.reader("earliest") as reader:
         assert [message.text if message.is_text else message.body for message in reader] == messages
 
@@ -130,13 +134,12 @@ def test_the_passwords_of_queues_are_never_shown(tmp_path: Path) -> None:
     assert "hush" not in shown.output + refused.output
 
 
-def test_an_encrypted_queue_goes_to_a_topic_and_back_again(tmp_path: Path) -> None:
+def test_an_encrypted_queue_goes_to_a_topic_and_back_again(ottla: EphemeralBroker, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     assert CliRunner().invoke(program, ["keys", "generate", str(keys)]).exit_code == 0
-    with ottla.Broker() as broker:
-        there = ("--broker", broker.bootstrap_servers, "--keys", keys)
-        assert run("push", tmp_path, "jobs", "one", "--keys", keys).exit_code == 0
-        exported = run("export", tmp_path, "jobs", "topic", *there)
-        assert exported.exit_code == 0, exported.stderr
-        assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
+    there = ("--broker", ottla.bootstrap_servers, "--keys", keys)
+    assert run("push", tmp_path, "jobs", "one", "--keys", keys).exit_code == 0
+    exported = run("export", tmp_path, "jobs", "topic", *there)
+    assert exported.exit_code == 0, exported.stderr
+    assert run("import", tmp_path, "copy", "topic", *there).exit_code == 0
     assert run("pop", tmp_path, "copy", "--earliest", "--keys", keys).stdout == "one\n"

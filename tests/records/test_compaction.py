@@ -55,7 +55,19 @@ def noted(form: Form, batches: list[memoryview]) -> Any:
 
 def compact(form: Form, batch: memoryview, keys: Any, now_ms: int = NOW_MS) -> Any:
     rule = form.compaction.TombstoneRule(now_ms, RETENTION_MS)
-    return form.compaction.compacted(batch, form.batch.check_batch(batch), keys, rule)
+    left = form.compaction.compacted(batch, form.batch.check_batch(batch), keys, rule)
+    # What is new is there until the next batch.
+    return left if left is None or left is batch else bytearray(left)
+
+
+@pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)
+def test_batches_are_put_together_in_the_same_memory(form: Form) -> None:
+    """New memory is filled with zeros by whoever holds the interpreter's lock, and clients would wait for that."""
+    batches = [build(form, [(b"a", bytes(5000), 1), (key, bytes(5000), 2), (b"a", b"", 3)]) for key in (b"b", b"c")]
+    keys = noted(form, batches)
+    rule = form.compaction.TombstoneRule(NOW_MS, RETENTION_MS)
+    left = [form.compaction.compacted(batch, form.batch.check_batch(batch), keys, rule) for batch in batches]
+    assert left[0].obj is left[1].obj
 
 
 @pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)

@@ -68,7 +68,7 @@ def test_who_asks_over_another_door_is_told_that_the_connection_is_gone(ottla: E
         await other.ask(ListGroupsRequest(states_filter=(), types_filter=()))
 
     with pytest.raises(Refused, match="dropped"):
-        ottla._running.call(ask())
+        ottla.call(ask())
 
 
 def test_a_damaged_batch_is_noticed_and_the_next_fetch_is_sound(ottla: EphemeralBroker) -> None:

@@ -49,9 +49,14 @@ class Compactor:
             try:
                 await self._compact(topic, partition, dirty)
             except ApiError as failed:
-                self._given_up.add(partition)
-                _logger.error("%s is not compacted until the next start: %s", partition.at, failed)
+                # Of a topic that was deleted meanwhile, files may be missing.
+                if self._is_there(topic):
+                    self._given_up.add(partition)
+                    _logger.error("%s is not compacted until the next start: %s", partition.at, failed)
             return True
+
+    def _is_there(self, topic: TopicState) -> bool:
+        return self._broker.topics.by_name.get(topic.name) is topic
 
     def _due(self) -> Iterator[tuple[TopicState, Partition, Dirty]]:
         now_ms = self._broker.clock.now_ms()
@@ -83,7 +88,7 @@ class Compactor:
                 raise compaction.error
             for rewrite in compaction.rewrites():
                 await loop.run_in_executor(None, rewrite.run)
-                if self._broker.topics.by_name.get(topic.name) is not topic:
+                if not self._is_there(topic):
                     return
                 size_before = log.size
                 if not log.put_in_place(rewrite):

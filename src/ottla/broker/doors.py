@@ -71,6 +71,9 @@ class ShardDoor(Protocol):
 
     async def unexpose(self, topic: str) -> None: ...
 
+    def elsewhere(self, topic: str) -> str | None:
+        """The HTTP address of the node that serves the topic, if it is not this one: consumers register there."""
+
     def register(self, topic: str, consumer: str) -> tuple[int, ...]:
         """The shards of this consumer, for as long as the lease is; the same again renews it."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.cluster.catalog import ZooKeeperCatalog, create_catalog
+from ottla.cluster.exposed_shards import EXPOSED, prepare
 from ottla.cluster.mirror import Mirror
 from ottla.cluster.nodes import FOLDERS, LEAVES, PARTITIONS
 from ottla.cluster.operations import Disconnected
@@ -35,7 +36,8 @@ def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
     zookeeper.open()
     try:
         cluster_id = create_catalog(zookeeper)
-        mirror = Mirror(zookeeper, FOLDERS, LEAVES, PARTITIONS)
+        prepare(zookeeper)
+        mirror = Mirror(zookeeper, (*FOLDERS, EXPOSED), LEAVES, PARTITIONS)
         catalog = ZooKeeperCatalog(zookeeper, mirror, cluster_id)
         mirror.fill(config.connect_timeout_ms / 1000)
     except Disconnected as lost:

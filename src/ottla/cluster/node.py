@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.cluster import election, reassignment
 from ottla.cluster.control import Control
+from ottla.cluster.exposed_shards import ExposedShards
 from ottla.cluster.knowledge import Knowledge
 from ottla.cluster.membership import register, step_back, unregister
 from ottla.cluster.nodes import partition_data, partition_path
@@ -64,6 +65,7 @@ class ZooKeeperCluster:
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
         self._session = SessionKeeper(connected.zookeeper, self._registered_anew, self._announce)
         self.control = Control(self, connected)
+        self.exposed_shards = ExposedShards(connected.zookeeper, connected.mirror)
         connected.mirror.listen(self._learnt)
         self._knowledge.learn(dict(connected.mirror.nodes))
 

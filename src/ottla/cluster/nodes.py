@@ -8,6 +8,7 @@
 /partitions/TOPIC_ID/N      who holds and who leads a partition
 /credentials, /acls, /quotas, /configs      the rest of the catalog, an entry in each node
 /producer_ids               the first that has not been handed out
+/dmqp/topics/NAME           what is exposed over DMQP (`exposed_shards`)
 """
 
 from __future__ import annotations

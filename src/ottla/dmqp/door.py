@@ -105,6 +105,10 @@ class DmqpDoor:
             await self._close(self._find(topic))
             await self._write()
 
+    def elsewhere(self, topic: str) -> str | None:
+        self._find(topic)
+        return None
+
     def register(self, topic: str, consumer: str) -> tuple[int, ...]:
         found = self._find(topic)
         return found.leases.register(consumer, found.shards, self._now_ms())

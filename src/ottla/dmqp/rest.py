@@ -95,25 +95,31 @@ class Rest:
 
     def _ask(self, method: str, path: str, body: object, answer: type[T]) -> T:
         content = b"" if body is None else msgspec.json.encode(body)
-        headers = self._place.headers | ({"content-type": "application/json"} if content else {})
-        connection = self._connection()
-        try:
-            connection.request(method, path, content or None, headers)
-            response = connection.getresponse()
-            status, told = response.status, response.read()
-        except (OSError, http.client.HTTPException) as failed:
-            raise NotReached(f"no answer from http at {self.bootstrap}: {failed!r}") from None
-        finally:
-            connection.close()
-        if status >= http.client.BAD_REQUEST:
+        status, told, location = self._sent(self._place, method, path, content)
+        if status == http.client.TEMPORARY_REDIRECT:
+            # In a cluster: another node serves the topic.
+            elsewhere = _parsed(location)._replace(headers=self._place.headers)
+            status, told, _ = self._sent(elsewhere, method, path, content)
+        if status >= http.client.MULTIPLE_CHOICES:
             raise _refusal(status, told)
         try:
             return msgspec.json.decode(told, type=answer)
         except msgspec.MsgspecError as malformed:
             raise Refused(f"{self.bootstrap} gave an answer that cannot be read: {malformed}") from None
 
-    def _connection(self) -> http.client.HTTPConnection:
-        place = self._place
+    def _sent(self, place: _Place, method: str, path: str, content: bytes) -> tuple[int, bytes, str]:
+        headers = place.headers | ({"content-type": "application/json"} if content else {})
+        connection = self._connection(place)
+        try:
+            connection.request(method, path, content or None, headers)
+            response = connection.getresponse()
+            return response.status, response.read(), response.headers.get("location", "")
+        except (OSError, http.client.HTTPException) as failed:
+            raise NotReached(f"no answer from http at {place.host}:{place.port}: {failed!r}") from None
+        finally:
+            connection.close()
+
+    def _connection(self, place: _Place) -> http.client.HTTPConnection:
         if place.is_tls:
             return http.client.HTTPSConnection(place.host, place.port, timeout=self._timeout_s, context=self._tls)
         return http.client.HTTPConnection(place.host, place.port, timeout=self._timeout_s)

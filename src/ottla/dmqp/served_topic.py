@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not listened on
+ANY_HOST: Final = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not listened on
 
 
 class ServedTopic:
@@ -35,7 +35,7 @@ class ServedTopic:
         self._counter = Counter()
         self._logs: list[ShardLog] = []
         self._listeners: list[ShardListener] = []
-        self._is_tls = False
+        self.is_tls = False
 
     @property
     def shards(self) -> int:
@@ -46,9 +46,11 @@ class ServedTopic:
     ) -> None:
         """Serve every shard; ApiError or OSError, and nothing is served, if that cannot be."""
         topic = self.exposure.topic
-        self._is_tls = tls is not None
+        self.is_tls = tls is not None
         partitions, principal = broker.topics.by_name[topic].partitions, self.exposure.principal
         self._logs = [ShardLog(broker, topic, one.at.partition, principal) for one in partitions]
+        for log in self._logs:
+            await log.look()
         await self._restore_counter()
         try:
             for log in self._logs:
@@ -81,15 +83,19 @@ class ServedTopic:
         self.exposure.ends = [log.end for log in self._logs]
 
     @property
+    def next_sequence(self) -> int:
+        return self._counter.next
+
+    @property
     def ports(self) -> list[int]:
         return [listener.port for listener in self._listeners]
 
     def described(self, now_ms: int) -> Exposed:
         config = self._config
-        host = config.advertised_host or ("" if config.host in _ANY_HOST else config.host)
+        host = config.advertised_host or ("" if config.host in ANY_HOST else config.host)
         return Exposed(
             self.exposure.topic,
-            self._is_tls,
+            self.is_tls,
             tuple(ShardAddress(shard, host, port) for shard, port in enumerate(self.ports)),
             self.leases.shares(self.shards, now_ms),
         )

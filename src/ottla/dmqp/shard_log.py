@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.asking import LocalClient, raise_refusal
 from ottla.broker.doors import GROUP_PREFIX
 from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
+from ottla.broker.partition_facts import Bounds, bounds
 from ottla.core.errors import ErrorCode
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
@@ -48,15 +49,36 @@ class ShardLog:
         self.topic = topic
         self.shard = shard
         self._broker = broker
+        self._seen = Bounds(0, 0)
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
+
+    async def look(self) -> None:
+        """Where the log begins and ends: of one that another node leads, `start` and `end` say what they were then."""
+        partition = self._broker.topics.partition(self.topic, self.shard)
+        [self._seen] = (await bounds(self._broker, [partition])).values()
+
+    @property
+    def _is_led_here(self) -> bool:
+        replica = self._broker.topics.partition(self.topic, self.shard).replica
+        return replica is None or replica.leading is not None
 
     @property
     def start(self) -> int:
-        return self._broker.topics.partition(self.topic, self.shard).log.start_offset
+        if self._is_led_here:
+            return self._broker.topics.partition(self.topic, self.shard).log.start_offset
+        return self._seen.start
 
     @property
     def end(self) -> int:
-        return self._broker.topics.partition(self.topic, self.shard).high_watermark
+        if self._is_led_here:
+            return self._broker.topics.partition(self.topic, self.shard).high_watermark
+        return self._seen.end
+
+    def _check_in_charge(self) -> None:
+        """In a cluster one node serves the shards of a topic, and no longer than its lease lasts."""
+        first = self._broker.topics.partition(self.topic, 0).replica
+        if first is not None:
+            first.check_leads()
 
     @property
     def max_batch_bytes(self) -> int:
@@ -66,7 +88,8 @@ class ShardLog:
         return self._broker.clock.now_ms()
 
     async def append(self, batch: bytearray) -> None:
-        """It is as durable as the topic's flush policy has it when this returns."""
+        """On every replica in sync, and as durable as the topic's flush policy has it, when this returns."""
+        self._check_in_charge()
         data = TopicProduceData(
             name=self.topic, partition_data=(PartitionProduceData(index=self.shard, records=memoryview(batch)),)
         )
@@ -80,6 +103,10 @@ class ShardLog:
         [data] = await fetch(
             self._client, self.topic, {self.shard: offset}, max_bytes=_READ_BYTES, isolation_level=isolation_level
         )
+        if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE and offset < self.end:
+            await self.look()
+            if offset < self.start:
+                return await self.read(self.start, isolation_level)
         raise_refusal(data.error_code)
         return records_in(data, offset)
 
@@ -109,6 +136,9 @@ class ShardLog:
             retention_time_ms=_FOR_EVER_MS,
             topics=(OffsetCommitRequestTopic(name=self.topic, partitions=(part,)),),
         )
+        self._check_in_charge()
         answer = await self._client.ask(request, _COMMIT_WITH_RETENTION)
+        # Another may have begun from what was committed before: what was taken must not be given out then.
+        self._check_in_charge()
         [result] = answer.topics[0].partitions
         raise_refusal(ErrorCode(result.error_code))

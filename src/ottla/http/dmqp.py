@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
+from starlette.responses import Response
 
 from ottla.broker.doors import GROUP_PREFIX
 from ottla.core.security import AclOperation, ResourceType
@@ -108,18 +109,28 @@ async def unexpose(call: Call) -> Done:
     return Done()
 
 
-async def register(call: Call) -> Lease:
+def _at_the_node_in_charge(call: Call, address: str) -> Response:
+    """307: the same request, body and all, to the node that serves the topic."""
+    url = call.request.url
+    return Response(status_code=307, headers={"location": f"{url.scheme}://{address}{url.path}"})
+
+
+async def register(call: Call) -> Lease | Response:
     body = await call.body(Registration)
     topic = call.path("topic")
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
     door = _door(call)
+    if (elsewhere := door.elsewhere(topic)) is not None:
+        return _at_the_node_in_charge(call, elsewhere)
     shards = door.register(topic, body.consumer)
     return Lease(consumer=body.consumer, shards=list(shards), lease_ms=door.lease_ms)
 
 
-async def unregister(call: Call) -> Done:
+async def unregister(call: Call) -> Done | Response:
     topic = call.path("topic")
     call.check(AclOperation.READ, ResourceType.TOPIC, topic)
+    if (elsewhere := _door(call).elsewhere(topic)) is not None:
+        return _at_the_node_in_charge(call, elsewhere)
     _door(call).unregister(topic, call.path("consumer"))
     return Done()
 

@@ -8,16 +8,18 @@ the base timestamp is.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ottla.records.batch import CHECKSUM_STARTS_AT, HEADER_BYTES, LENGTH_STARTS_AT
 from ottla.records.checksum import crc32c
-from ottla.records.compression import COMPRESSION_MASK, MAX_DECOMPRESSED_BYTES, compress, decompress
+from ottla.records.compression import COMPRESSION_MASK, MAX_DECOMPRESSED_BYTES, Compression, compress, decompress
 from ottla.records.key_offsets import has_keyless, keep_latest, note_keys
 
 if TYPE_CHECKING:
     from ottla.records.batch import BatchHeader
     from ottla.records.key_offsets import Kept, KeyOffsets
+
+FinishedT = TypeVar("FinishedT", bytearray, "bytearray | memoryview")
 
 _HAS_DELETE_HORIZON: Final = 0x40
 _NO_TIMESTAMP: Final = -1
@@ -50,7 +52,7 @@ def delete_horizon(header: BatchHeader) -> int | None:
 
 def note_batch(keys: KeyOffsets, batch: memoryview, header: BatchHeader) -> bool:
     """Note the keys of this batch; False if there was no room for all of them."""
-    return note_keys(keys, _records(batch, header), header.base_offset)
+    return note_keys(keys, _records(batch, header, keys), header.base_offset)
 
 
 def has_record_without_key(batch: memoryview, header: BatchHeader, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bool:
@@ -60,10 +62,13 @@ def has_record_without_key(batch: memoryview, header: BatchHeader, max_bytes: in
 def compacted(
     batch: memoryview, header: BatchHeader, keys: KeyOffsets, rule: TombstoneRule
 ) -> bytes | bytearray | memoryview | None:
-    """The batch without the records that later ones replace; itself if that is all of them, None if none is left."""
+    """The batch without the records that later ones replace; itself if that is all of them, None if none is left.
+
+    What is new is there until the same keys are asked about the next batch.
+    """
     horizon = delete_horizon(header)
     with_tombstones = horizon is None or rule.now_ms < horizon
-    records = _records(batch, header)
+    records = _records(batch, header, keys)
     kept = keep_latest(keys, records, header.base_offset, 0, with_tombstones)
     if not kept.record_count:
         return None
@@ -74,9 +79,10 @@ def compacted(
     return batch if kept.record_count == header.record_count else _rebuilt(batch, header, kept, horizon)
 
 
-def with_horizon(batch: memoryview, header: BatchHeader, rule: TombstoneRule) -> bytearray:
+def with_horizon(batch: memoryview, header: BatchHeader, rule: TombstoneRule) -> bytearray | memoryview:
     """The same batch, with a note from when on it may be removed."""
-    kept = keep_latest(None, _records(batch, header), header.base_offset, header.base_timestamp - rule.horizon_ms)
+    records = decompress(header.compression, batch[HEADER_BYTES:])
+    kept = keep_latest(None, records, header.base_offset, header.base_timestamp - rule.horizon_ms)
     return _rebuilt(batch, header, kept, rule.horizon_ms)
 
 
@@ -91,13 +97,18 @@ def emptied(batch: memoryview) -> bytearray:
     return _finished(made)
 
 
-def _records(batch: memoryview, header: BatchHeader) -> bytes | bytearray | memoryview:
-    return decompress(header.compression, batch[HEADER_BYTES:])
+def _records(batch: memoryview, header: BatchHeader, keys: KeyOffsets) -> bytes | bytearray | memoryview:
+    return decompress(header.compression, batch[HEADER_BYTES:], allocate=keys.room_to_read)
 
 
-def _rebuilt(batch: memoryview, header: BatchHeader, kept: Kept, horizon: int | None) -> bytearray:
-    made = bytearray(batch[:HEADER_BYTES])
-    made += compress(header.compression, kept.records)
+def _rebuilt(batch: memoryview, header: BatchHeader, kept: Kept, horizon: int | None) -> bytearray | memoryview:
+    made: bytearray | memoryview
+    if header.compression == Compression.NONE:
+        made = kept.batch
+        made[:HEADER_BYTES] = batch[:HEADER_BYTES]
+    else:
+        made = bytearray(batch[:HEADER_BYTES])
+        made += compress(header.compression, kept.records)
     base_timestamp = header.base_timestamp if horizon is None else horizon
     attributes = header.attributes if horizon is None else header.attributes | _HAS_DELETE_HORIZON
     max_timestamp = header.max_timestamp if header.is_log_append_time else base_timestamp + kept.max_timestamp_delta
@@ -107,7 +118,7 @@ def _rebuilt(batch: memoryview, header: BatchHeader, kept: Kept, horizon: int | 
     return _finished(made)
 
 
-def _finished(made: bytearray) -> bytearray:
+def _finished(made: FinishedT) -> FinishedT:
     _LENGTH.pack_into(made, _LENGTH_AT, len(made) - LENGTH_STARTS_AT)
     _CHECKSUM.pack_into(made, _CHECKSUM_AT, crc32c(memoryview(made)[CHECKSUM_STARTS_AT:]))
     return made

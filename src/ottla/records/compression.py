@@ -60,21 +60,29 @@ def compress(
     raise UnsupportedCompressionType(f"there is no compression {codec}")
 
 
-def decompress(codec: int, data: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES) -> bytes | bytearray | memoryview:
-    """What was compressed; CorruptMessage if that is nothing, or more than `max_bytes`."""
+def decompress(
+    codec: int,
+    data: memoryview,
+    max_bytes: int = MAX_DECOMPRESSED_BYTES,
+    allocate: Callable[[int], bytearray] = bytearray,
+) -> bytes | bytearray | memoryview:
+    """What was compressed; CorruptMessage if that is nothing, or more than `max_bytes`.
+
+    It is put into memory of at least the size that `allocate` is called with.
+    """
     max_bytes = max(0, min(max_bytes, _HIGHEST_LIMIT))
     try:
         match codec:
             case Compression.NONE:
                 return data
             case Compression.GZIP:
-                return _decompress_stream(cramjam.gzip.decompress_into, data, _gzip_size(data), max_bytes)
+                return _decompress_stream(cramjam.gzip.decompress_into, data, (_gzip_size(data), max_bytes), allocate)
             case Compression.SNAPPY:
-                return _decompress_snappy(data, max_bytes)
+                return _decompress_snappy(data, max_bytes, allocate)
             case Compression.LZ4:
-                return _decompress_stream(cramjam.lz4.decompress_into, data, 0, max_bytes)
+                return _decompress_stream(cramjam.lz4.decompress_into, data, (0, max_bytes), allocate)
             case Compression.ZSTD:
-                return _decompress_stream(cramjam.zstd.decompress_into, data, _zstd_size(data), max_bytes)
+                return _decompress_stream(cramjam.zstd.decompress_into, data, (_zstd_size(data), max_bytes), allocate)
     except cramjam.DecompressionError as broken:
         raise CorruptMessage(f"the records do not decompress: {broken}") from None
     raise UnsupportedCompressionType(f"there is no compression {codec}")
@@ -97,14 +105,17 @@ def _compress_xerial(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_stream(into: Callable[..., int], data: memoryview, promised: int, max_bytes: int) -> memoryview:
+def _decompress_stream(
+    into: Callable[..., int], data: memoryview, sizes: tuple[int, int], allocate: Callable[[int], bytearray]
+) -> memoryview:
     # These formats need not say how much will come out and may lie, so the room grows until it is enough or
     # too much.
+    promised, max_bytes = sizes
     room = min(max(promised or len(data) * _FIRST_GUESS, _SMALLEST_GUESS), max_bytes)
     while True:
-        target = bytearray(room)
+        target = memoryview(allocate(room))[:room]
         try:
-            return memoryview(target)[: into(data, target)]
+            return target[: into(data, target)]
         except cramjam.DecompressionError as failed:
             if "failed to write whole buffer" not in str(failed):
                 raise
@@ -130,12 +141,12 @@ def _zstd_size(data: memoryview) -> int:
     return min(size + 256 if width == 2 else size, len(data) * _ZSTD_BEST_RATIO)
 
 
-def _decompress_snappy(data: memoryview, max_bytes: int) -> memoryview:
+def _decompress_snappy(data: memoryview, max_bytes: int, allocate: Callable[[int], bytearray]) -> memoryview:
     # A block says its size first, so all of them are refused before anything is allocated.
     size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(data)))
     if size > max_bytes:
         raise CorruptMessage(f"the records decompress to more than {max_bytes} bytes")
-    target = memoryview(bytearray(size))
+    target = memoryview(allocate(size))[:size]
     at = 0
     for block in _snappy_blocks(data):
         at += cramjam.snappy.decompress_raw_into(block, target[at:])

@@ -21,6 +21,11 @@ cdef class KeyOffsets:
     cdef unsigned long long secret_low
     cdef unsigned long long secret_high
 
+    # Where a batch is decompressed and where what is left of it is put together, the same for each: new memory would be
+    # filled with zeros first, for longer than anybody who serves clients may wait for the interpreter.
+    cdef bytearray reading
+    cdef bytearray writing
+
     cdef long long find(self, const unsigned char* key, Py_ssize_t length) noexcept nogil
     cdef bint put(self, const unsigned char* key, Py_ssize_t length, long long offset) noexcept nogil
 

@@ -11,6 +11,7 @@ import os
 from typing import NamedTuple
 
 from ottla.core.errors import CorruptMessage
+from ottla.records.batch import HEADER_BYTES
 
 try:
     import cython
@@ -36,13 +37,21 @@ _SIP_3 = cython.declare(cython.ulonglong, 0x7465646279746573)
 
 
 class Kept(NamedTuple):
-    """What is left of a batch's records. Nothing else about them has changed, but perhaps what they count time from."""
+    """What is left of a batch's records. Nothing else about them has changed, but perhaps what they count time from.
 
-    records: memoryview
+    It is there until the same keys are asked about the next batch.
+    """
+
+    batch: memoryview
+    """Room for a header, and the records."""
     record_count: int
     max_timestamp_delta: int
     """From the base timestamp that the deltas are counted from now."""
     has_tombstones: bool
+
+    @property
+    def records(self) -> memoryview:
+        return self.batch[HEADER_BYTES:]
 
 
 class KeyOffsets:
@@ -50,6 +59,8 @@ class KeyOffsets:
 
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
+        self.reading = bytearray()
+        self.writing = bytearray()
         self.count = 0
         self.used = 0
         if cython.compiled:
@@ -78,6 +89,16 @@ class KeyOffsets:
 
     def __len__(self) -> int:
         return self.count
+
+    def room_to_read(self, size: int) -> bytearray:
+        if len(self.reading) < size:
+            self.reading = bytearray(1 << size.bit_length())
+        return self.reading
+
+    def room_to_write(self, size: int) -> bytearray:
+        if len(self.writing) < size:
+            self.writing = bytearray(1 << size.bit_length())
+        return self.writing
 
     def offset_of(self, key: bytes) -> int:
         """Where this key was last seen, -1 if nowhere."""
@@ -268,9 +289,9 @@ class RecordWalk:
 class RecordCopy:
     """Where the records that are kept are written to; there is room for all of them."""
 
-    def __init__(self, target: bytearray) -> None:
+    def __init__(self, target: bytearray, at: int) -> None:
         self.data = target
-        self.at = 0
+        self.at = at
 
     def put_varint(self, value: cython.longlong) -> cython.int:
         if cython.compiled:
@@ -332,8 +353,9 @@ def keep_latest(
     """
     walk: RecordWalk = RecordWalk(records)
     # The delta of a record, which takes seven bytes at least, may take ten where it took one, and the length one more.
-    target = bytearray(walk.end * 3) if earlier_by else bytearray(walk.end)
-    copy: RecordCopy = RecordCopy(target)
+    size = HEADER_BYTES + (walk.end * 3 if earlier_by else walk.end)
+    target = bytearray(size) if keys is None else keys.room_to_write(size)
+    copy: RecordCopy = RecordCopy(target, HEADER_BYTES)
     known: KeyOffsets = KeyOffsets(0) if keys is None else keys
     keeps_all: cython.bint = keys is None
     count: cython.longlong = 0

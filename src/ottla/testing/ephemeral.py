@@ -22,8 +22,8 @@ from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
-    from typing import Self, TypeVar
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from typing import Any, Self, TypeVar
 
     from ottla.broker.broker import Broker, Settings
     from ottla.core.ids import TopicPartition
@@ -127,15 +127,15 @@ class EphemeralBroker:
         headers: Headers = (),
     ) -> int:
         """Append a record for each value, and return the offset of the first. A topic that is missing is created."""
-        return self._running.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
+        return self.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
 
     def replay(self, file: str | Path, topic: str | None = None) -> int:
         """Write what `ottla record` wrote to this file, and return how many records that is."""
-        return self._running.call(replay(self.broker, self._client, Path(file), topic))
+        return self.call(replay(self.broker, self._client, Path(file), topic))
 
     def records(self, topic: str) -> list[Record]:
         """All that the topic holds, by partition and offset, without what was aborted."""
-        return self._running.call(read_all(self.broker, self._client, topic))
+        return self.call(read_all(self.broker, self._client, topic))
 
     def wait_for_records(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> list[Record]:
         """All that the topic holds, once that is so many records or more."""
@@ -146,7 +146,7 @@ class EphemeralBroker:
                 found[:] = await read_all(self.broker, self._client, topic)
             return None if len(found) >= count else f"topic {topic!r} holds {len(found)} of {count} records"
 
-        self._running.call(_until_none(too_few, timeout_s))
+        self.call(_until_none(too_few, timeout_s))
         return found
 
     # Groups
@@ -168,6 +168,10 @@ class EphemeralBroker:
         self._wait(lambda: groups.lagging(self.broker, group, topics), timeout_s)
 
     # In the broker's own thread
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run this in the broker's thread, where all that belongs to it has to be touched; return what it returns."""
+        return self._running.call(work)
 
     @property
     def _running(self) -> EmbeddedBroker:
@@ -213,13 +217,13 @@ class EphemeralBroker:
         async def done() -> T:
             return work()
 
-        return self._running.call(done())
+        return self.call(done())
 
     def _wait(self, problem: Callable[[], str | None], timeout_s: float) -> None:
         async def look() -> str | None:
             return problem()
 
-        self._running.call(_until_none(look, timeout_s))
+        self.call(_until_none(look, timeout_s))
 
 
 async def _until_none(problem: Callable[[], Awaitable[str | None]], timeout_s: float) -> None:

@@ -1,0 +1,239 @@
+"""The DMQP door of one node among many: what is exposed is agreed on, and served by one node at a time.
+
+All shards of a topic are served by the leader of its first partition, since there is one counter for them all. Where
+that moves to, they are bound and published anew. What other nodes lead is pushed and popped there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from ottla.core.errors import ApiError, InvalidRequest, RequestTimedOut, UnknownTopicOrPartition
+from ottla.core.security import ANONYMOUS
+from ottla.dmqp.door import DmqpDoor
+from ottla.dmqp.exposures import Exposure
+from ottla.dmqp.preparing import prepare
+from ottla.dmqp.served_topic import ANY_HOST, ServedTopic
+from ottla.dmqp.shared import Shared, read_shared
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.doors import Exposed
+    from ottla.broker.topics import TopicState
+    from ottla.dmqp.config import DmqpConfig
+
+_logger: Final = logging.getLogger(__name__)
+
+_AGAIN_S: Final = 0.5
+_PATIENCE_S: Final = 15.0
+
+
+class ClusterDoor(DmqpDoor):
+    def __init__(self, broker: Broker, config: DmqpConfig) -> None:
+        super().__init__(broker, config)
+        assert broker.cluster is not None  # noqa: S101 - only then is it this door
+        self._cluster = broker.cluster
+        self._shards = broker.cluster.exposed_shards
+        self._wishes: dict[str, object] = {}
+        self._told_consumers: dict[str, frozenset[str]] = {}
+        self._changed = asyncio.Event()
+        self._news = asyncio.Event()
+        self._settling: asyncio.Task[None] | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+
+    # Starting and stopping
+
+    async def start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._service.start()
+
+        def post() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._learnt)
+
+        self._shards.listen(post)
+        self._cluster.listen(lambda _: self._changed.set())
+        self._cluster.on_session_lost(self._changed.set)
+        self._changed.set()
+        self._settling = loop.create_task(self._settle_now_and_then())
+
+    def _learnt(self) -> None:
+        self._changed.set()
+        self._news.set()
+
+    async def stop(self) -> None:
+        if self._settling is not None:
+            self._settling.cancel()
+            await asyncio.gather(self._settling, return_exceptions=True)
+        async with self._changing:
+            for name in list(self._topics):
+                await self._let_go(name)
+            self._service.stop()
+
+    # What REST asks
+
+    def _known(self) -> dict[str, Shared]:
+        return {name: read_shared(data) for name, data in self._shards.known().items()}
+
+    def exposed(self) -> list[Exposed]:
+        return [self.find(name) for name in sorted(self._known())]
+
+    def find(self, topic: str) -> Exposed:
+        if topic in self._topics:
+            return super().find(topic)
+        return self._shared(topic).described(topic)
+
+    def elsewhere(self, topic: str) -> str | None:
+        if topic in self._topics:
+            return None
+        shared = self._shared(topic)
+        if not shared.http or shared.node not in self._cluster.view.brokers:
+            raise RequestTimedOut(f"no node serves {topic} at the moment")
+        return shared.http
+
+    def _shared(self, topic: str) -> Shared:
+        known = self._shards.known().get(topic)
+        if known is None:
+            raise UnknownTopicOrPartition(f"topic {topic!r} is not exposed over DMQP")
+        return read_shared(known)
+
+    async def expose(self, topic: str, ports: Sequence[int], principal: str = ANONYMOUS) -> Exposed:
+        state = self._broker.topics.by_name.get(topic)
+        if state is None:
+            raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
+        if len(ports) > len(state.partitions):
+            raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards: give each a port of its own")
+        await prepare(self._broker, state, principal)
+        shared = Shared(topic_id=state.entry.id.text, ports=list(ports), principal=principal)
+        await self._put(topic, shared)
+        await self._until_served(topic, len(state.partitions))
+        return self.find(topic)
+
+    async def _until_served(self, topic: str, shards: int) -> None:
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                while len(self._shared(topic).endpoints) < shards:
+                    self._news.clear()
+                    await self._news.wait()
+        except TimeoutError:
+            raise RequestTimedOut(f"{topic} is exposed, and nobody serves it yet") from None
+
+    async def unexpose(self, topic: str) -> None:
+        shared = self._shared(topic)
+        consumers = self._told_consumers.pop(topic, frozenset())
+        await self._cluster.work(lambda: self._shards.remove(topic, shared.endpoints, consumers))
+
+    def register(self, topic: str, consumer: str) -> tuple[int, ...]:
+        shards = super().register(topic, consumer)
+        self._tell_consumers(topic)
+        return shards
+
+    def unregister(self, topic: str, consumer: str) -> None:
+        super().unregister(topic, consumer)
+        self._tell_consumers(topic)
+
+    def _tell_consumers(self, topic: str) -> None:
+        now = frozenset(self.find(topic).consumers)
+        before = self._told_consumers.get(topic, frozenset())
+        if now != before:
+            self._told_consumers[topic] = now
+            work = self._cluster.work(lambda: self._shards.change_consumers(topic, before - now, now - before))
+            task = asyncio.get_running_loop().create_task(self._complain(work))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _complain(self, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except ApiError as refused:
+            _logger.warning("who consumes over DMQP could not be told: %s", refused)
+
+    def topic_deleted(self, topic: str) -> None:  # noqa: ARG002 - all that there is are looked at
+        self._changed.set()
+
+    # Serving what is this node's to serve
+
+    async def _settle_now_and_then(self) -> None:
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            async with self._changing:
+                try:
+                    await self._settle()
+                except (ApiError, OSError) as refused:
+                    _logger.warning("not all that is exposed over DMQP is served yet: %s", refused)
+                    asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
+
+    async def _settle(self) -> None:
+        known = self._known()
+        for name in [each for each in self._topics if each not in known]:
+            await self._let_go(name)
+        for name, shared in known.items():
+            state = self._broker.topics.by_name.get(name)
+            if state is not None and state.entry.id.text != shared.topic_id:
+                state = None
+            served = self._topics.get(name)
+            if state is None or not self._is_in_charge(state):
+                if served is not None:
+                    await self._let_go(name)
+                if state is None:
+                    await self._forget_deleted(name, shared)
+            elif served is None or self._wishes[name] != (shared.wish, len(state.partitions)):
+                await self._serve(name, shared, state)
+
+    def _is_in_charge(self, state: TopicState) -> bool:
+        first = state.partitions[0].replica
+        return first is not None and first.leads
+
+    async def _serve(self, name: str, shared: Shared, state: TopicState) -> None:
+        if name in self._topics:
+            await self._let_go(name)
+        ports = list(shared.ports)
+        exposure = Exposure(topic=name, topic_id=shared.topic_id, ports=ports, principal=shared.principal)
+        await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
+        self._wishes[name] = (shared.wish, len(state.partitions))
+        served = self._topics[name]
+        endpoints = [f"{self._host}:{port}" for port in served.ports]
+        before = shared.endpoints
+        await self._cluster.work(lambda: self._shards.announce(name, before, endpoints, served.next_sequence))
+        mine = msgspec.structs.replace(
+            shared, node=self._cluster.node_id, endpoints=endpoints, http=self._http, is_tls=served.is_tls
+        )
+        await self._put(name, mine)
+        _logger.info("%s is served over DMQP here, at %s", name, ", ".join(endpoints))
+
+    async def _let_go(self, name: str) -> None:
+        served = self._topics[name]
+        endpoints = [f"{self._host}:{port}" for port in served.ports]
+        self._told_consumers.pop(name, None)
+        await self._close(served)
+        if not self._cluster.is_fenced and name in self._shards.known():
+            await self._complain(self._cluster.work(lambda: self._shards.withdraw(name, endpoints)))
+
+    async def _forget_deleted(self, name: str, shared: Shared) -> None:
+        """Its topic is gone: the controller tidies up, since nobody leads it."""
+        if self._cluster.view.controller_id == self._cluster.node_id:
+            await self._cluster.work(lambda: self._shards.remove(name, shared.endpoints, ()))
+
+    async def _put(self, topic: str, shared: Shared) -> None:
+        await self._cluster.work(lambda: self._shards.put(topic, msgspec.json.encode(shared)))
+
+    @property
+    def _host(self) -> str:
+        """Where clients reach the shards: as they are told, as they are bound, or as they reach the broker."""
+        return self._config.advertised_host or self._reached(self._config.host)
+
+    @property
+    def _http(self) -> str:
+        address = self._broker.http_address
+        return "" if address is None else f"{self._reached(address.host)}:{address.port}"
+
+    def _reached(self, host: str) -> str:
+        me = self._cluster.view.brokers.get(self._cluster.node_id)
+        return me.address.host if host in ANY_HOST and me is not None else host

@@ -1,0 +1,38 @@
+"""What all nodes of a cluster know of a topic that is exposed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ottla.broker.doors import Exposed, ShardAddress
+from ottla.core.security import ANONYMOUS
+
+
+class Shared(msgspec.Struct, frozen=True, kw_only=True):
+    topic_id: str
+    ports: list[int] = []
+    """Wished for, of each shard; whoever serves takes others if these are taken."""
+    principal: str = ANONYMOUS
+    node: int = -1
+    """Who serves it: the leader of its first partition, once that has found out."""
+    is_tls: bool = False
+    endpoints: list[str] = []
+    """`host:port` of each shard."""
+    http: str = ""
+    """Where its consumers register."""
+
+    @property
+    def wish(self) -> tuple[str, tuple[int, ...], str]:
+        return self.topic_id, tuple(self.ports), self.principal
+
+    def described(self, topic: str) -> Exposed:
+        """As a node tells it that does not serve it, and knows nothing of the consumers."""
+        places = []
+        for shard, endpoint in enumerate(self.endpoints):
+            host, _, port = endpoint.rpartition(":")
+            places.append(ShardAddress(shard, host, int(port)))
+        return Exposed(topic, self.is_tls, tuple(places), {})
+
+
+def read_shared(data: bytes) -> Shared:
+    return msgspec.json.decode(data, type=Shared)

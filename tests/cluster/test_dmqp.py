@@ -1,0 +1,139 @@
+"""Topics that a cluster exposes over DMQP: one map for all nodes, and shards that move with their leader."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+import pytest
+from kazoo.client import KazooClient
+from tests.dmqp.serving import DmqpBroker, RawShard
+
+from ottla import Admin
+from ottla.client.admin.topics import NewTopic
+from ottla.core.ids import TopicPartition
+from ottla.dmqp import Client, DmqpError
+from ottla.dmqp.frame import Status
+
+from .brokers import settings, until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+COUNT = 3
+
+
+@pytest.fixture
+def nodes(zookeeper: str, tmp_path: Path) -> Iterator[list[DmqpBroker]]:
+    with ExitStack() as stack:
+        running = [
+            stack.enter_context(DmqpBroker(tmp_path / str(number), settings=settings(zookeeper, number)))
+            for number in range(1, COUNT + 1)
+        ]
+        until(lambda: all(len(node.broker.surroundings.node_ids) == COUNT for node in running))
+        yield running
+
+
+def expose(nodes: list[DmqpBroker], name: str, *replicas: list[int]) -> list[dict[str, object]]:
+    with Admin(nodes[0].servers) as admin:
+        made = NewTopic(name=name, assignments=dict(enumerate(replicas)), configs={"min.insync.replicas": "2"})
+        assert admin.create_topics([made]) == {name: None}
+    until(lambda: all(name in node.broker.topics.by_name for node in nodes))
+    # At a node that does not serve it.
+    answer = nodes[2].client.post(f"/v1/dmqp/{name}", json={})
+    assert answer.status_code == 200, answer.text
+    shards: list[dict[str, object]] = answer.json()["shards"]
+    return shards
+
+
+def seen(nodes: list[DmqpBroker], name: str) -> list[list[tuple[str, int]]]:
+    """Where every node says that the shards are."""
+    return [
+        [(shard["host"], shard["port"]) for shard in node.client.get(f"/v1/dmqp/{name}").json().get("shards", ())]
+        for node in nodes
+    ]
+
+
+def test_the_map_is_in_zookeeper_in_the_layout_of_dmq(nodes: list[DmqpBroker], zookeeper: str) -> None:
+    shards = expose(nodes, "jobs", [1, 2], [2, 3])
+    endpoints = [f"{shard['host']}:{shard['port']}" for shard in shards]
+    until(lambda: all(view == seen(nodes, "jobs")[0] for view in seen(nodes, "jobs")))
+    client = KazooClient(f"{zookeeper}/dmqp")
+    client.start()
+    try:
+        for shard, endpoint in enumerate(endpoints):
+            for kind in ("leader", "replicas"):
+                assert client.get_children(f"/topics/jobs/shards/{shard}/{kind}") == [endpoint]
+                assert client.exists(f"/topics/jobs/shards/{shard}/{kind}/{endpoint}").ephemeralOwner
+        assert client.get("/topics/jobs/sequence_id")[0] == b"0"
+
+        # Registered through a node that does not serve it, and redirected.
+        with Client(nodes[1].bootstrap) as consumer:
+            sequence = consumer.push("jobs", b"first")
+            message = consumer.pop("jobs")
+            assert message is not None
+            assert (message.data, message.sequence_id) == (b"first", sequence)
+            until(lambda: len(client.get_children("/topics/jobs/consumers")) == 1)
+        until(lambda: client.get_children("/topics/jobs/consumers") == [])
+
+        assert nodes[1].client.delete("/v1/dmqp/jobs").status_code == 200
+        assert client.exists("/topics/jobs") is None
+        until(lambda: all(node.client.get("/v1/dmqp/jobs").status_code == 404 for node in nodes))
+    finally:
+        client.stop()
+        client.close()
+    until(lambda: _is_refused(int(str(shards[0]["port"]))))
+
+
+def _is_refused(port: int) -> bool:
+    try:
+        with RawShard(port) as shard:
+            return shard.is_closed()
+    except OSError:
+        return True
+
+
+def test_what_is_pushed_is_on_all_replicas_in_sync_before_the_reply(nodes: list[DmqpBroker]) -> None:
+    shards = expose(nodes, "copied", [1, 2], [3, 2])
+    for index, shard in enumerate(shards):
+        with RawShard(int(str(shard["port"]))) as connection:
+            assert connection.push(b"v").status == Status.OK
+        copy = nodes[1].broker.topics.partition("copied", index)
+        assert copy.log.next_offset == 1
+
+
+def test_shards_move_with_their_leader_and_nothing_is_given_twice(nodes: list[DmqpBroker]) -> None:
+    shards = expose(nodes, "moved", [1, 2, 3], [2, 3, 1])
+    with Client(nodes[2].bootstrap) as client:
+        for number in range(6):
+            assert client.push("moved", b"%d" % number) == number
+        first = [client.pop("moved") for _ in range(3)]
+    assert [each.data for each in first if each] == [b"0", b"1", b"2"]
+
+    with Admin(nodes[2].servers) as admin:
+        moved = admin.reassign_partitions({TopicPartition("moved", 0): [3, 2]})
+        assert moved == {TopicPartition("moved", 0): None}
+        until(lambda: admin.describe_topic("moved").partitions[0].leader == 3)
+    before = [(shard["host"], shard["port"]) for shard in shards]
+    until(lambda: all(view and view != before for view in seen(nodes, "moved")))
+    until(lambda: _is_refused(int(str(shards[0]["port"]))))
+
+    with Client(nodes[0].bootstrap) as client:
+        rest = []
+        while len(rest) < 3:
+            try:
+                message = client.pop("moved")
+            except DmqpError:
+                continue
+            assert message is not None
+            rest.append(message.data)
+        assert rest == [b"3", b"4", b"5"]
+        assert client.pop("moved") is None
+        assert client.push("moved", b"last") == 6
+
+
+def test_a_topic_that_is_deleted_is_no_longer_exposed(nodes: list[DmqpBroker]) -> None:
+    expose(nodes, "gone", [2, 1])
+    assert nodes[0].client.delete("/v1/topics/gone").status_code == 200
+    until(lambda: all(node.client.get("/v1/dmqp").json()["topics"] == [] for node in nodes))
