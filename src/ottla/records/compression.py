@@ -20,8 +20,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
-# LZ4's frame as Kafka's own clients write it: this header, then blocks of length + raw LZ4, then a length of 0. The header
-# says that blocks do not refer to each other and hold 64 KiB, and has a checksum of that.
+# LZ4's frame as Kafka's own clients write it: this header, then blocks of length + raw LZ4, then a length of 0. The
+# header says that blocks do not refer to each other and hold 64 KiB, and has a checksum of that.
 _LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
 _LZ4_BLOCK_BYTES: Final = 1 << 16
 _LZ4_UNCOMPRESSED: Final = 1 << 31
