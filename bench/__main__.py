@@ -31,6 +31,7 @@ BENCHES = [
     "cluster_scale",
     "workers",
     "kit",
+    "kit_suite",
 ]
 
 

@@ -28,6 +28,7 @@ def test_new_versions_do(client: RawClient, version: int, name: str, software_ve
     assert answer.api_keys
     assert [(one.name, one.max_version_level) for one in answer.finalized_features] == [
         ("group.version", 1),
+        ("share.version", 1),
         ("transaction.version", 2),
     ]
 
@@ -37,6 +38,7 @@ def test_features_that_may_be_at_zero_are_told_to_those_who_can_hear_it(client: 
     assert client.ask(request, 3).supported_features == ()
     assert [one.name for one in client.ask(request, 4).supported_features] == [
         "group.version",
+        "share.version",
         "transaction.version",
     ]
 

@@ -41,6 +41,7 @@ LISTING = {
     ("dmqp", "expose"),
     ("dmqp", "list"),
     ("doctor",),
+    ("group", "config"),
     ("group", "describe"),
     ("group", "list"),
     ("group", "reset-offsets"),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import pytest
 from confluent_kafka import KafkaException
 
-from .clients import consumer, poll, producer, values
+from ottla.broker.broker import Settings
+from ottla.groups.config import GroupConfig
+from ottla.testing import EphemeralBroker
 
-if TYPE_CHECKING:
-    from ottla.testing import EphemeralBroker
+from .clients import consumer, poll, producer, values
 
 QUICK = {"heartbeat.interval.ms": 20, "session.timeout.ms": 6000}
 
@@ -68,3 +69,19 @@ def test_a_transaction_that_expires_is_aborted_and_its_producer_fenced(ottla: Ep
         client.commit_transaction(20)
     assert refused.value.args[0].fatal() or refused.value.args[0].txn_requires_abort()
     assert (fault.struck, values(ottla, "t")) == (1, [])
+
+
+def test_a_group_of_the_new_protocol_loses_its_sessions_too() -> None:
+    often = replace(GroupConfig(), consumer_heartbeat_interval_ms=50, consumer_min_heartbeat_interval_ms=50)
+    lost: list[object] = []
+    with EphemeralBroker(Settings(groups=often)) as broker:
+        broker.produce("t", "x")
+        with closing(consumer(broker, "readers", **{"group.protocol": "consumer"})) as reader:
+            reader.subscribe(["t"], on_lost=lambda _, partitions: lost.extend(partitions))
+            assert poll(reader) == b"x"
+            assert broker.faults.force_rebalance("readers").struck == 1
+            assert broker.faults.expire_session("readers").struck == 1
+            while not lost:
+                reader.poll(0.05)
+            broker.produce("t", "y")
+            poll(reader)

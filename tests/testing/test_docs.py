@@ -6,10 +6,12 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import ottla
 from ottla.broker.faults.faults import Faults
+from ottla.net.listener_config import parse_listeners
 from ottla.testing import EphemeralBroker, EphemeralCluster
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "testing.md"
@@ -42,3 +44,10 @@ def test_everything_a_broker_for_tests_can_do_is_documented() -> None:
     public = {name for kind in (EphemeralBroker, EphemeralCluster) for name in dir(kind) if name[0] != "_"} - inner
     faults = {name for name in dir(Faults) if not name.startswith("_")} - {"watch", "effect_on", "forget_broker"}
     assert sorted(name for name in public | faults if not re.search(rf"\b{name}\b", text)) == []
+
+
+def test_both_listeners_of_a_container_are_what_a_broker_takes() -> None:
+    [example] = re.findall(r"^```toml\n(.*?)^```$", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+    outside, inside = parse_listeners(tomllib.loads(example)["net"]["listeners"])
+    assert (outside.port, outside.advertised) == (9092, "localhost:9092")
+    assert (inside.port, inside.advertised) == (9094, "")

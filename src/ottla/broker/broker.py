@@ -125,6 +125,8 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
+        # At once: a key file that changes from now on is to be noticed.
+        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
@@ -195,6 +197,11 @@ class Broker:
 
         return open_sealer(self.settings.encryption, self.config.data_dir)
 
+    def _rotate_keys(self) -> KeyRotation:
+        from ottla.broker.key_rotation import KeyRotation
+
+        return KeyRotation(self)
+
     # Imported when they are first needed: no start has to wait for them.
 
     @cached_property
@@ -207,12 +214,6 @@ class Broker:
     def has_had_transactions(self) -> bool:
         """Whether there are any, or were since the start."""
         return "transactions" in self.__dict__
-
-    @cached_property
-    def key_rotation(self) -> KeyRotation:
-        from ottla.broker.key_rotation import KeyRotation
-
-        return KeyRotation(self)
 
     @cached_property
     def compactor(self) -> Compactor:

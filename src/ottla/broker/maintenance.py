@@ -39,8 +39,7 @@ class Maintenance:
                 self._every(transactions.id_expiration_check_interval_ms, self._forget_transactional_ids)
             ),
         ]
-        if self._broker.keys is not None:
-            key_rotation = self._broker.key_rotation
+        if (key_rotation := self._broker.key_rotation) is not None:
             self._tasks.append(asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)))
         self.remove(self._broker.data_dir.deleted_folders())
 
