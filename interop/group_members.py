@@ -20,6 +20,8 @@ JAVA_ASSIGNORS: Mapping[str, str] = {
     "sticky": "StickyAssignor",
     "cooperative-sticky": "CooperativeStickyAssignor",
 }
+BROKER = "consumer"
+"""In place of an assignor: the broker assigns (KIP-848)."""
 HEARTBEAT_MS = 100
 PATIENCE_S = 60
 
@@ -124,14 +126,18 @@ class LibrdkafkaMember(Member):
         settings = {
             "bootstrap.servers": self.group.bootstrap,
             "group.id": self.group.name,
-            "partition.assignment.strategy": self.group.assignor,
             "auto.offset.reset": "earliest",
-            "heartbeat.interval.ms": HEARTBEAT_MS,
+            **self._protocol(),
         }
         self._consumer = confluent_kafka.Consumer(settings)
         self._consumer.subscribe([self.group.name])
         self._is_leaving = False
         self._task = asyncio.create_task(self._read())
+
+    def _protocol(self) -> dict[str, Any]:
+        if self.group.assignor == BROKER:
+            return {"group.protocol": "consumer"}
+        return {"partition.assignment.strategy": self.group.assignor, "heartbeat.interval.ms": HEARTBEAT_MS}
 
     async def _read(self) -> None:
         while not self._is_leaving:
@@ -154,17 +160,19 @@ class JavaMember(Member):
         super().__init__(group)
         self._kafka = kafka
         self._settings = folder / "java-member.properties"
-        self._settings.write_text(f"heartbeat.interval.ms={HEARTBEAT_MS}\n")
+        self._settings.write_text("" if group.assignor == BROKER else f"heartbeat.interval.ms={HEARTBEAT_MS}\n")
 
     async def start(self) -> None:
         group = self.group
-        assignor = f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[group.assignor]}"
+        protocol = ["--group-protocol", "consumer"]
+        if group.assignor != BROKER:
+            assignor = f"org.apache.kafka.clients.consumer.{JAVA_ASSIGNORS[group.assignor]}"
+            protocol = ["--assignment-strategy", assignor]
         options = ["--bootstrap-server", group.bootstrap, "--topic", group.name, "--group-id", group.name]
         more = [
             "--reset-policy",
             "earliest",
-            "--assignment-strategy",
-            assignor,
+            *protocol,
             "--consumer.config",
             str(self._settings),
         ]

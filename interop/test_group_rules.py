@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
+from tests.groups.making import environment
 
 from interop.group_plays import (
     INITIAL_DELAY_MS,
@@ -79,7 +81,7 @@ class RulesStage:
         config = GroupConfig(
             min_session_timeout_ms=MIN_SESSION_MS, max_size=MAX_SIZE, initial_rebalance_delay_ms=initial_delay_ms
         )
-        self._groups = Coordinator(config, lambda: str(uuid.uuid4()))
+        self._groups = Coordinator(structs.replace(environment(config), new_uuid=lambda: str(uuid.uuid4())))
         self._now_ms = 0
         self._requests: dict[int, tuple[str, Any, int, memoryview]] = {}
         self._answers: dict[str, deque[Response]] = defaultdict(deque)

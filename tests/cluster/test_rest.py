@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.rest.serving import HttpBroker
 
+import ottla
+from ottla.client.errors import ProducerFenced
+
 from .brokers import settings, until
 
 if TYPE_CHECKING:
@@ -105,6 +108,26 @@ def test_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> Non
     assert nodes[0].client.get("/v1/groups/g1").json()["lag"] == 18
     assert [node.client.delete(f"/v1/groups/g{number}").status_code for number, node in enumerate(nodes)] == [200] * 3
     assert [each["id"] for each in nodes[2].client.get("/v1/groups").json()["groups"]] == ["g3"]
+
+
+def test_transactions_are_seen_and_aborted_from_any_node(nodes: list[HttpBroker]) -> None:
+    create(nodes, "transacted")
+    names = [f"transacted-{number}" for number in range(4)]
+    with ExitStack() as stack:
+        for name in names:
+            producer = stack.enter_context(ottla.Producer(nodes[0].servers, transactional_id=name))
+            stack.enter_context(pytest.raises(ProducerFenced))
+            stack.enter_context(producer.transaction())
+            producer.send("transacted", b"never seen", partition=0)
+            producer.flush()
+        for node in nodes:
+            listed = node.client.get("/v1/transactions", params={"state": "Ongoing"}).json()["transactions"]
+            assert [each["id"] for each in listed] == names
+            shown_ones = [node.client.get(f"/v1/transactions/{name}").json() for name in names]
+            assert [each["partitions"] for each in shown_ones] == [[{"topic": "transacted", "partition": 0}]] * 4
+        for number, name in enumerate(names):
+            assert nodes[number % 3].client.delete(f"/v1/transactions/{name}").status_code == 200
+        assert nodes[0].client.get("/v1/transactions", params={"state": "Ongoing"}).json() == {"transactions": []}
 
 
 def test_metrics_are_each_nodes_own(nodes: list[HttpBroker]) -> None:

@@ -11,6 +11,7 @@ from tests.security.certificates import Authority
 
 from ottla import Admin, Producer
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.client.admin.topics import NewTopic
 from ottla.client.security import Security
 from ottla.core.errors import ConfigError
 from ottla.net.config import NetConfig
@@ -65,6 +66,13 @@ def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: 
             ports = {each.broker.listener.ports[1].address.port for each in nodes}
             assert {each.port for each in admin.describe_cluster().brokers} == ports
             assert len(admin.describe_topic("t").partitions[0].isr) == 2
+            # Each node leads one of these: one asks the other about the transaction, and is told of its end, as a node.
+            admin.create_topics([NewTopic(name="both", assignments={0: [1, 2], 1: [2, 1]})])
+            with Producer(address, security=login, transactional_id="id") as writer, writer.transaction():
+                writer.send("both", b"value", partition=0)
+                writer.send("both", b"value", partition=1)
+            ends = [each.broker.topics.partition("both", number) for number, each in enumerate(nodes)]
+            assert [each.last_stable_offset for each in ends] == [2, 2]
 
 
 def test_a_listener_for_nodes_that_does_not_exist_is_refused(zookeeper: str, tmp_path: Path) -> None:

@@ -97,6 +97,7 @@ def test_whatever_the_table_says_is_asked_for_by_some_sample(api: Api) -> None:
         "InitProducerId": {(AclOperation.WRITE, ResourceType.TOPIC)},
         "OffsetFetch": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
         "ListGroups": {(AclOperation.DESCRIBE, ResourceType.CLUSTER), (AclOperation.DESCRIBE, ResourceType.GROUP)},
+        "ConsumerGroupDescribe": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
         "DescribeTransactions": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
         "ListTransactions": {(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)},
         "AlterShareGroupOffsets": {(AclOperation.READ, ResourceType.TOPIC)},

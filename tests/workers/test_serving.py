@@ -12,6 +12,7 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka.admin import AdminClient
 
 import ottla
+from ottla.cluster.server import free_port
 
 from .serving import PATIENCE_S, consume, create, leaders, produce, serve, workers_of
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    with serve(tmp_path_factory.mktemp("workers"), 2, "--http-port", "0") as served:
+    metrics = f"workers.first_http_port={free_port()}"
+    with serve(tmp_path_factory.mktemp("workers"), 2, "--http-port", "0", "--set", metrics) as served:
         yield served
 
 
@@ -99,8 +101,33 @@ def test_a_transaction_spans_workers_and_is_whole_or_absent(served: Serve) -> No
     assert consume(served.address, "transacted", 2, "committed") == ["whole", "whole"]
 
 
+def test_each_worker_tells_its_own_metrics(served: Serve) -> None:
+    create(served.address, "counted", 2)
+    produce(served.address, "counted", [str(number) for number in range(20)])
+
+    told = [httpx.get(f"http://{worker['http']}/metrics").text for worker in workers_of(served)]
+
+    for partition, leader in enumerate(leaders(served.address, "counted")):
+        line = f'topic="counted",partition="{partition}"'
+        assert line in told[leader]
+
+
 def test_a_topic_made_over_http_is_spread_over_all_workers(served: Serve) -> None:
     created = httpx.post(f"http://{served.ready['http']}/v1/topics", json={"name": "web", "partitions": 4})
 
     assert created.status_code == 201
     assert sorted(leaders(served.address, "web")) == [0, 0, 1, 1]
+
+
+def test_over_http_messages_are_written_to_and_read_from_every_worker(served: Serve) -> None:
+    topic = f"http://{served.ready['http']}/v1/topics/rested"
+    create(served.address, "rested", 2)
+    assert sorted(leaders(served.address, "rested")) == [0, 1]
+
+    for partition in (0, 1):
+        message = {"partition": partition, "value": f"to {partition}"}
+        assert httpx.post(f"{topic}/messages", json={"messages": [message]}, timeout=PATIENCE_S).is_success
+
+    for partition in (0, 1):
+        page = httpx.get(f"{topic}/messages", params={"partition": partition}, timeout=PATIENCE_S)
+        assert [message["value"] for message in page.json()["messages"]] == [f"to {partition}"]

@@ -125,13 +125,14 @@ class Broker:
             bound = () if inherited is None else inherited.bound
             self.listener = Listener(settings.net, self.dispatcher, settings.security, self.security.gate, bound)
             undoing.pop_all()
+        # At once: a key file that changes from now on is to be noticed.
+        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
-        self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.maintenance = Maintenance(self)
         self.faults: Faults | None = None
         """What is to go wrong, where somebody wants that."""
@@ -191,15 +192,15 @@ class Broker:
 
         return ProducerIdsInReserve(self.cluster, self.catalog)
 
-    def _rotate_keys(self) -> KeyRotation:
-        from ottla.broker.key_rotation import KeyRotation
-
-        return KeyRotation(self)
-
     def _open_sealer(self) -> Sealer | None:
         from ottla.broker.key_rotation import open_sealer
 
         return open_sealer(self.settings.encryption, self.config.data_dir)
+
+    def _rotate_keys(self) -> KeyRotation:
+        from ottla.broker.key_rotation import KeyRotation
+
+        return KeyRotation(self)
 
     # Imported when they are first needed: no start has to wait for them.
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from ottla.broker.asking import LocalClient, NodeAway
 from ottla.broker.dispatch import in_turns
 from ottla.broker.partition_facts import node_to_ask
-from ottla.broker.topics import CONSUMER_OFFSETS
+from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
 from ottla.wire import apis
 from ottla.wire.declare import Response
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
@@ -174,12 +174,12 @@ def _not_produced(request: Any, away: NodeAway) -> ProduceResponse:  # noqa: ANN
     )
 
 
-# By group
+# By group, and by transactional id
 
 
-def _coordinator(broker: Broker, group_id: str, client: LocalClient) -> int:
+def _coordinator(broker: Broker, key: str, client: LocalClient, topic: str = CONSUMER_OFFSETS) -> int:
     """This node where nobody does, whose handler says so."""
-    coordinator = broker.surroundings.coordinator_of(CONSUMER_OFFSETS, group_id, client)
+    coordinator = broker.surroundings.coordinator_of(topic, key, client)
     return broker.config.node_id if coordinator is None else coordinator.id
 
 
@@ -187,14 +187,22 @@ def _whole(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa:
     return {_coordinator(broker, request.group_id, client): request}
 
 
-def _by_coordinator(field: str, group_id: Callable[[Any], str]) -> Callable[[Broker, Any, LocalClient], Parts]:
+def _by_coordinator(
+    field: str, key: Callable[[Any], str], topic: str = CONSUMER_OFFSETS
+) -> Callable[[Broker, Any, LocalClient], Parts]:
     def share_out(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
         shares: dict[int, list[Any]] = {}
-        for group in getattr(request, field):
-            shares.setdefault(_coordinator(broker, group_id(group), client), []).append(group)
-        return {node: replace(request, **{field: tuple(groups)}) for node, groups in shares.items()}
+        for each in getattr(request, field):
+            shares.setdefault(_coordinator(broker, key(each), client, topic), []).append(each)
+        return {node: replace(request, **{field: tuple(those)}) for node, those in shares.items()}
 
     return share_out
+
+
+def _by_transactional_id(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+    if request.transactional_id is None:
+        return {broker.config.node_id: request}
+    return {_coordinator(broker, request.transactional_id, client, TRANSACTION_STATE): request}
 
 
 def _all_nodes(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401, ARG001
@@ -224,6 +232,12 @@ _WAYS: Final[Mapping[int, Way]] = {
     apis.OFFSET_DELETE.key: Way(_whole, _only),
     apis.OFFSET_FETCH.key: Way(_by_coordinator("groups", lambda group: group.group_id), _joined("groups")),
     apis.DESCRIBE_GROUPS.key: Way(_by_coordinator("groups", str), _joined("groups")),
+    apis.CONSUMER_GROUP_DESCRIBE.key: Way(_by_coordinator("group_ids", str), _joined("groups")),
     apis.DELETE_GROUPS.key: Way(_by_coordinator("groups_names", str), _joined("results")),
     apis.LIST_GROUPS.key: Way(_all_nodes, _joined("groups")),
+    apis.LIST_TRANSACTIONS.key: Way(_all_nodes, _joined("transaction_states")),
+    apis.DESCRIBE_TRANSACTIONS.key: Way(
+        _by_coordinator("transactional_ids", str, TRANSACTION_STATE), _joined("transaction_states")
+    ),
+    apis.INIT_PRODUCER_ID.key: Way(_by_transactional_id, _only),
 }

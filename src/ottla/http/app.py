@@ -29,6 +29,7 @@ from ottla.http import (
     tail,
     topics,
     totals,
+    transactions,
     users,
 )
 from ottla.http.endpoints import call, others
@@ -59,6 +60,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *topics.ENDPOINTS,
     *groups.ENDPOINTS,
     *resets.ENDPOINTS,
+    *transactions.ENDPOINTS,
     *pipelines.ENDPOINTS,
     *dmqp.ENDPOINTS,
     *cluster.ENDPOINTS,

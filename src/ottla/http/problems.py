@@ -66,6 +66,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
     ErrorCode.UNKNOWN_TOPIC_ID: 404,
     ErrorCode.GROUP_ID_NOT_FOUND: 404,
     ErrorCode.RESOURCE_NOT_FOUND: 404,
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: 404,
     ErrorCode.TOPIC_ALREADY_EXISTS: 409,
     ErrorCode.NON_EMPTY_GROUP: 409,
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: 409,
@@ -100,6 +101,7 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
 _HINTS: Final[Mapping[ErrorCode, str]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "GET /v1/topics lists the topics and how many partitions they have.",
     ErrorCode.GROUP_ID_NOT_FOUND: "GET /v1/groups lists the groups.",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "GET /v1/transactions lists the transactional ids.",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or PATCH the configs of the topic there is.",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first.",
     ErrorCode.UNKNOWN_MEMBER_ID: "The group has active members, who would be overruled: stop them first.",

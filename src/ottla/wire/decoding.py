@@ -85,7 +85,12 @@ class DecoderSource:
 
     def _field(self, field: Field) -> None:
         self._path.append(field.name)
-        self._value(self._local(field), field.type, field.is_nullable)
+        if isinstance(field.type, Nested) and field.is_nullable:
+            # Of a tagged field it is a count of the struct that tells whether it is there.
+            is_null = "n < 0" if field.tag is None else "n == 0"
+            self._nullable_struct(self._local(field), field.type.struct, is_null)
+        else:
+            self._value(self._local(field), field.type, field.is_nullable)
         self._path.pop()
 
     def _local(self, field: Field) -> str:
@@ -104,8 +109,6 @@ class DecoderSource:
                 self._sized("i", target, "d[p:q]", is_nullable)
             case Array():
                 self._array(target, of.element, is_nullable)
-            case Nested() if is_nullable:
-                self._nullable_struct(target, of.struct)
             case Nested():
                 self._struct(target, of.struct)
 
@@ -162,11 +165,11 @@ class DecoderSource:
             out.line(f"{target}.append({entry})")
         out.line(f"{target} = tuple({target})")
 
-    def _nullable_struct(self, target: str, struct: type[Message]) -> None:
+    def _nullable_struct(self, target: str, struct: type[Message], is_null: str) -> None:
         """KIP-893: one byte says whether the struct is there."""
         self._pending.append(("b", "n"))
         self._flush()
-        with self._out.block("if n < 0:"):
+        with self._out.block(f"if {is_null}:"):
             self._out.line(f"{target} = None")
         with self._out.block("else:"):
             self._struct(target, struct)

@@ -156,12 +156,12 @@ class EncoderSource:
                 self._value(f"x{self._depth}", element, is_nullable=False)
                 self._flush()
 
-    def _nullable_struct(self, source: str, struct: type[Message]) -> None:
+    def _nullable_struct(self, source: str, struct: type[Message], null: str = "ff") -> None:
         """KIP-893: one byte says whether the struct is there."""
         self._flush()
         local = self._bound(source)
         with self._out.block(f"if {local} is None:"):
-            self._out.line("w += b'\\xff'")
+            self._out.line(f"w += b'\\x{null}'")
         with self._out.block("else:"):
             self._out.line("w += b'\\x01'")
             self._struct(local, struct)
@@ -188,7 +188,10 @@ class EncoderSource:
             for field, value, default in zip(tagged, values, defaults, strict=True):
                 with out.block(f"if {value} != {default}:"):
                     out.line("w = bytearray()")
-                    self._value(value, field.type, field.is_nullable)
+                    if isinstance(field.type, Nested) and field.is_nullable:
+                        self._nullable_struct(value, field.type.struct, null="00")
+                    else:
+                        self._value(value, field.type, field.is_nullable)
                     self._flush()
                     out.line(f"{tags} += (uvarint({field.tag}), uvarint(len(w)), w)")
             out.line(f"w = {outer}")

@@ -373,9 +373,9 @@ cdef object read_array(ReadStep step, Reader* r, object view):
 cdef object read_nested(ReadStep step, Reader* r, object view):
     cdef bint is_null
     if step.is_nullable:
-        # KIP-893: one byte says whether the struct is there.
+        # KIP-893: one byte says whether the struct is there; of a tagged field, a count of it.
         need(r, 1, step.what)
-        is_null = <int8_t>r.at[0] < 0
+        is_null = r.at[0] == 0 if step.tag >= 0 else <int8_t>r.at[0] < 0
         r.at += 1
         if is_null:
             return None

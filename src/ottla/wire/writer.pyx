@@ -297,7 +297,7 @@ cdef int write_array(WriteStep step, object value, Writer w) except -1:
 
 cdef int write_nested(WriteStep step, object value, Writer w) except -1:
     if step.is_nullable:
-        take(w, 1)[0] = 0xFF if value is None else 1
+        take(w, 1)[0] = 1 if value is not None else 0 if step.tag >= 0 else 0xFF
         if value is None:
             return 0
     return write_struct(step.plan, value, w)

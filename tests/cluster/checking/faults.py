@@ -20,6 +20,7 @@ class Faults:
     def __init__(self, processes: Processes, placed: Placed, history: History, zookeeper: ZooKeeperServer) -> None:
         self.nodes = processes.nodes
         self.network = processes.network
+        self.links = processes.links
         self.placed = placed
         self.history = history
         self.zookeeper = zookeeper
@@ -168,6 +169,41 @@ class Faults:
             self.network.heal(node.number, address)
         self.history.event("the network is whole again")
         self.placed.wait_until_in_sync(len(self.nodes))
+
+    def slow_all_links(self, writers: list[Writer]) -> None:
+        """Between clients, nodes and ZooKeeper; then a leader dies while they are slow."""
+        assert self.links is not None
+        self.history.event("every link is slow")
+        self.links.delay_s = 0.15
+        for writer in writers:
+            writer.wait_for_more()
+        self.placed.wait_until_in_sync(len(self.nodes))
+        leader = self._leader()
+        self.history.event(f"kill -9 of node {leader.number}")
+        leader.kill()
+        for writer in writers:
+            writer.wait_for_more()
+        self._back(leader)
+        self.links.delay_s = 0.0
+        self.history.event("links are fast again")
+        for writer in writers:
+            writer.wait_for_more()
+
+    def jump_clocks(self, writers: list[Writer]) -> None:
+        """An hour ahead, an hour back, at leaders: nobody else leads for it, and nothing is too old for it."""
+        before = self.placed.led()
+        for seconds in (3600, -3600, 0):
+            for number in {leader for leader, _ in before.values()}:
+                clock = self.nodes[number].clock
+                assert clock is not None
+                self.history.event(f"the clock of node {number} is {seconds} s off")
+                clock.jump(seconds)
+            # For longer than a session lasts, and with retention looking several times.
+            time.sleep(SESSION_MS / 1000 * 1.5)
+            for writer in writers:
+                writer.wait_for_more()
+            assert self.placed.led() == before
+            assert self.placed.in_sync() == {index: len(self.nodes) for index in before}
 
     def kill_all(self, _writers: list[Writer]) -> None:
         """Everything at once, as when the power of a room fails; nothing but the page cache is left."""

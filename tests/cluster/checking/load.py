@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+from tests.broker.raw_client import RawClient
 
 import ottla
 from ottla.client.errors import ClientError, RequestTimedOut
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .checker import UNTOLD
 from .history import Read, Sent
 from .processes import until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .history import History
 
 _QUIET: Final = {"log_level": 0}
+_NO_CONFIGS: Final[Mapping[str, str]] = {}
 _PACE_S: Final = 0.002
 _PATIENCE_S: Final = 30.0
 _DELIVERED_WITHIN_MS: Final = 15_000
@@ -35,9 +38,10 @@ class Trial(NamedTuple):
     partitions: int
     history: History
 
-    def create_topic(self, factor: int = 3, min_insync: int = 2) -> None:
+    def create_topic(self, factor: int = 3, min_insync: int = 2, configs: Mapping[str, str] = _NO_CONFIGS) -> None:
         admin = AdminClient({**_QUIET, "bootstrap.servers": self.servers})
-        topic = NewTopic(self.topic, self.partitions, factor, config={"min.insync.replicas": str(min_insync)})
+        settings = {"min.insync.replicas": str(min_insync), **configs}
+        topic = NewTopic(self.topic, self.partitions, factor, config=settings)
         admin.create_topics([topic])[self.topic].result(_PATIENCE_S)
 
     def places(self) -> list[TopicPartition]:
@@ -49,11 +53,22 @@ class Placed:
 
     def __init__(self, trial: Trial) -> None:
         self.topic = trial.topic
+        self._servers = trial.servers.split(",")
         self._admin = AdminClient({**_QUIET, "bootstrap.servers": trial.servers})
 
     def partitions(self) -> dict[int, Any]:
         found: dict[int, Any] = self._admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
         return found
+
+    def led(self) -> dict[int, tuple[int, int]]:
+        """The leader of each partition, and its epoch."""
+        wanted = (MetadataRequestTopic(name=self.topic),)
+        with RawClient(self._servers[0]) as client:
+            [topic] = client.ask(MetadataRequest(topics=wanted), version=9).topics
+        return {each.partition_index: (each.leader_id, each.leader_epoch) for each in topic.partitions}
+
+    def in_sync(self) -> dict[int, int]:
+        return {index: len(each.isrs) for index, each in self.partitions().items()}
 
     def leader(self, partition: int = 0) -> int:
         until(lambda: self.partitions()[partition].leader >= 0, "a leader")

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tests.broker.raw_client import RawClient
 
@@ -17,27 +17,51 @@ import ottla
 from ottla.cluster.server import free_port
 from ottla.wire.messages.metadata import MetadataRequest
 
+from .clocks import ShiftedClock
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .networks import Network
+    from .slow_links import SlowLinks
 
 _ROOT: Final = Path(__file__).parents[3]
 _PATIENCE_S: Final = 30.0
+_COUNT: Final = 3
 _LOOK_AGAIN_S: Final = 0.05
 SESSION_MS: Final = 2_000
+
+
+class Surroundings(NamedTuple):
+    """What is different about the machine of each node."""
+
+    links: SlowLinks | None = None
+    has_own_clocks: bool = False
+    settings: tuple[str, ...] = ()
 
 
 class Node:
     """`ottla serve`, always at the same port with the same folder."""
 
-    def __init__(self, folder: Path, number: int, zookeeper: str, module: str, network: Network | None) -> None:
+    def __init__(  # noqa: PLR0913
+        self,
+        folder: Path,
+        number: int,
+        zookeeper: str,
+        module: str,
+        network: Network | None,
+        surroundings: Surroundings,
+    ) -> None:
         self.number = number
+        self.clock = ShiftedClock(folder, number) if surroundings.has_own_clocks else None
+        self._settings = surroundings.settings
         self.host = "127.0.0.1" if network is None else network.address(number)
         self._inside = () if network is None else network.inside(number)
         self.folder = folder / f"node-{number}"
         self.log_path = folder / f"node-{number}.log"
         self.port = free_port()
+        links = surroundings.links
+        self._told_port = self.port if links is None else links.to(self.host, self.port)
         self._zookeeper = zookeeper
         self._module = module
         self._ready_file = folder / f"node-{number}.ready"
@@ -45,7 +69,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        return f"{self.host}:{self.port}"
+        return f"{self.host}:{self._told_port}"
 
     @property
     def is_running(self) -> bool:
@@ -57,19 +81,21 @@ class Node:
             f"cluster.session_timeout_ms={SESSION_MS}",
             "broker.offsets_topic_partitions=3",
             "replication.replica_lag_time_max_ms=3000",
+            *self._settings,
             *settings,
         )
+        moved = {} if self.clock is None else self.clock.environment
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [
                     *(*self._inside, sys.executable, "-m", self._module, "serve", "--zookeeper", self._zookeeper),
                     *("--node-id", str(self.number), "--host", self.host, "--port", str(self.port)),
-                    *("--http-port", "-1"),
+                    *("--http-port", "-1", "--advertised", self.address),
                     *("--data-dir", str(self.folder), "--log-level", "info", "--ready-file", str(self._ready_file)),
                     *(part for setting in given for part in ("--set", setting)),
                 ],
                 cwd=_ROOT,
-                env={**os.environ, "PYTHONPATH": f"{Path(ottla.__file__).parents[1]}:{_ROOT}"},
+                env={**os.environ, **moved, "PYTHONPATH": f"{Path(ottla.__file__).parents[1]}:{_ROOT}"},
                 stdout=log,
                 stderr=log,
             )
@@ -107,11 +133,19 @@ class Node:
 
 class Processes:
     def __init__(
-        self, folder: Path, zookeeper: str, module: str = "ottla", network: Network | None = None, count: int = 3
+        self,
+        folder: Path,
+        zookeeper: str,
+        module: str = "ottla",
+        network: Network | None = None,
+        surroundings: Surroundings = Surroundings(),  # noqa: B008 - it never changes
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.network = network
-        self.nodes = {number: Node(folder, number, zookeeper, module, network) for number in range(1, count + 1)}
+        self.links = surroundings.links
+        self.nodes = {
+            number: Node(folder, number, zookeeper, module, network, surroundings) for number in range(1, _COUNT + 1)
+        }
 
     def __enter__(self) -> Processes:
         for node in self.nodes.values():

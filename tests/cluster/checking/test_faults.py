@@ -15,19 +15,22 @@ from tests.faults.mounting import CannotMount, tmpfs
 from ottla.cluster.server import ZooKeeperServer, free_port
 
 from .checker import violations
+from .clocks import NoCompiler
 from .faults import Faults
 from .history import History
 from .load import ConfluentWriter, OttlaWriter, Placed, PlainWriter, Trial, read_all, under_load
 from .networks import Network, NoNamespaces
-from .processes import Processes
+from .processes import Processes, Surroundings
+from .slow_links import SlowLinks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from .load import Writer
 
 PARTITIONS = 2
+NO_CONFIGS: Mapping[str, str] = {}
 IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
 SHORT = [Faults.kill_leader, Faults.kill_leader_of_frozen_followers]
 LONG = [
@@ -48,12 +51,16 @@ class Cluster(NamedTuple):
 
 
 def found_wrong(
-    cluster: Cluster, folder: Path, kinds: list[type[Writer]], happens: Callable[[Faults, list[Writer]], None]
+    cluster: Cluster,
+    folder: Path,
+    kinds: list[type[Writer]],
+    happens: Callable[[Faults, list[Writer]], None],
+    configs: Mapping[str, str] = NO_CONFIGS,
 ) -> list[str]:
     processes, zookeeper = cluster
     history = History(folder / "history.jsonl")
     trial = Trial(processes.servers, happens.__name__, PARTITIONS, history)
-    trial.create_topic()
+    trial.create_topic(configs=configs)
     faults = Faults(processes, Placed(trial), history, zookeeper)
     try:
         under_load(trial, [kind(trial) for kind in kinds], lambda writers: happens(faults, writers))
@@ -119,6 +126,33 @@ def test_so_it_is_when_the_network_fails(
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_so_it_is_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, tmp_path: Path) -> None:
     assert found_wrong(on_small_disks, tmp_path, [ConfluentWriter, OttlaWriter], Faults.fill_disk) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+    with SlowLinks() as links:
+        zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-{os.getpid()}"
+        with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
+            cluster = Cluster(processes, zookeeper_server)
+            assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], Faults.slow_all_links) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+    zookeeper = f"{zookeeper_server.address}/clocks-{os.getpid()}"
+    # By a clock that jumps, all but the newest segment would be too old.
+    often = Surroundings(has_own_clocks=True, settings=("broker.retention_check_interval_ms=200",))
+    young = {"retention.ms": "1800000", "internal.segment.bytes": "16384"}
+    try:
+        with Processes(tmp_path / "cluster", zookeeper, surroundings=often) as processes:
+            cluster = Cluster(processes, zookeeper_server)
+            assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], Faults.jump_clocks, young) == []
+            segments = list((tmp_path / "cluster").glob("node-1/jump_clocks-0/*.log"))
+            assert len(segments) > 1
+    except NoCompiler as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.mark.timeout(300)

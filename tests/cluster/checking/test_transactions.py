@@ -13,8 +13,9 @@ import pytest
 from .processes import Processes
 from .stories import Stories
 from .story_checker import broken_promises
-from .transacting import PausingWorker, Scene, Worker, read_ending, transacting
+from .transacting import Scene, read_ending, transacting
 from .transaction_faults import TransactionFaults
+from .workers import ConfluentWorker, OttlaWorker, PausingWorker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from ottla.cluster.server import ZooKeeperServer
 
+    from .transacting import Worker
+
 IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
-WORKERS = 3
+MIXED: list[type[Worker]] = [ConfluentWorker, ConfluentWorker, OttlaWorker]
 SHORT = [TransactionFaults.kill_coordinator]
 LONG = [
     TransactionFaults.kill_leader,
@@ -40,14 +43,14 @@ LONG = [
 def found_wrong(
     processes: Processes,
     folder: Path,
-    kind: type[Worker],
+    kinds: list[type[Worker]],
     happens: Callable[[TransactionFaults], None],
     patience_s: float = 30.0,
 ) -> list[str]:
     stories = Stories(folder / "stories.jsonl")
     scene = Scene(processes.servers, happens.__name__, stories)
     scene.prepare()
-    workers = [kind(scene, f"{happens.__name__}-{number}", number) for number in range(WORKERS)]
+    workers = [kind(scene, f"{happens.__name__}-{number}", number) for number, kind in enumerate(kinds)]
     faults = TransactionFaults(processes, scene, workers)
     try:
         transacting(scene, workers, lambda: happens(faults))
@@ -69,7 +72,7 @@ def processes(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPa
 def test_a_transaction_is_whole_or_not_there_whatever_fails(
     processes: Processes, tmp_path: Path, happens: Callable[[TransactionFaults], None]
 ) -> None:
-    assert found_wrong(processes, tmp_path, Worker, happens) == []
+    assert found_wrong(processes, tmp_path, MIXED, happens) == []
 
 
 @pytest.mark.timeout(300)
@@ -80,7 +83,7 @@ def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
     zookeeper = f"{zookeeper_server.address}/rash-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.rash") as processes:
         happens = TransactionFaults.kill_coordinator_of_frozen_followers
-        wrong = found_wrong(processes, tmp_path, PausingWorker, happens)
+        wrong = found_wrong(processes, tmp_path, [PausingWorker] * 6, happens)
 
     assert any(each.startswith("lost") for each in wrong)
 
@@ -91,6 +94,6 @@ def test_a_coordinator_that_forgets_to_tell_a_partition_is_caught(
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/forgetful-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.forgetful") as processes:
-        wrong = found_wrong(processes, tmp_path, Worker, TransactionFaults.nothing, patience_s=2.0)
+        wrong = found_wrong(processes, tmp_path, MIXED, TransactionFaults.nothing, patience_s=2.0)
 
     assert any(each.startswith(("lost", "torn", "seen")) for each in wrong)

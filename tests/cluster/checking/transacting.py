@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -24,9 +23,8 @@ if TYPE_CHECKING:
 SOURCE: Final = "source"
 """The topic that workers say they read from."""
 PARTITIONS: Final = 3
-_QUIET: Final = {"log_level": 0}
-_PATIENCE_S: Final = 40.0
-_TIMEOUT_MS: Final = 15_000
+QUIET: Final = {"log_level": 0}
+PATIENCE_S: Final = 60.0
 _LAST: Final = "last"
 
 
@@ -39,21 +37,21 @@ class Scene:
         self.stories = stories
 
     def prepare(self) -> None:
-        admin = AdminClient({**_QUIET, "bootstrap.servers": self.servers})
+        admin = AdminClient({**QUIET, "bootstrap.servers": self.servers})
         wanted = [
             NewTopic(self.topic, PARTITIONS, 3, config={"min.insync.replicas": "2"}),
             NewTopic(SOURCE, 1, 3),
         ]
         for name, created in admin.create_topics(wanted).items():
             try:
-                created.result(_PATIENCE_S)
+                created.result(PATIENCE_S)
             except KafkaException:
                 assert name == SOURCE  # which another test has created
 
     def consumer(self, group: str) -> Consumer:
         return Consumer(
             {
-                **_QUIET,
+                **QUIET,
                 "bootstrap.servers": self.servers,
                 "group.id": group,
                 "enable.auto.commit": False,
@@ -78,7 +76,6 @@ class Worker:
 
     pause_s = 0.0
     """Between all being written and the end, so that something may happen there."""
-    is_always_new = False
     commits = 0.75
     """The share of transactions that are to be committed; of the others some are aborted and some left open."""
 
@@ -86,11 +83,10 @@ class Worker:
         self.name = name
         self.committed = 0
         self.is_about_to_end = False
-        self._scene = scene
-        self._pick = random.Random(seed)
+        self.scene = scene
+        self.pick = random.Random(seed)
+        self.transactional_id = f"{scene.topic}-{name}"
         self._count = 0
-        self._group = scene.consumer(name)
-        self._producer: Producer | None = None
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name)
         self._failure: BaseException | None = None
@@ -100,113 +96,45 @@ class Worker:
 
     def end(self) -> None:
         self._is_over.set()
-        self._thread.join(_PATIENCE_S * 3)
-        self._group.close()
+        self._thread.join(PATIENCE_S * 3)
         assert not self._thread.is_alive(), f"{self.name} does not come to an end"
         assert self._failure is None, self._failure
 
     def wait_for_more(self, count: int = 5) -> None:
         """Until so many more transactions are committed."""
         goal = self.committed + count
-        until(lambda: self.committed >= goal or self._failure, f"{self.name} to commit", _PATIENCE_S)
+        until(lambda: self.committed >= goal or self._failure, f"{self.name} to commit", PATIENCE_S)
         assert self._failure is None, self._failure
 
     def _run(self) -> None:
         try:
             while not self._is_over.is_set():
-                self._transact()
-            self._renew()  # which ends what is open
+                self.transact()
+            self.settle()
         except BaseException as failed:  # told to the test by its own thread
             self._failure = failed
             raise
 
-    def _renew(self) -> Producer:
-        """Somebody new with the same name; whoever was there before is left as it is."""
-        deadline_s = time.monotonic() + _PATIENCE_S
-        while True:
-            producer = Producer(
-                {
-                    **_QUIET,
-                    "bootstrap.servers": self._scene.servers,
-                    "transactional.id": f"{self._scene.topic}-{self.name}",
-                    "transaction.timeout.ms": _TIMEOUT_MS,
-                    # How long a silent broker is waited for, with records and with all else.
-                    "request.timeout.ms": 3000,
-                    "socket.timeout.ms": 4000,
-                    "linger.ms": 1,
-                }
-            )
-            try:
-                producer.init_transactions(_PATIENCE_S)
-            except KafkaException:
-                assert time.monotonic() < deadline_s, f"{self.name} cannot begin"
-            else:
-                self._producer = producer
-                return producer
+    def transact(self) -> None:
+        """From a begin to an end, or to where it is left open."""
+        raise NotImplementedError
 
-    def _transact(self) -> None:
-        producer = self._producer or self._renew()
-        story = self._scene.stories.begins(self.name, self._count)
+    def settle(self) -> None:
+        """End what is open."""
+        raise NotImplementedError
+
+    def begins(self) -> Story:
         self._count += 1
-        if self.is_always_new:
-            self._producer = None
-        try:
-            self._write(producer, story)
-            self.is_about_to_end = True
-            time.sleep(self.pause_s)
-            self.is_about_to_end = False
-        except KafkaException as failed:
-            self._abort(producer, story, str(failed))
-            return
-        choice = self._pick.random()
-        if choice < self.commits:
-            self._commit(producer, story)
-        elif choice < (self.commits + 1) / 2:
-            self._abort(producer, story, "by choice")
-        else:
-            self._scene.stories.becomes(story, Fate.GONE, "left open")
-            self._producer = None
+        return self.scene.stories.begins(self.name, self._count)
 
-    def _write(self, producer: Producer, story: Story) -> None:
-        producer.begin_transaction()
-        for partition in self._pick.sample(range(PARTITIONS), self._pick.randint(1, PARTITIONS)):
-            for _ in range(self._pick.randint(1, 3)):
-                producer.produce(self._scene.topic, story.next_value(partition).encode(), partition=partition)
-        if self._pick.random() < 0.5:
-            story.moved_to = story.number + 1
-            moved = [TopicPartition(SOURCE, 0, story.moved_to)]
-            producer.send_offsets_to_transaction(moved, self._group.consumer_group_metadata(), _PATIENCE_S)
-        producer.flush(_PATIENCE_S)
-
-    def _commit(self, producer: Producer, story: Story) -> None:
-        self._scene.stories.becomes(story, Fate.UNKNOWN, "is to be committed")
-        try:
-            producer.commit_transaction(_PATIENCE_S)
-        except KafkaException as failed:
-            if failed.args[0].txn_requires_abort():
-                self._abort(producer, story, str(failed))
-            else:
-                self._producer = None
-            return
-        self._scene.stories.becomes(story, Fate.COMMITTED)
+    def is_committed(self, story: Story) -> None:
+        self.scene.stories.becomes(story, Fate.COMMITTED)
         self.committed += 1
 
-    def _abort(self, producer: Producer, story: Story, why: str) -> None:
-        """An abort that is answered is one, whatever was asked before."""
-        try:
-            producer.abort_transaction(_PATIENCE_S)
-        except KafkaException:
-            self._producer = None
-        else:
-            self._scene.stories.becomes(story, Fate.GONE, why)
-
-
-class PausingWorker(Worker):
-    """Each transaction by a new producer, which waits before it commits."""
-
-    pause_s = 0.5
-    is_always_new = True
-    commits = 1.0
+    def places(self) -> list[int]:
+        """The partitions of the next records, in order; several on different nodes, mostly."""
+        chosen = self.pick.sample(range(PARTITIONS), self.pick.randint(1, PARTITIONS))
+        return [partition for partition in chosen for _ in range(self.pick.randint(1, 3))]
 
 
 class CommittedReader:
@@ -224,7 +152,7 @@ class CommittedReader:
 
     def end(self) -> None:
         self._is_over.set()
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(PATIENCE_S)
 
     def _run(self) -> None:
         while not self._is_over.is_set():
@@ -232,12 +160,12 @@ class CommittedReader:
         self._consumer.close()
 
 
-def read_ending(scene: Scene, workers: list[str], patience_s: float = _PATIENCE_S) -> Ending:
+def read_ending(scene: Scene, workers: list[str], patience_s: float = PATIENCE_S) -> Ending:
     """All that can be read, up to a last record in each partition; less, if an open transaction stands before it."""
-    producer = Producer({**_QUIET, "bootstrap.servers": scene.servers, "acks": "all"})
+    producer = Producer({**QUIET, "bootstrap.servers": scene.servers, "acks": "all"})
     for partition in range(PARTITIONS):
         producer.produce(scene.topic, _LAST, partition=partition)
-    assert producer.flush(_PATIENCE_S) == 0
+    assert producer.flush(PATIENCE_S) == 0
     logs: dict[int, dict[int, str]] = {index: {} for index in range(PARTITIONS)}
     ended: set[int] = set()
     consumer = scene.consumer("ending")

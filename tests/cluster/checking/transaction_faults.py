@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _TRANSACTION: Final = 1
 _ANSWERED_S: Final = 0.9
 """What is asked now has been answered, if it is answered at once, and no session is over."""
+_SEVERAL: Final = 3
 _LONGER_THAN_A_SESSION_S: Final = SESSION_MS / 1000 * 2
 
 
@@ -79,7 +80,8 @@ class TransactionFaults:
         """What it answers now is nowhere else when it dies."""
         coordinator = self._coordinator()
         if any(worker.pause_s for worker in self._workers):
-            until(lambda: any(worker.is_about_to_end for worker in self._workers), "something to be committed")
+            # More than one: what comes first answers a fetch that followers had sent before.
+            until(lambda: sum(each.is_about_to_end for each in self._workers) >= _SEVERAL, "several to be committed")
         followers = [node for node in self._nodes.values() if node is not coordinator]
         for node in followers:
             node.freeze()

@@ -12,11 +12,11 @@ def test_only_members_commit_while_there_are_some() -> None:
     ann = office.client("ann", "read")
     ann.beat()
     group = office.group
-    assert group.check_commit("ann", None, 1, 9) is ErrorCode.NONE
+    assert group.check_commit("ann", None, 2, 9) is ErrorCode.NONE
     assert group.check_commit("", None, -1, 9) is ErrorCode.UNKNOWN_MEMBER_ID
     assert group.check_commit("bob", None, 1, 9) is ErrorCode.UNKNOWN_MEMBER_ID
-    assert group.check_commit("ann", None, 2, 9) is ErrorCode.STALE_MEMBER_EPOCH
-    assert group.check_commit("ann", None, 1, 8) is ErrorCode.UNSUPPORTED_VERSION
+    assert group.check_commit("ann", None, 3, 9) is ErrorCode.STALE_MEMBER_EPOCH
+    assert group.check_commit("ann", None, 2, 8) is ErrorCode.UNSUPPORTED_VERSION
     office.beat("ann", member_epoch=-1)
     assert group.check_commit("", None, -1, 9) is ErrorCode.NONE
 
@@ -28,11 +28,11 @@ def test_an_older_epoch_will_do_for_what_a_member_has_had_since() -> None:
     office.topics.put("read", 3)
     ann.beat()
     topic_id = office.topics.by_name("read").id  # type: ignore[union-attr]
-    assert ann.epoch == 2
-    assert office.group.check_commit_of("ann", 1, topic_id, 0) is ErrorCode.NONE
-    assert office.group.check_commit_of("ann", 1, topic_id, 2) is ErrorCode.STALE_MEMBER_EPOCH
-    assert office.group.check_commit_of("ann", 2, topic_id, 2) is ErrorCode.NONE
-    assert office.group.check_commit_of("ann", 1, b"another", 0) is ErrorCode.STALE_MEMBER_EPOCH
+    assert ann.epoch == 3
+    assert office.group.check_commit_of("ann", 2, topic_id, 0) is ErrorCode.NONE
+    assert office.group.check_commit_of("ann", 2, topic_id, 2) is ErrorCode.STALE_MEMBER_EPOCH
+    assert office.group.check_commit_of("ann", 3, topic_id, 2) is ErrorCode.NONE
+    assert office.group.check_commit_of("ann", 2, b"another", 0) is ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_what_a_member_is_giving_up_it_may_still_commit() -> None:
@@ -46,7 +46,7 @@ def test_what_a_member_is_giving_up_it_may_still_commit() -> None:
         assert office.group.check_commit_of("ann", ann.epoch, *partition) is ErrorCode.NONE
     settle(ann, bob)
     (given_up,) = had - ann.owned
-    assert office.group.check_commit_of("ann", 1, *given_up) is ErrorCode.STALE_MEMBER_EPOCH
+    assert office.group.check_commit_of("ann", 2, *given_up) is ErrorCode.STALE_MEMBER_EPOCH
 
 
 def test_in_a_transaction_a_stale_epoch_is_called_a_generation() -> None:
@@ -63,8 +63,8 @@ def test_who_asks_for_offsets_as_a_member_has_to_be_one() -> None:
     office = Office({"read": 1})
     office.client("ann", "read").beat()
     assert office.groups.offsets.check_fetch("g", None, -1) is ErrorCode.NONE
-    assert office.groups.offsets.check_fetch("g", "ann", 1) is ErrorCode.NONE
-    assert office.groups.offsets.check_fetch("g", "ann", 2) is ErrorCode.STALE_MEMBER_EPOCH
+    assert office.groups.offsets.check_fetch("g", "ann", 2) is ErrorCode.NONE
+    assert office.groups.offsets.check_fetch("g", "ann", 1) is ErrorCode.STALE_MEMBER_EPOCH
     assert office.groups.offsets.check_fetch("g", "bob", 1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert office.groups.offsets.check_fetch("none", "bob", 1) is ErrorCode.NONE
 

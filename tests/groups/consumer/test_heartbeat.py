@@ -19,7 +19,7 @@ def test_the_first_member_gets_everything_at_once() -> None:
 
     answer = ann.beat()
 
-    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("ann", 1, 5000)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("ann", 2, 5000)
     assert numbers(ann) == [0, 1, 2]
     assert office.group.state is State.STABLE
 
@@ -33,7 +33,7 @@ def test_a_heartbeat_without_news_is_answered_without_an_assignment_and_nothing_
     answer = ann.beat()
 
     assert answer.assignment is None
-    assert answer.member_epoch == 1
+    assert answer.member_epoch == 2
     assert office.log == written
 
 
@@ -43,17 +43,17 @@ def test_a_newcomer_waits_until_others_have_said_that_they_gave_up() -> None:
     ann.beat()
 
     bob.beat()
-    assert (bob.epoch, numbers(bob)) == (2, [])
+    assert (bob.epoch, numbers(bob)) == (3, [])
     assert office.group.state is State.RECONCILING
 
     had = numbers(ann)
     ann.beat()  # told to give up two
-    assert (ann.epoch, len(numbers(ann))) == (1, 2)
+    assert (ann.epoch, len(numbers(ann))) == (2, 2)
     bob.beat()
     assert numbers(bob) == []  # not before she says that she did
 
     ann.beat()
-    assert ann.epoch == 2
+    assert ann.epoch == 3
     bob.beat()
     assert sorted(numbers(ann) + numbers(bob)) == had
     assert office.group.state is State.STABLE
@@ -67,7 +67,7 @@ def test_who_does_not_say_what_it_owns_is_taken_to_own_it_all() -> None:
     ann.beat()
     answer = ann.beat(topic_partitions=None)
 
-    assert answer.member_epoch == 1
+    assert answer.member_epoch == 2
     assert office.group.state_of_members.current("ann").state is MemberState.UNREVOKED_PARTITIONS
 
 
@@ -143,7 +143,7 @@ def test_more_partitions_are_shared_out_with_the_next_heartbeat() -> None:
     ann.beat()
     office.topics.put("read", 4)
     ann.beat()
-    assert (ann.epoch, numbers(ann)) == (2, [0, 1, 2, 3])
+    assert (ann.epoch, numbers(ann)) == (3, [0, 1, 2, 3])
 
 
 def test_a_topic_that_is_made_anew_is_another_topic() -> None:
@@ -173,7 +173,7 @@ def test_other_topics_make_no_difference() -> None:
     ann = office.client("ann", "read")
     ann.beat()
     office.topics.put("other", 5)
-    assert ann.beat().member_epoch == 1
+    assert ann.beat().member_epoch == 2
 
 
 def test_a_member_can_change_what_it_reads() -> None:
@@ -194,19 +194,19 @@ def test_the_answer_to_an_epoch_that_was_lost_is_given_again() -> None:
     owned = topic_partitions(ann.owned)
     lost = ann.beat()
     again = office.beat(
-        "ann", member_epoch=1, topic_partitions=owned, subscribed_topic_names=("read",), rebalance_timeout_ms=1000
+        "ann", member_epoch=2, topic_partitions=owned, subscribed_topic_names=("read",), rebalance_timeout_ms=1000
     )
-    assert (again.error_code, again.member_epoch, again.assignment) == (ErrorCode.NONE, 2, lost.assignment)
+    assert (again.error_code, again.member_epoch, again.assignment) == (ErrorCode.NONE, 3, lost.assignment)
 
 
-@pytest.mark.parametrize("epoch", [1, 4])
+@pytest.mark.parametrize("epoch", [2, 5])
 def test_a_member_with_a_wrong_epoch_is_fenced(epoch: int) -> None:
     office = Office({"read": 2})
     ann = office.client("ann", "read")
     for partitions in (2, 3, 4):
         office.topics.put("read", partitions)
         ann.beat()
-    assert ann.epoch == 3
+    assert ann.epoch == 4
     answer = office.beat("ann", member_epoch=epoch, topic_partitions=())
     assert answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH
 
@@ -217,7 +217,7 @@ def test_a_member_that_begins_anew_keeps_its_place() -> None:
     ann.beat()
     again = office.client("ann", "read")
     again.beat()
-    assert (again.epoch, numbers(again)) == (1, [0, 1])
+    assert (again.epoch, numbers(again)) == (2, [0, 1])
 
 
 def test_a_group_has_no_more_members_than_it_may_have() -> None:

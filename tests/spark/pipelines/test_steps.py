@@ -1,5 +1,6 @@
 """Steps: windows and late data, deduplication, joins, and steps that remember."""
 
+import sys
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -138,6 +139,17 @@ def test_a_step_in_python_remembers_from_run_to_run(pipelines: Pipelines, cluste
     pipelines.run(text)
 
     assert sorted((row.city, row.orders) for row in pipelines.rows()) == [("Prag", 2), ("Prag", 3), ("Wien", 1)]
+
+
+def test_a_step_that_remembers_says_what_it_needs(
+    pipelines: Pipelines, cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "google.protobuf", None)
+    (pipelines.folder / "steps.py").write_text(COUNTING)
+    step = '[step.counted]\npython = "steps.py:counted"\n'
+
+    with pytest.raises(ConfigError, match="transformWithState needs the package protobuf; run: pip install"):
+        pipelines.run(ORDERS.format(orders=cluster.topic()) + step + TABLE)
 
 
 def test_a_step_that_spark_does_not_understand_is_named(pipelines: Pipelines, cluster: Cluster) -> None:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.cli.workers.adopting import adopt, is_of_one_broker
 from ottla.cluster.builtin.keeper import Keeper
 from ottla.cluster.nodes import PARTITIONS, from_json
-from ottla.cluster.state import NO_NODE
 from ottla.core.errors import DataDirError
 from ottla.storage.folder_lock import FolderLock
 from ottla.storage.meta_properties import WORKERS_FILE, may_be_in_an_empty_folder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from ottla.cluster.builtin.tree import Tree
@@ -47,11 +45,6 @@ class WorkersFolder:
             undoing.callback(self.keeper.close)
             _refuse_fewer(path, self.keeper.tree, count)
             undoing.pop_all()
-
-    @property
-    def is_led(self) -> bool:
-        """Whether every partition has a leader."""
-        return all(state["leader"] != NO_NODE for state in _states(self.keeper.tree))
 
     def close(self) -> None:
         self.keeper.close()
@@ -101,13 +94,10 @@ def _refuse_fewer(path: Path, tree: Tree, count: int) -> None:
 
 def _holders(tree: Tree) -> list[int]:
     """The workers that hold a partition."""
-    return sorted({worker for state in _states(tree) for worker in state["replicas"]})
-
-
-def _states(tree: Tree) -> Iterator[dict[str, Any]]:
-    """Of every partition, as it was written."""
+    holders: set[int] = set()
     for topic in tree.children(PARTITIONS) or ():
         for partition in tree.children(f"{PARTITIONS}/{topic}") or ():
             node = tree.get(f"{PARTITIONS}/{topic}/{partition}")
             if node is not None:
-                yield from_json(node.data)
+                holders.update(from_json(node.data)["replicas"])
+    return sorted(holders)

@@ -52,8 +52,9 @@ class Worker:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 pass_fds=plan.descriptors,
-                # An interrupt from the terminal is for the supervisor to pass on, in order.
-                start_new_session=True,
+                # An interrupt from the terminal is for the supervisor to pass on, in order. Not a session of its own:
+                # the kernel may share out its time by sessions, and a worker waits for another's turn then.
+                process_group=0,
             )
         self._catalog = asyncio.create_task(self._keeper.serve(ours))
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - for mypy: both are pipes

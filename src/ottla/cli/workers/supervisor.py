@@ -6,8 +6,8 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING, Any, Final
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.cli.workers.plan import Configs, Logging
-
-_MOST_UNTIL_LED_S: Final = 10.0
-_LOOK_AGAIN_S: Final = 0.02
 
 
 async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, *, adopts: bool) -> None:
@@ -52,7 +49,6 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
         try:
             await _start_all(workers, stopping)
             if not stopping.is_set():
-                await _until_led(folder)
                 _say_ready(_facts(ports, workers, configs), ready_file)
                 await _look_after(workers, stopping)
         finally:
@@ -85,14 +81,6 @@ async def _start_all(workers: list[Worker], stopping: asyncio.Event) -> None:
             raise
 
 
-async def _until_led(folder: WorkersFolder) -> None:
-    """Or not for long, if there is a partition that cannot be led: the others can be used."""
-    with suppress(TimeoutError):
-        async with asyncio.timeout(_MOST_UNTIL_LED_S):
-            while not folder.is_led:  # noqa: ASYNC110 - a few turns, at the start
-                await asyncio.sleep(_LOOK_AGAIN_S)
-
-
 async def _look_after(workers: list[Worker], stopping: asyncio.Event) -> None:
     watching = [asyncio.create_task(worker.keep_running()) for worker in workers]
     await stopping.wait()
@@ -109,7 +97,7 @@ def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, A
         "http": workers[0].facts["http"],
         "data_dir": str(configs.settings.broker.data_dir.resolve()),
         "pid": os.getpid(),
-        "workers": [{"kafka": worker.facts["kafka"], "pid": worker.facts["pid"]} for worker in workers],
+        "workers": [{name: worker.facts[name] for name in ("kafka", "http", "pid")} for worker in workers],
     }
 
 

@@ -138,6 +138,7 @@ class ClassicMembers:
             client_id=caller.client_id,
             client_host=caller.client_host,
             subscribed_topic_names=tuple(sorted(set(subscription.topics))),
+            subscribed_topic_regex="",
             rebalance_timeout_ms=request.session_timeout_ms if timeout_ms < 0 else timeout_ms,
             classic_member_metadata=classic_metadata(request.session_timeout_ms, request.protocols),
         )

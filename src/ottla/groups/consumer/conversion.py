@@ -109,6 +109,7 @@ def _member_value(member: Member, protocol_name: str | None) -> MemberValue:
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=tuple(sorted(subscription.topics)),
+        subscribed_topic_regex="",
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         classic_member_metadata=classic_metadata(member.session_timeout_ms, member.protocols),
     )

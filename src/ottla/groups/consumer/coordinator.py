@@ -49,7 +49,8 @@ class ConsumerGroups:
                 return self._begin(group, request, caller, now_ms, may_see)
         except Refused as refused:
             return [refuse_heartbeat(caller.token, refused.code, refused.message)]
-        text = f"Consumer group {request.group_id} not found." if group is None else _not_one(request.group_id)
+        kind = "Consumer group" if request.member_epoch > JOINING else "Group"
+        text = f"{kind} {request.group_id} not found." if group is None else _not_one(request.group_id)
         return [refuse_heartbeat(caller.token, ErrorCode.GROUP_ID_NOT_FOUND, text)]
 
     def _begin(

@@ -58,8 +58,8 @@ def _member(group: ConsumerGroup, member_id: str, member: MemberValue) -> Member
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=member.subscribed_topic_names,
-        subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_assignment(current.assigned, topics),
+        subscribed_topic_regex=member.subscribed_topic_regex or "",
+        assignment=_assignment((*current.assigned, *current.revoked), topics),
         target_assignment=_assignment(state.target(member_id), topics),
         member_type=_CONSUMER if member.classic_member_metadata is None else _CLASSIC,
     )

@@ -1,6 +1,6 @@
 """What the records of consumer groups hold, as Kafka's ConsumerGroupMetadataKey.json and its neighbours say."""
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from ottla.wire.declare import Bytes, Int8, Int32, Int64, Message, NullableString, String, Tag, Uuid
 
@@ -29,6 +29,10 @@ class ClassicMemberMetadata(Message, frozen=True, kw_only=True):
     supported_protocols: tuple[ClassicProtocol, ...]
 
 
+NOT_SAID: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
+"""What Kafka reads where the field is missing, so that a member of the new protocol has to say that it has none."""
+
+
 class MemberValue(Message, frozen=True, kw_only=True):
     instance_id: NullableString = None
     rack_id: NullableString = None
@@ -38,7 +42,7 @@ class MemberValue(Message, frozen=True, kw_only=True):
     subscribed_topic_regex: NullableString = None
     rebalance_timeout_ms: Int32 = -1
     server_assignor: NullableString = None
-    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0, since=0)] = None
+    classic_member_metadata: Annotated[ClassicMemberMetadata | None, Tag(0, since=0)] = NOT_SAID
 
 
 class TargetEpochKey(Message, frozen=True, kw_only=True):

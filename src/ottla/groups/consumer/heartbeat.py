@@ -197,7 +197,7 @@ class Beat:
             "subscribed_topic_regex": request.subscribed_topic_regex,
         }
         if before is None:
-            before = MemberValue(client_id="", client_host="", subscribed_topic_names=())
+            before = MemberValue(client_id="", client_host="", subscribed_topic_names=(), subscribed_topic_regex="")
         return structs.replace(
             before,
             **{name: value for name, value in said.items() if value is not None},

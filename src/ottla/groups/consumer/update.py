@@ -8,7 +8,7 @@ taken back if it cannot be written.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.groups.actions import PersistRecords
 from ottla.groups.consumer.assignors import ASSIGNORS, Subscriber
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
     from ottla.groups.consumer.formats import Key, MemberValue, Value
     from ottla.groups.consumer.state import GroupState
     from ottla.groups.partitions import Assigned
+
+_FIRST_EPOCH: Final = 2
+"""As in Kafka, whose first members have epoch 2."""
 
 
 class Update:
@@ -131,7 +134,8 @@ class Update:
         known = (self._topics.by_name(name) for name in self.state.subscribed_topics())
         metadata_hash = hash_of(info for info in known if info is not None)
         if self._has_news or metadata_hash != self.state.metadata_hash:
-            value = EpochValue(epoch=self.state.epoch + 1, metadata_hash=metadata_hash)
+            epoch = max(self.state.epoch + 1, _FIRST_EPOCH)
+            value = EpochValue(epoch=epoch, metadata_hash=metadata_hash)
             self.put(EpochKey(group_id=self._group_id), value)
 
     def _resolve_patterns(self, *, are_new: bool) -> None:

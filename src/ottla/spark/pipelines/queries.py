@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.explained import stateful_parts
 from ottla.spark.pipelines.frames import (
     StreamReading,
@@ -55,12 +57,23 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
         rows = sink_rows(spark, pipeline, sink.name, reading)
         parts = stateful_parts(plan_text(rows))
         if any(part.startswith("TransformWithState") for part in parts):
+            check_protobuf()
             spark.conf.set(_STATE_STORE, _ROCKSDB)
         writer = stream_writer(rows, sink, kafka_of(pipeline), checkpoint_of(pipeline.checkpoint, sink.name))
         mark = fingerprint(pipeline, sink, parts)
         name = query_name(pipeline, sink.name)
         queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts)))
     return queries + _dead_letter_queries(spark, pipeline, reading)
+
+
+def check_protobuf() -> None:
+    """Spark's workers talk about state in it, and only die where it is missing."""
+    try:
+        import_module("google.protobuf")
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "transformWithState needs the package protobuf; run: pip install 'ottla[pipelines]'"
+        ) from None
 
 
 def plan_text(frame: DataFrame) -> str:
