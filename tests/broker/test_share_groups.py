@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -305,6 +306,20 @@ def test_what_the_log_has_lost_is_not_waited_for(client: RawClient, ann: ShareMe
     # Of no use, and no harm: it was given up meanwhile.
     assert ann.acknowledge(0, 1, ACCEPT) == ErrorCode.NONE
     assert start_offset(client, ann.group) == (2, 1)
+
+
+def test_what_compaction_has_taken_is_stepped_over(client: RawClient, broker: ottla.Broker, name: str) -> None:
+    configs = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0.0"}
+    member = ShareMember(client, name, name, create_topic(client, name, configs=configs))
+    then_ms = time.time_ns() // 1_000_000 - 60_000
+    for number in range(6):
+        send_batch(client, name, batch(b"%d" % number, key=b"k", timestamp_ms=then_ms + number * 1000))
+    assert member.fetch().ranges == [(0, 5, 1)]
+    assert member.acknowledge(0, 5, RELEASE) == ErrorCode.NONE
+    send_batch(client, name, batch(b"last", key=b"x"))
+    broker.call(broker.broker.compactor.check())
+    assert member.fetch().values == {5: b"5", 6: b"last"}
+    assert start_offset(client, name)[0] == 5
 
 
 def test_a_deleted_topic_takes_the_state_of_its_groups_with_it(client: RawClient, ann: ShareMember) -> None:

@@ -153,3 +153,14 @@ def test_the_log_may_begin_later_and_end_sooner() -> None:
     partition.cut_end(5)
     assert partition.held_by("ann") == [Acquired(3, 4, 1)]
     assert partition.end == 5
+
+
+def test_what_compaction_has_taken_is_not_looked_for_for_ever() -> None:
+    partition = filled()
+    taken(partition, 0, 9)
+    partition.apply([Change(2, 5, State.AVAILABLE, 1)])
+    assert partition.wanted(20) == 2
+    partition.miss(2, 4)
+    assert partition.wanted(20) == 5
+    partition.apply([Change(0, 1, State.ACKNOWLEDGED, 1)])
+    assert partition.start == 5

@@ -173,8 +173,16 @@ class SharePartition:
     ) -> None:
         """Whoever read from `read_from` on has found a batch with offsets first to last, some of them not due yet."""
         if first > read_from:
-            self._learn(read_from, first - 1, State.ARCHIVED)
+            self.miss(read_from, first - 1)
         self._learn(first, last, State.AVAILABLE if is_data else State.ARCHIVED, delays if is_data else ())
+        self._advance()
+
+    def miss(self, first: int, last: int) -> None:
+        """The log has nothing there, or nothing any more: compaction may have taken it."""
+        self._learn(first, last, State.ARCHIVED)
+        for span in self._spans.between(first, last):
+            if span.state is State.AVAILABLE:
+                self._spans.put(span.part(max(span.first, first), min(span.last, last)).given_up())
         self._advance()
 
     def _learn(self, first: int, last: int, state: State, delays: Sequence[Delay] = ()) -> None:

@@ -53,6 +53,9 @@ class Span:
     def part(self, first: int, last: int) -> Span:
         return Span(first, last, self.state, self.count, self.member, self.until_ms)
 
+    def given_up(self) -> Span:
+        return Span(self.first, self.last, State.ARCHIVED, self.count)
+
     def continues(self, before: Span) -> bool:
         """Whether the two can be one."""
         if before.last + 1 != self.first or before.state is not self.state:

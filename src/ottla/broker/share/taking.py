@@ -113,6 +113,8 @@ class _Taking:
             begin = end
             header = read_header(data, begin)
             end = begin + header.size
+            if header.base_offset > offset:
+                self._rules.miss(offset, min(header.base_offset, self._rules.end) - 1)
             if not self._look(data[begin:end], header, offset, aborted):
                 return False
             offset = header.next_offset
