@@ -16,6 +16,7 @@ BENCHES = [
     "wire",
     "requests",
     "fetches",
+    "share",
     "encryption",
     "idle_connections",
     "clients",

@@ -4,8 +4,11 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.broker.raw_client import RawClient
+from tests.broker.sharing import ACCEPT, ShareMember
 
 from ottla import Client
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,3 +174,17 @@ def test_the_settings_of_a_group_are_shown_and_changed(cli: Cli, name: str) -> N
     settings = {row["setting"]: row for row in cli.json("group", "config", name, "--unset", "dead.letter.topic")}
     assert settings["dead.letter.topic"]["value"] == ""
     assert "INVALID_CONFIG" in cli.refuses("group", "config", name, "--set", "dead.letters=x", exit_code=1)
+
+
+def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: str) -> None:
+    name = f"{group}-shared"
+    cli("group", "config", name, "--set", "share.auto.offset.reset=earliest")
+    with RawClient(cli.servers) as client:
+        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=group),))).topics
+        member = ShareMember(client, name, group, about.topic_id)
+        member.fetch(max_records=3)
+        assert member.acknowledge(1, 1, ACCEPT) == 0
+        [described] = cli.json("group", "describe", name)
+    assert (described["type"], described["state"], described["lag"]) == ("share", "Stable", 19)
+    assert [(row["committed"], row["end"], row["lag"]) for row in described["partitions"]] == [(0, 10, 9), (0, 10, 10)]
+    assert described["members"][0]["partitions"] == [f"{group}-0", f"{group}-1"]

@@ -118,6 +118,32 @@ def test_a_group_goes_on_where_it_was_when_its_coordinator_leaves(zookeeper: str
         coordinator.__enter__()
 
 
+def test_members_of_a_consumer_group_go_on_when_their_coordinator_leaves(zookeeper: str, tmp_path: Path) -> None:
+    with brokers(zookeeper, tmp_path, 3) as nodes:
+        servers = ",".join(node.bootstrap_servers for node in nodes)
+        create(servers, NewTopic("t", 2, 3))
+        consumer = Consumer({"bootstrap.servers": servers, "group.id": "g", "group.protocol": "consumer"})
+        consumer.subscribe(["t"])
+
+        def has_all() -> bool:
+            consumer.poll(0.05)
+            return len(consumer.assignment()) == 2
+
+        until(has_all)
+        coordinator = next(node for node in nodes if not node.broker.groups.error_for("g"))
+        before = coordinator.broker.groups.rules.consumers.describe("g")
+        coordinator.__exit__(None, None, None)
+        left = [node for node in nodes if node is not coordinator]
+        until(lambda: any(not node.broker.groups.error_for("g") for node in left))
+        successor = next(node for node in left if not node.broker.groups.error_for("g"))
+        after = successor.broker.groups.rules.consumers.describe("g")
+        assert (after.group_epoch, after.members) == (before.group_epoch, before.members)
+        consumer.commit(offsets=[ConfluentPartition("t", 0, 42)], asynchronous=False)
+        assert has_all()
+        consumer.close()
+        coordinator.__enter__()
+
+
 def test_a_partition_moves_with_its_records(zookeeper: str, tmp_path: Path) -> None:
     with brokers(zookeeper, tmp_path, 3) as nodes:
         servers = ",".join(node.bootstrap_servers for node in nodes)

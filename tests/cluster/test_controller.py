@@ -63,7 +63,9 @@ def test_when_the_controller_dies_another_decides_and_leads_what_it_led(zookeepe
             await dead.die()
 
             survivor = nodes[0]
-            await survivor.until(lambda: all(dead_id not in state.isr for state in states(survivor)))
+            await survivor.until(
+                lambda: len(states(survivor)) == 6 and all(dead_id not in state.isr for state in states(survivor))
+            )
             assert survivor.cluster.view.controller_id not in (dead_id, NO_NODE)
             assert all(state.leader not in (dead_id, NO_NODE) for state in states(survivor))
             await create(survivor, "after", 1, 2)

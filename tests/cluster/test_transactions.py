@@ -175,6 +175,23 @@ def test_a_transaction_that_takes_too_long_is_aborted(nodes: list[EmbeddedBroker
         late.commit_transaction(PATIENCE_S)
 
 
+def test_followers_know_what_is_committed_and_what_is_aborted(nodes: list[EmbeddedBroker]) -> None:
+    leader, follower = (node.broker.topics.partition(TOPIC, 0) for node in nodes[:2])
+    dropping, writer = producer(nodes, "dropping"), producer(nodes, "writer")
+    dropping.begin_transaction()
+    write(dropping, b"dropped")
+    writer.begin_transaction()
+    write(writer, b"kept")
+    writer.commit_transaction(PATIENCE_S)
+    until(lambda: follower.high_watermark == leader.high_watermark == 3)
+    assert (leader.last_stable_offset, follower.last_stable_offset) == (0, 0)
+
+    dropping.abort_transaction(PATIENCE_S)
+
+    until(lambda: follower.last_stable_offset == leader.last_stable_offset == 4)
+    assert follower.log.aborted_transactions(0, 4) == leader.log.aborted_transactions(0, 4) != []
+
+
 def test_administrators_see_transactions_wherever_they_are(nodes: list[EmbeddedBroker]) -> None:
     names = {f"writer-{number}" for number in range(6)}
     for name in names:

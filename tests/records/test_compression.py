@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import zlib
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -74,6 +75,7 @@ def snappy_by_arrow(stream: bytes) -> bytes:
     return out
 
 
+INCOMPRESSIBLE = random.Random(1).randbytes(200_000)
 FOREIGN_READERS: dict[int, Callable[[bytes, int], bytes]] = {
     GZIP: lambda data, _: gzip.decompress(data),
     SNAPPY: lambda data, _: snappy_by_arrow(data),
@@ -83,7 +85,9 @@ FOREIGN_READERS: dict[int, Callable[[bytes, int], bytes]] = {
 
 
 @pytest.mark.parametrize("codec", FOREIGN_READERS)
-@pytest.mark.parametrize("data", [b"x", b"hello " * 7, bytes(100_000), bytes(range(256)) * 1000], ids=len)
+@pytest.mark.parametrize(
+    "data", [b"x", b"hello " * 7, bytes(100_000), bytes(range(256)) * 1000, INCOMPRESSIBLE], ids=len
+)
 def test_other_libraries_read_what_we_write(form: Form, codec: int, data: bytes) -> None:
     assert FOREIGN_READERS[codec](bytes(form.compression.compress(codec, data)), len(data)) == data
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.broker.making import batch
 from tests.broker.raw_client import HungUpError, RawClient
+from tests.broker.sharing import ShareMember
 
 import ottla
 from ottla.client.admin.acls import Acl, AclFilter
@@ -19,6 +20,7 @@ from ottla.wire.messages.describe_transactions import DescribeTransactionsReques
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.share_fetch import ShareFetchRequest
 
 from .test_gate import log_in
 
@@ -245,3 +247,26 @@ def test_a_transaction_shows_only_topics_that_may_be_seen(guarded: Secured, ann:
         seen, hidden = ann.ask(asked).transaction_states
     assert [one.topic for one in seen.topics] == ["allowed"]
     assert hidden.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def test_a_share_session_gives_nothing_of_what_may_no_longer_be_read(guarded: Secured, ann: RawClient) -> None:
+    allow(guarded, READ, DESCRIBE)
+    allow(guarded, READ, name="workers", kind=ResourceType.GROUP)
+    [about] = ann.ask(MetadataRequest(topics=(MetadataRequestTopic(name="allowed"),))).topics
+    member = ShareMember(ann, "workers", "allowed", about.topic_id)
+    assert member.fetch().values == {}
+    with guarded.admin() as admin:
+        admin.delete_acls(AclFilter(resource_type=TOPIC))
+    going_on = ShareFetchRequest(
+        group_id=member.group,
+        member_id=member.id,
+        share_session_epoch=member.session_epoch,
+        max_wait_ms=0,
+        min_bytes=1,
+        max_records=10,
+        batch_size=10,
+        topics=(),
+        forgotten_topics_data=(),
+    )
+    [answer] = ann.ask(going_on).responses
+    assert answer.partitions[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -280,3 +280,17 @@ def test_repeats_and_gaps_never_put_a_record_twice_or_out_of_order(steps: list[t
             before = log.next_offset
             assert log.append(sent[-back]) == before - sum(one.last_offset_delta + 1 for one in sent[-back:])
             assert log.next_offset == before
+
+
+def test_a_transaction_is_open_in_its_epoch_until_its_end_is_counted() -> None:
+    log = Log()
+    assert not log.states.has_open(7, 0)
+
+    log.append(header(0, in_transaction=True))
+    assert log.states.has_open(7, 0)
+    assert not log.states.has_open(7, 1)
+    assert log.states.producers[7].ends == 0
+
+    log.end(COMMIT)
+    assert not log.states.has_open(7, 0)
+    assert log.states.producers[7].ends == 1

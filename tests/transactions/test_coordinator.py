@@ -238,3 +238,16 @@ def test_a_restart_knows_what_was_written() -> None:
     written.restart()
     assert written.rules.get("t") == before
     assert written.rules.next_deadline_ms() == MINUTE_MS
+
+
+def test_what_another_broker_answers_for_is_forgotten_and_not_expired() -> None:
+    written = Written()
+    written.begin(written.producer(), A)
+    written.producer("other")
+
+    assert written.rules.drop(lambda each: each == "t") == ["t"]
+
+    assert written.rules.get("t") is None
+    assert written.rules.get("other") is not None
+    assert written.rules.next_deadline_ms() is None
+    assert written.rules.expire(2 * MINUTE_MS) == []

@@ -5,17 +5,20 @@ When one of these returns, this broker's own view shows the change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ottla.core.errors import ElectionNotNeeded, InvalidReplicaAssignment, NoReassignmentInProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.topics import TopicState
     from ottla.storage.catalog.catalog import Edit
     from ottla.storage.catalog.entries import ConfigResource
+
+
+T = TypeVar("T")
 
 
 class NewTopic(NamedTuple):
@@ -40,6 +43,9 @@ class Administration(Protocol):
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         """Of a broker, or of all brokers."""
+
+    async def change_catalog(self, change: Callable[[], T]) -> T:
+        """Of users, ACLs and quotas: what may wait for others, without anybody else having to."""
 
     async def move(
         self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool
@@ -73,6 +79,9 @@ class LocalAdministration:
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         self._broker.change_configs(resource, edit)
+
+    async def change_catalog(self, change: Callable[[], T]) -> T:
+        return change()
 
     async def move(
         self,

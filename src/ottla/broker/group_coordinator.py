@@ -27,7 +27,6 @@ from ottla.groups.actions import (
     Written,
     error_after_failed_append,
     records_of,
-    refuse_heartbeat,
     refuse_join,
     refuse_sync,
 )
@@ -309,6 +308,8 @@ def _refused(answer: Answer, error: ErrorCode) -> Answer:
         case AnswerSync():
             return refuse_sync(answer.token, error)
         case AnswerHeartbeat():
+            from ottla.groups.consumer.refusing import refuse_heartbeat  # no start has to wait for it
+
             return refuse_heartbeat(answer.token, error)
         case AnswerLeave():
             return AnswerLeave(answer.token, LeaveGroupResponse(error_code=error))

@@ -7,7 +7,7 @@ import logging
 import shutil
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.broker.topics import INTERNAL_TOPICS, TRANSACTION_STATE
@@ -27,7 +27,7 @@ from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ottla.broker.administration import NewTopic
     from ottla.broker.broker import Broker, Settings
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import ConfigResource
     from ottla.storage.catalog.view import Change
     from ottla.storage.data_dir import DataDir
+
+T = TypeVar("T")
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -233,6 +235,9 @@ class ClusterAdministration:
 
     async def change_configs(self, resource: ConfigResource, edit: Edit[str]) -> None:
         await self._cluster.work(lambda: self._catalog.change_configs(resource, edit))
+
+    async def change_catalog(self, change: Callable[[], T]) -> T:
+        return await self._cluster.work(change)
 
     async def move(
         self, state: TopicState, partition: int, replicas: Sequence[int] | None, *, keeps_factor: bool

@@ -48,6 +48,8 @@ async def bounds(
     found: dict[TopicPartition, Bounds] = {}
     async for partition in opened(here):
         if partition.is_here:
+            if partition.replica is not None and partition.replica.leads and not is_lenient:
+                partition.replica.check_settled()
             end = partition.last_stable_offset if is_stable else partition.high_watermark
             found[partition.at] = Bounds(partition.log.start_offset, end)
         else:

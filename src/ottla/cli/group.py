@@ -89,10 +89,16 @@ async def _describe(reach: Reach, names: tuple[str, ...]) -> list[DescribedGroup
         admin = client.admin
         for name in dict.fromkeys(names):
             about = await admin.describe_group(name)
-            committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
+            lags: dict[TopicPartition, int | None] = {}
+            if about.type == "share":
+                shared = await admin.share_group_offsets(name)
+                committed = {where: each.start for where, each in shared.items()}
+                lags = {where: each.lag for where, each in shared.items()}
+            else:
+                committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
             read = {where for member in about.members for where in member.partitions}
             bounds = await known_bounds_of(admin, sorted({*committed, *read}))
-            described.append(DescribedGroup(about, committed, bounds))
+            described.append(DescribedGroup(about, committed, bounds, lags))
     return described
 
 

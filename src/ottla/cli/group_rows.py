@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.cli.tables import counted
@@ -42,6 +42,8 @@ class DescribedGroup:
     committed: Mapping[TopicPartition, int]
     bounds: Mapping[TopicPartition, Bounds | BrokerError]
     """Of every partition that the group has committed or that a member has."""
+    lags: Mapping[TopicPartition, int | None] = field(default_factory=dict)
+    """Of a share group, which may be done with records behind the first that it is not done with."""
 
     def heading(self) -> str:
         about = self.description
@@ -64,10 +66,11 @@ class DescribedGroup:
 
     def lag_rows(self) -> list[dict[str, Any]]:
         owners = {where: member for member in self.description.members for where in member.partitions}
-        return [
-            lag_row(where, self.committed.get(where), self.bounds.get(where), owners.get(where))
-            for where in sorted({*self.committed, *owners})
-        ]
+        rows = []
+        for where in sorted({*self.committed, *owners}):
+            row = lag_row(where, self.committed.get(where), self.bounds.get(where), owners.get(where))
+            rows.append({**row, "lag": self.lags.get(where, row["lag"])})
+        return rows
 
     def as_json(self) -> dict[str, Any]:
         about, rows = self.description, self.lag_rows()

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from msgspec import Struct
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.consumer.records import encode
 from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.records import KeyValue, encode_group, encode_offset
-from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
@@ -25,6 +23,7 @@ if TYPE_CHECKING:
     from ottla.groups.consumer.records import Record
     from ottla.groups.formats import GroupMetadataValue, OffsetCommitValue
     from ottla.groups.group import Group
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
     from ottla.wire.messages.leave_group import LeaveGroupResponse
 
     Token: TypeAlias = Hashable
@@ -119,19 +118,14 @@ def records_of(action: Written) -> list[KeyValue]:
 
 
 def _records_of_consumer_group(action: PersistRecords) -> list[KeyValue]:
+    from ottla.groups.consumer.records import encode  # no start has to wait for it
+
     records = [KeyValue(*encode(record)) for record in action.records]
     if action.classic is None:
         return records
     # The old kind of group ends before the new one begins, or who reads this would take the end for the new one's.
     classic = records_of(action.classic)
     return [*classic, *records] if action.classic.value is None else [*records, *classic]
-
-
-def refuse_heartbeat(token: Token, error: ErrorCode, message: str | None = None) -> AnswerHeartbeat:
-    response = ConsumerGroupHeartbeatResponse(
-        error_code=error, error_message=message, member_epoch=0, heartbeat_interval_ms=0
-    )
-    return AnswerHeartbeat(token, response)
 
 
 def refuse_join(token: Token, error: ErrorCode, member_id: str = "") -> AnswerJoin:

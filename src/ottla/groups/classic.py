@@ -303,10 +303,6 @@ class ClassicGroup:
             actions += self._end(due, now_ms)
         return actions
 
-    def call_together(self, now_ms: int) -> list[Action]:
-        """Everybody has to join again."""
-        return self._rebalance.begin(now_ms)
-
     def call_off(self, error: ErrorCode) -> list[Action]:
         """Refuse whatever members wait for."""
         return [action for member in self.members for action in self._rebalance.release(member, error, member.id)]

@@ -13,14 +13,13 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerLeave, Persist, PersistOffsets, PersistRecords, refuse_join, refuse_sync
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.commits import Commits
-from ottla.groups.consumer.coordinator import ConsumerGroups
-from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.states import State
 from ottla.groups.table import GroupTable
 from ottla.wire.messages.describe_groups import DescribedGroup
@@ -28,6 +27,7 @@ from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
 
 if TYPE_CHECKING:
     from ottla.groups.actions import Action, Caller, Token, Written
+    from ottla.groups.consumer.coordinator import ConsumerGroups
     from ottla.groups.consumer.environment import Environment
     from ottla.wire.messages.heartbeat import HeartbeatRequest
     from ottla.wire.messages.join_group import JoinGroupRequest
@@ -43,7 +43,12 @@ class Coordinator:
     def __init__(self, environment: Environment) -> None:
         self.table = GroupTable(environment)
         self.offsets = Commits(self.table)
-        self.consumers = ConsumerGroups(self.table)
+
+    @cached_property
+    def consumers(self) -> ConsumerGroups:
+        from ottla.groups.consumer.coordinator import ConsumerGroups  # no start has to wait for it
+
+        return ConsumerGroups(self.table)
 
     # ── Members ──────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -108,7 +113,7 @@ class Coordinator:
     def append_failed(self, failed: Written, now_ms: int) -> list[Action]:
         """This is not in the log."""
         group = self.table.get(failed.group_id)
-        if isinstance(failed, PersistRecords) and isinstance(group, ConsumerGroup):
+        if isinstance(failed, PersistRecords) and group is not None and not isinstance(group, ClassicGroup):
             group.take_back(failed, now_ms)
             self.table.settle(group)
         return self.persist_failed(failed, now_ms)

@@ -10,14 +10,15 @@ Written as Kafka 4.3 writes them: offsets in version 4, or in version 1 if they 
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
-from ottla.groups.consumer import records as consumer_records
-from ottla.groups.consumer.formats import Key as ConsumerKey
 from ottla.groups.formats import GroupKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, OffsetKey
 from ottla.wire import internal_records
 from ottla.wire.declare import Message
 from ottla.wire.internal_records import known_version, partition_for
+
+if TYPE_CHECKING:
+    from ottla.groups.consumer.formats import Key as ConsumerKey
 
 __all__ = [
     "TOPIC",
@@ -40,7 +41,7 @@ __all__ = [
 
 TOPIC: Final = "__consumer_offsets"
 
-Key: TypeAlias = OffsetKey | GroupKey | ConsumerKey
+Key: TypeAlias = "OffsetKey | GroupKey | ConsumerKey"
 Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
 
@@ -51,6 +52,7 @@ class KeyValue(NamedTuple):
     value: bytes | None
 
 
+_KEYS_OF_CONSUMER_GROUPS: Final = frozenset({3, 4, 5, 6, 7, 8, 16})
 _OFFSET_KEY: Final = 1
 _GROUP_KEY: Final = 2
 _SHARE_GROUP_KEYS: Final = range(10, 16)
@@ -83,8 +85,10 @@ def encode_value(value: Value, version: int) -> bytes:
 def decode_key(data: bytes) -> Key | None:
     """Read a key; None if it belongs to a kind of group that is unknown. Raises ProtocolError if it is broken."""
     version = version_of(data)
-    if consumer_records.is_key_of_consumer_group(version):
-        return consumer_records.decode_key(data, version)
+    if version in _KEYS_OF_CONSUMER_GROUPS:
+        from ottla.groups.consumer import records as of_consumer_groups  # no start has to wait for it
+
+        return of_consumer_groups.decode_key(data, version)
     if version > _GROUP_KEY:
         return None
     if version == _GROUP_KEY:

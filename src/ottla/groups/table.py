@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import PersistOffsets, PersistRecords
 from ottla.groups.classic import ClassicGroup
-from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.records import decode_value
 from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.offsets import GroupOffsets
 from ottla.groups.pending import PendingOffsets
@@ -130,6 +128,9 @@ class GroupTable:
             self._erase(group_id)
 
     def _replay_consumer_group(self, key: Key, value: bytes | None) -> None:
+        from ottla.groups.consumer.group import ConsumerGroup  # no start has to wait for it
+        from ottla.groups.consumer.records import decode_value
+
         group = self._groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
             if value is None:

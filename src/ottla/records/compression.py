@@ -20,6 +20,13 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 
+# LZ4's frame as Kafka's own clients write it: this header, then blocks of length + raw LZ4, then a length of 0. The
+# header says that blocks do not refer to each other and hold 64 KiB, and has a checksum of that.
+_LZ4_HEADER: Final = bytes.fromhex("04224d18 60 40 82")
+_LZ4_BLOCK_BYTES: Final = 1 << 16
+_LZ4_UNCOMPRESSED: Final = 1 << 31
+_LZ4_END: Final = bytes(4)
+
 # Offsets into a payload are int32, here as in Kafka, whatever limit a caller sets.
 _HIGHEST_LIMIT: Final = (1 << 31) - 1
 _FIRST_GUESS: Final = 4
@@ -91,10 +98,25 @@ def decompress(
 def _compress_lz4(data: bytes | bytearray | memoryview, level: int | None) -> memoryview:
     # Kafka's Java reader refuses frames whose blocks refer to each other, which are cramjam's default. Level 0
     # is lz4's fast compressor, and that is what Kafka's default level of 9 means to Kafka (Lz4BlockOutputStream).
-    level = 0 if level == _LZ4_DEFAULT_LEVEL else level or 0
+    if level is None or level in (0, _LZ4_DEFAULT_LEVEL):
+        return memoryview(_compress_lz4_blocks(memoryview(data)))
     compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     compressor.compress(bytes(data))
     return memoryview(compressor.finish())
+
+
+def _compress_lz4_blocks(data: memoryview) -> bytes:
+    """A frame made here: cramjam's compressor of frames holds the interpreter's lock, that of blocks does not."""
+    parts: list[bytes | memoryview] = [_LZ4_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        piece = data[start : start + _LZ4_BLOCK_BYTES]
+        block = memoryview(cramjam.lz4.compress_block(piece, store_size=False))
+        if len(block) < len(piece):
+            parts += [len(block).to_bytes(4, "little"), block]
+        else:
+            parts += [(len(piece) | _LZ4_UNCOMPRESSED).to_bytes(4, "little"), piece]
+    parts.append(_LZ4_END)
+    return b"".join(parts)
 
 
 def _compress_xerial(data: memoryview) -> bytes:

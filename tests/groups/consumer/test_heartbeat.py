@@ -286,6 +286,27 @@ def test_members_choose_the_assignor_together() -> None:
     assert [numbers(each) for each in members] == [[0, 0], [1, 1]]
 
 
+def test_a_rebalance_can_be_asked_for() -> None:
+    office = Office({"read": 2})
+    ann = office.client("ann", "read")
+    ann.beat()
+    office.carry_out(office.groups.table.rebalance("g", 0) or [])
+    assert office.group.state is State.ASSIGNING
+    ann.beat()
+    assert (ann.epoch, numbers(ann)) == (3, [0, 1])
+
+
+def test_members_can_be_taken_for_dead() -> None:
+    office = Office({"read": 2})
+    ann, bob = office.client("ann", "read"), office.client("bob", "read")
+    ann.beat()
+    settle(bob, ann)
+    office.carry_out(office.groups.table.expire_sessions("g", "ann", 0))
+    assert [one.member_id for one in office.expired] == ["ann"]
+    settle(bob)
+    assert numbers(bob) == [0, 1]
+
+
 def test_a_pattern_reads_what_it_matches_now_and_later() -> None:
     office = Office({"orders-1": 1, "orders-2": 1, "payments": 1})
     ann = office.client("ann", subscribed_topic_regex="orders-.*")

@@ -72,12 +72,12 @@ def _by_resource(acls: Iterable[Acl]) -> tuple[DescribeAclsResource, ...]:
     )
 
 
-def create_acls(broker: Broker, request: CreateAclsRequest, _context: Context) -> CreateAclsResponse:
+async def create_acls(broker: Broker, request: CreateAclsRequest, _context: Context) -> CreateAclsResponse:
     """Each by itself: one that cannot be does not keep the others from being."""
-    return CreateAclsResponse(results=tuple(_created(broker, one) for one in request.creations))
+    return CreateAclsResponse(results=tuple([await _created(broker, one) for one in request.creations]))
 
 
-def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
+async def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
     try:
         _check_is_on(broker)
         acl = Acl(
@@ -90,20 +90,21 @@ def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
             AclPermission(wanted.permission_type),
         )
         check_new_acl(acl)
-        broker.catalog.add_acls((acl,))
+        await broker.administration.change_catalog(lambda: broker.catalog.add_acls((acl,)))
     except ApiError as refused:
         return AclCreationResult(error_code=refused.code, error_message=str(refused))
     return AclCreationResult(error_code=ErrorCode.NONE, error_message=None)
 
 
-def delete_acls(broker: Broker, request: DeleteAclsRequest, _context: Context) -> DeleteAclsResponse:
-    return DeleteAclsResponse(filter_results=tuple(_deleted(broker, one) for one in request.filters))
+async def delete_acls(broker: Broker, request: DeleteAclsRequest, _context: Context) -> DeleteAclsResponse:
+    return DeleteAclsResponse(filter_results=tuple([await _deleted(broker, one) for one in request.filters]))
 
 
-def _deleted(broker: Broker, wanted: DeleteAclsFilter) -> DeleteAclsFilterResult:
+async def _deleted(broker: Broker, wanted: DeleteAclsFilter) -> DeleteAclsFilterResult:
     try:
         _check_is_on(broker)
-        gone = broker.catalog.delete_acls(_filter(wanted, wanted.resource_type_filter, wanted.pattern_type_filter))
+        doomed = _filter(wanted, wanted.resource_type_filter, wanted.pattern_type_filter)
+        gone = await broker.administration.change_catalog(lambda: broker.catalog.delete_acls(doomed))
     except ApiError as refused:
         return DeleteAclsFilterResult(error_code=refused.code, error_message=str(refused), matching_acls=())
     matched = tuple(

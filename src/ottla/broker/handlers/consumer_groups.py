@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import AnswerHeartbeat, Caller, refuse_heartbeat
+from ottla.groups.actions import AnswerHeartbeat, Caller
 from ottla.groups.consumer.describing import not_described
+from ottla.groups.consumer.refusing import refuse_heartbeat
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,

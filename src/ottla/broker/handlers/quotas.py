@@ -86,21 +86,21 @@ def _entry(quota: Quota) -> EntryData:
     )
 
 
-def alter_client_quotas(
+async def alter_client_quotas(
     broker: Broker, request: AlterClientQuotasRequest, _context: Context
 ) -> AlterClientQuotasResponse:
     results = []
     for entry in request.entries:
         code, message = ErrorCode.NONE, None
         try:
-            _alter(broker, entry, is_trial=request.validate_only)
+            await _alter(broker, entry, is_trial=request.validate_only)
         except ApiError as refused:
             code, message = refused.code, str(refused)
         results.append(EntryResult(error_code=code, error_message=message, entity=entry.entity))
     return AlterClientQuotasResponse(entries=tuple(results))
 
 
-def _alter(broker: Broker, entry: alter.EntryData, *, is_trial: bool) -> None:
+async def _alter(broker: Broker, entry: alter.EntryData, *, is_trial: bool) -> None:
     parts = {_kind(one.entity_type): one.entity_name for one in entry.entity}
     if len(parts) < len(entry.entity):
         raise InvalidRequest("an entity names each of its parts once")
@@ -119,7 +119,8 @@ def _alter(broker: Broker, entry: alter.EntryData, *, is_trial: bool) -> None:
     entity = QuotaEntity.of(parts)
     check_quota(Quota(entity, put))
     if not is_trial:
-        broker.catalog.change_quota(entity, edit_keys(put, removed))
+        edit = edit_keys(put, removed)
+        await broker.administration.change_catalog(lambda: broker.catalog.change_quota(entity, edit))
 
 
 def _kind(text: str) -> QuotaEntityType:

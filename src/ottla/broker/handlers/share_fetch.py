@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.share.taking import Asked, take
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError, ErrorCode
+from ottla.core.security import AclOperation, ResourceType
 from ottla.share.sessions import CLOSING, OPENING, At, session_key
 from ottla.wire.messages import share_acknowledge as acknowledge
 from ottla.wire.messages import share_fetch as fetch
@@ -62,19 +63,19 @@ async def share_fetch(broker: Broker, request: fetch.ShareFetchRequest, context:
     session.update(
         asked, (At(each.topic_id, index) for each in request.forgotten_topics_data for index in each.partitions)
     )
-    taken, failed = await _take(broker, session, request)
+    taken, failed = await _take(broker, session, request, context)
     if request.share_session_epoch == OPENING:
         failed = {**dict.fromkeys(asked, _Outcome()), **failed}
     return _fetched(broker, key.group_id, acknowledged, taken, failed)
 
 
 async def _take(
-    broker: Broker, session: Session, request: fetch.ShareFetchRequest
+    broker: Broker, session: Session, request: fetch.ShareFetchRequest, context: Context
 ) -> tuple[dict[At, Taken], dict[At, _Outcome]]:
     """Something of these partitions, waiting until there is."""
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
     while True:
-        shared, failed = _find(broker, session)
+        shared, failed = _find(broker, session, context)
         # Begun before they are looked at: what happens to them from now on must count.
         wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], 1, until_s)
         try:
@@ -88,16 +89,23 @@ async def _take(
         finally:
             wait.end()
         if wait.is_last:
-            shared, failed = _find(broker, session)
+            shared, failed = _find(broker, session, context)
             return _take_now(broker, session, request, shared, failed)[0], failed
 
 
-def _find(broker: Broker, session: Session) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
+def _find(broker: Broker, session: Session, context: Context) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
+    """What the session is about, as far as it may still be read: it remembers partitions, and ACLs may have changed."""
+    authorizer = broker.security.authorizer
     found: dict[At, Shared] = {}
     failed: dict[At, _Outcome] = {}
     for at in session.partitions:
         try:
-            found[at] = broker.share.shared(session.key.group_id, at)
+            one = broker.share.shared(session.key.group_id, at)
+            topic = one.partition.at.topic
+            if authorizer is None or authorizer.is_allowed(context, AclOperation.READ, ResourceType.TOPIC, topic):
+                found[at] = one
+            else:
+                failed[at] = _Outcome(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         except ApiError as refused:
             failed[at] = _Outcome(refused.code, str(refused))
     return found, failed

@@ -71,7 +71,7 @@ def _described(name: str, times: int, held: list[ScramCredential] | None) -> Des
     )
 
 
-def alter_user_scram_credentials(
+async def alter_user_scram_credentials(
     broker: Broker, request: AlterUserScramCredentialsRequest, context: Context
 ) -> AlterUserScramCredentialsResponse:
     """All that is asked for a user, or nothing of it."""
@@ -84,7 +84,7 @@ def alter_user_scram_credentials(
     for name, all_wanted in changes.items():
         code, message = ErrorCode.NONE, None
         try:
-            _alter(broker, all_wanted)
+            await _alter(broker, all_wanted)
             _logger.info("the credentials of user %r were changed for %s", name, context)
         except ApiError as refused:
             code, message = refused.code, str(refused)
@@ -92,15 +92,19 @@ def alter_user_scram_credentials(
     return AlterUserScramCredentialsResponse(results=tuple(results))
 
 
-def _alter(broker: Broker, wanted: list[ScramCredentialDeletion | ScramCredentialUpsertion]) -> None:
+async def _alter(broker: Broker, wanted: list[ScramCredentialDeletion | ScramCredentialUpsertion]) -> None:
     if len({one.mechanism for one in wanted}) < len(wanted):
         raise _DuplicateResource("A user credential cannot be altered twice in the same request")
     made = [_checked(broker, one) for one in wanted]
-    for credential, one in zip(made, wanted, strict=True):
-        if credential is None:
-            broker.catalog.delete_credential(one.name, ScramMechanism(one.mechanism))
-        else:
-            broker.catalog.put_credential(credential)
+
+    def change() -> None:
+        for credential, one in zip(made, wanted, strict=True):
+            if credential is None:
+                broker.catalog.delete_credential(one.name, ScramMechanism(one.mechanism))
+            else:
+                broker.catalog.put_credential(credential)
+
+    await broker.administration.change_catalog(change)
 
 
 def _checked(broker: Broker, wanted: ScramCredentialDeletion | ScramCredentialUpsertion) -> ScramCredential | None:

@@ -14,7 +14,7 @@ from msgspec import structs
 from ottla.broker.authorization.rules import then
 from ottla.net.rates import Bucket
 from ottla.storage.catalog.entries import QuotaEntity, QuotaEntityType
-from ottla.wire.apis import FETCH, PRODUCE
+from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -100,7 +100,7 @@ class Quotas:
         return metered
 
     def _finish(self, api: Api, response: Response, context: Context, pause_s: float) -> Response:
-        if api is FETCH:
+        if api in (FETCH, SHARE_FETCH):
             pause_s = max(pause_s, self._charge(context, "consumer_byte_rate", _fetched(response)))
         if pause_s <= 0 or "throttle_time_ms" not in response.__struct_fields__:
             return response
@@ -142,5 +142,5 @@ def _produced(request: Any) -> int:  # noqa: ANN401 - of Produce
     return sum(len(part.records or b"") for topic in request.topic_data for part in topic.partition_data)
 
 
-def _fetched(response: Any) -> int:  # noqa: ANN401 - of Fetch
+def _fetched(response: Any) -> int:  # noqa: ANN401 - of Fetch or ShareFetch
     return sum(len(part.records or b"") for topic in response.responses for part in topic.partitions)

@@ -90,7 +90,8 @@ class ShareService:
     def refusal(self, group_id: str) -> tuple[ErrorCode, str | None]:
         """Why this broker cannot answer for a share group of this name."""
         if self._broker.cluster is not None:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE, _NOT_TOGETHER
+            # Nothing that a client would try again for ever.
+            return ErrorCode.UNSUPPORTED_VERSION, _NOT_TOGETHER
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID, "a group needs a name"
         if self.groups.get(group_id) is None and self._broker.groups.rules.table.get(group_id) is not None:

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ottla.client.admin.asking import Asking
+from ottla.client.admin.share_groups import ShareGroupAdmin
 from ottla.client.errors import BrokerError, UnsupportedByBroker, broker_error, raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
@@ -20,6 +20,8 @@ from ottla.wire.messages.list_groups import ListGroupsRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ottla.wire.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+
 _DEAD: Final = "Dead"
 
 
@@ -30,7 +32,7 @@ class GroupListing:
     state: str
     """Empty with a broker that is too old to say."""
     type: str
-    """classic or consumer; empty with a broker that is too old to say."""
+    """classic, consumer or share; empty with a broker that is too old to say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +55,12 @@ class GroupDescription:
     coordinator: int
     members: tuple[GroupMemberDescription, ...]
     type: str = "classic"
-    """classic or consumer."""
+    """classic, consumer or share."""
     epoch: int | None = None
     """How often it was assigned anew; None for a classic group."""
 
 
-class GroupAdmin(Asking):
+class GroupAdmin(ShareGroupAdmin):
     async def list_groups(self, *, states: Iterable[str] = ()) -> list[GroupListing]:
         """All groups, or those in these states. Each broker knows its own, so all of them must answer."""
         request = ListGroupsRequest(states_filter=tuple(states))
@@ -76,9 +78,17 @@ class GroupAdmin(Asking):
         return [listed[name] for name in sorted(listed)]
 
     async def describe_group(self, group: str) -> GroupDescription:
-        """A group's state and members, of the classic protocol or the new one (KIP-848)."""
+        """A group's state and members, of the classic protocol, the new one (KIP-848), or a share group (KIP-932)."""
         described = await self._describe_consumer_group(group)
-        return described if described is not None else await self._describe_classic_group(group)
+        if described is not None:
+            return described
+        try:
+            return await self._describe_classic_group(group)
+        except BrokerError as refused:
+            shared = await self._find_share_group(group) if refused.code == ErrorCode.GROUP_ID_NOT_FOUND else None
+            if shared is None:
+                raise
+            return _described_share_group(shared, await self._router.coordinator(group))
 
     async def delete_group(self, group: str) -> None:
         """Forget a group that has no members, and its offsets."""
@@ -153,6 +163,34 @@ def _described_consumer_group(result: DescribedConsumerGroup, coordinator: int) 
         coordinator,
         members,
         "consumer",
+        result.group_epoch,
+    )
+
+
+def _described_share_group(result: DescribedShareGroup, coordinator: int) -> GroupDescription:
+    members = tuple(
+        GroupMemberDescription(
+            each.member_id,
+            None,
+            each.client_id,
+            each.client_host,
+            frozenset(
+                TopicPartition(topic.topic_name, partition)
+                for topic in each.assignment.topic_partitions
+                for partition in topic.partitions
+            ),
+            each.member_epoch,
+        )
+        for each in result.members
+    )
+    return GroupDescription(
+        result.group_id,
+        result.group_state,
+        "share",
+        result.assignor_name,
+        coordinator,
+        members,
+        "share",
         result.group_epoch,
     )
 

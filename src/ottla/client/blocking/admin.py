@@ -85,6 +85,7 @@ class Admin:
     group_offsets = _blocking(AsyncAdmin.group_offsets)
     alter_group_offsets = _blocking(AsyncAdmin.alter_group_offsets)
     delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
+    share_group_offsets = _blocking(AsyncAdmin.share_group_offsets)
 
     reassign_partitions = _blocking(AsyncAdmin.reassign_partitions)
     list_reassignments = _blocking(AsyncAdmin.list_reassignments)

@@ -147,7 +147,7 @@ def downgraded(group: ConsumerGroup, update: Update, generation: int, now_ms: in
     """Go on as a classic group, in which everybody joins again."""
     classic = _as_classic(group, generation, now_ms)
     written = update.conversion(classic)
-    return [written, *classic.start(now_ms), *classic.call_together(now_ms)], classic
+    return [written, *classic.start(now_ms), *classic.rebalance(now_ms)], classic
 
 
 def _as_classic(group: ConsumerGroup, generation: int, now_ms: int) -> ClassicGroup:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import Persist, PersistRecords, refuse_heartbeat
+from ottla.groups.actions import Persist, PersistRecords
 from ottla.groups.consumer import describing
 from ottla.groups.consumer.conversion import records_of_upgrade
 from ottla.groups.consumer.current import JOINING
 from ottla.groups.consumer.group import ConsumerGroup
 from ottla.groups.consumer.heartbeat import check
+from ottla.groups.consumer.refusing import refuse_heartbeat
 from ottla.groups.refusals import Refused
 from ottla.groups.states import State
 

@@ -55,10 +55,6 @@ class Record(NamedTuple):
     value: Value | None
 
 
-def is_key_of_consumer_group(version: int) -> bool:
-    return version in _KEYS
-
-
 def decode_key(data: bytes, version: int) -> Key:
     return internal_records.decode(_KEYS[version], data, version, is_flexible=False)
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla.groups.partitions import Partition
@@ -64,28 +67,44 @@ def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]]
     for member_id, member in sorted(members.items()):
         for topic_id in member.topic_ids:
             readers[topic_id].append(member_id)
-
-    def load(member_id: str) -> int:
-        return len(kept[member_id])
-
     # Topics that few can read first: the others can make up for them.
-    for partition in sorted(free, key=lambda each: (len(readers[each.topic_id]), each)):
-        kept[min(readers[partition.topic_id], key=load)].append(partition)
-    has_moved = True
-    while has_moved:
-        # Ends, because each move brings two loads closer together.
-        has_moved = any(_move_one(topic_id, readers[topic_id], kept) for topic_id in sorted(readers))
+    by_choice = sorted(free, key=lambda each: (len(readers[each.topic_id]), each))
+    for topic_id, of_topic in groupby(by_choice, attrgetter("topic_id")):
+        by_load = [(len(kept[member_id]), member_id) for member_id in readers[topic_id]]
+        heapify(by_load)
+        for partition in of_topic:
+            load, member_id = by_load[0]
+            kept[member_id].append(partition)
+            heapreplace(by_load, (load + 1, member_id))
+    # Ends, because each move brings two loads closer together.
+    while any([_even_out(topic_id, readers[topic_id], kept) for topic_id in sorted(readers)]):  # noqa: C419 - all of them
+        pass
 
 
-def _move_one(topic_id: bytes, readers: list[str], kept: dict[str, list[Partition]]) -> bool:
-    """Whether a partition of the topic went from somebody who has much to whoever has least."""
-    least = min(readers, key=lambda member_id: len(kept[member_id]))
-    for most in sorted(readers, key=lambda member_id: -len(kept[member_id])):
-        if len(kept[most]) - len(kept[least]) <= 1:
-            return False
-        moved = next((each for each in reversed(kept[most]) if each.topic_id == topic_id), None)
-        if moved is not None:
-            kept[most].remove(moved)
-            kept[least].append(moved)
-            return True
-    return False
+def _even_out(topic_id: bytes, readers: list[str], kept: dict[str, list[Partition]]) -> bool:
+    """Whether partitions of the topic went from those of its readers who have much to those who have least."""
+    mine = {who: [each for each in kept[who] if each.topic_id == topic_id] for who in readers}
+    givers = [(-len(kept[who]), who) for who in readers if mine[who]]
+    takers = [(len(kept[who]), who) for who in readers]
+    heapify(givers)
+    heapify(takers)
+    has_moved = False
+    while givers:
+        most, giver = heappop(givers)
+        least, taker = takers[0]
+        if -most != len(kept[giver]):  # it has got something since
+            heappush(givers, (-len(kept[giver]), giver))
+        elif least != len(kept[taker]):  # it has lost something since
+            heapreplace(takers, (len(kept[taker]), taker))
+            heappush(givers, (most, giver))
+        elif -most - least <= 1:
+            break
+        else:
+            moved = mine[giver].pop()
+            kept[giver].remove(moved)
+            kept[taker].append(moved)
+            heapreplace(takers, (least + 1, taker))
+            if mine[giver]:
+                heappush(givers, (most + 1, giver))
+            has_moved = True
+    return has_moved
