@@ -66,7 +66,6 @@ def test_a_worker_that_is_killed_comes_back_and_nothing_that_was_acknowledged_is
             os.kill(workers_of(served)[number]["pid"], signal.SIGKILL)
         so_far = len(load.acknowledged)
         until(lambda: len(load.acknowledged) > so_far + 100)
-        leaders(served.address, "t")
         load.end()
 
         values = consume(served.address, "t", len(load.acknowledged))
