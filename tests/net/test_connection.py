@@ -13,6 +13,8 @@ from .serving import Client, Obedient, frame, listening, until
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
+    from ottla.net.connection import Connection
+
     Run = Callable[[Coroutine[Any, Any, None]], None]
 
 
@@ -216,6 +218,27 @@ def test_a_handler_that_fails_while_it_is_cancelled_is_reported_and_retrieved(
 
     run(scenario())
     assert "a bug while answering" in caplog.text
+
+
+def test_a_client_that_goes_away_at_once_leaves_nothing_that_was_never_begun(run: Run) -> None:
+    class Hasty(Obedient):
+        def answer(self, connection: Connection, data: memoryview) -> Any:
+            connection.abort()  # so that it is gone before the answer has begun to be waited for
+            inner = self._later(bytes(data))
+
+            async def outer() -> list[Any] | None:
+                return await inner
+
+            return outer()
+
+    async def scenario() -> None:
+        behind = Hasty()
+        async with listening(behind) as listener:
+            client = await Client.to(listener)
+            await client.send(frame(b"later"))
+            await until(lambda: behind.cancelled == 1)
+
+    run(scenario())
 
 
 # Bugs of ours and bad requests

@@ -28,10 +28,15 @@ def create(servers: str, name: str, partitions: int) -> None:
 
 
 def leaders(servers: str, topic: str) -> list[int]:
-    """Of each partition in turn."""
-    told = AdminClient({"bootstrap.servers": servers}).list_topics(topic, timeout=PATIENCE_S)
-    partitions = told.topics[topic].partitions
-    return [partitions[index].leader for index in sorted(partitions)]
+    """Of each partition in turn, once each has one: a worker may hear of what another did a moment later."""
+    admin = AdminClient({"bootstrap.servers": servers})
+
+    def told() -> list[int]:
+        partitions = admin.list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+        return [partitions[index].leader for index in sorted(partitions)]
+
+    until(lambda: (found := told()) and -1 not in found)
+    return told()
 
 
 def produce(servers: str, topic: str, values: list[str]) -> None:

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 import ottla
 from ottla.cluster.server import free_port
 
-from .serving import PATIENCE_S, consume, create, leaders, produce, serve, workers_of
+from .serving import PATIENCE_S, consume, create, leaders, produce, serve, until, workers_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,9 +43,8 @@ def test_partitions_are_spread_over_the_workers_and_each_has_its_own_folder(serv
 
     led = leaders(served.address, "spread")
     assert sorted(led) == [0, 0, 0, 1, 1, 1]
-    for partition, leader in enumerate(led):
-        assert (served.data_dir / f"worker-{leader}" / f"spread-{partition}").is_dir()
-        assert not (served.data_dir / f"worker-{1 - leader}" / f"spread-{partition}").exists()
+    expected = {f"worker-{leader}/spread-{partition}" for partition, leader in enumerate(led)}
+    until(lambda: {str(each.relative_to(served.data_dir)) for each in served.data_dir.glob("*/spread-*")} == expected)
 
 
 def test_confluent_kafka_writes_to_and_reads_from_all_of_them(served: Serve) -> None:

@@ -154,7 +154,8 @@ class Connection(asyncio.BufferedProtocol):
         self._backlog.clear()
         self._backlog_bytes = 0
         if self._pending is not None:
-            self._pending.cancel()
+            # Not before it has begun, or what it is to wait for would never be waited for.
+            asyncio.get_running_loop().call_soon(self._pending.cancel)
         self._service.closed(self)
 
     def pause_writing(self) -> None:
