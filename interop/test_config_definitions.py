@@ -42,6 +42,7 @@ OTHER_DEFAULTS = {
     "transaction.state.log.num.partitions": "one node needs no more",
     "transaction.state.log.replication.factor": "one node has no more",
     "transaction.state.log.min.isr": "one node has no more",
+    "share.coordinator.state.topic.num.partitions": "one node needs no more",
     "node.id": "Kafka's has to be set",
     "broker.id": "Kafka's has to be set",
     "process.roles": "Kafka's has to be set",
