@@ -24,10 +24,11 @@ from bench.requests import produce_frame
 from bench.sides import Kafka, free_port
 from ottla.broker.authorization.authorizer import Authorizer
 from ottla.broker.authorization.topics import produce
-from ottla.broker.broker import Broker, Settings
+from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
 from ottla.broker.context import Context
 from ottla.broker.security.users import add_user_offline
+from ottla.broker.settings import Settings
 from ottla.net.security_config import SecurityConfig
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
 from ottla.wire.apis import PRODUCE

@@ -10,9 +10,9 @@ import pytest
 from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
 from interop.raw_client import RawClient
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.broker.settings import Settings
 from ottla.net.config import NetConfig
 from ottla.wire.codec import RequestFor
 from ottla.wire.declare import NO_UUID, Response

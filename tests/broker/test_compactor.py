@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla as package
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ErrorCode
 from ottla.testing import EphemeralBroker

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.configs.alter import Operation
 from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.layers import ConfigSource
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig

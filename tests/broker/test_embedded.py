@@ -13,7 +13,7 @@ import uvloop
 
 import ottla
 from ottla.broker import embedded
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import DataDirError
 from ottla.storage.data_dir import CLEAN_SHUTDOWN
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.broker import Broker, Settings
+from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.core.errors import ConfigError, DataDirError
 from ottla.core.keys import EncryptionConfig, KeyRing, first_ring, read_key_file, write_key_file
 from ottla.net.config import NetConfig

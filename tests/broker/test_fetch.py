@@ -13,9 +13,9 @@ from tests.records.making import TRANSACTIONAL, record
 from tests.records.making import batch as any_batch
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.context import Context
 from ottla.broker.handlers import fetch as handlers
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.records.control import EndMarker
 from ottla.records.reader import RecordReader

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import METADATA
 from ottla.wire.declare import NO_UUID

@@ -16,7 +16,7 @@ from tests.records.making import CONTROL, LOG_APPEND_TIME, LZ4, TRANSACTIONAL, r
 from tests.records.making import batch as any_batch
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode, StorageError
 from ottla.wire.apis import INIT_PRODUCER_ID, PRODUCE
 from ottla.wire.messages.api_versions import ApiVersionsRequest

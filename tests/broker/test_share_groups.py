@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.records.reader import RecordReader
 from ottla.share.config import ShareConfig

@@ -11,7 +11,8 @@ import pytest
 
 import ottla
 from ottla.broker import turns
-from ottla.broker.broker import Broker, Settings
+from ottla.broker.broker import Broker
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.records.reader import RecordReader
 from ottla.wire.codec import decode_response, encode_request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.core.keys import EncryptionConfig, read_key_file
 from ottla.net.config import NetConfig
 from ottla.storage.config import LogConfig

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.groups.config import GroupConfig
 
 from .adapters.base import ConsumerOptions, ProducerOptions

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.net.config import NetConfig

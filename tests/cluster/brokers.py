@@ -6,9 +6,9 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.broker.settings import Settings
 from ottla.cluster.config import ClusterConfig
 from ottla.net.config import NetConfig
 from ottla.transactions.config import TransactionConfig

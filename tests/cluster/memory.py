@@ -7,8 +7,9 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.broker.broker import Broker, Settings
+from ottla.broker.broker import Broker
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.client.config import ClientConfig
 from ottla.client.opening import Manner, open_connection
 from ottla.cluster.replication.config import ReplicationConfig

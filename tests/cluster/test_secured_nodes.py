@@ -22,7 +22,7 @@ from .brokers import settings, until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
 
 
 def secured(zookeeper: str, node_id: int, authority: Authority, *, principal: str = "node") -> Settings:

@@ -15,7 +15,7 @@ from ottla.dmqp.frame import HEADER, HEADER_BYTES, Frame, Method, encode
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
 
 
 class DmqpBroker(HttpBroker):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.client.certificates import make_certificates
 
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import ConfigError, StorageError
 from ottla.dmqp import Client, NotReached, Refused
 from ottla.dmqp.config import DmqpConfig

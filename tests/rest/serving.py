@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
     from pathlib import Path
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
 
 PATIENCE_S = 20.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import resource
 from typing import TYPE_CHECKING
 
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.net.config import NetConfig
 from ottla.storage.config import LogConfig
 

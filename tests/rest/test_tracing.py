@@ -13,7 +13,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from ottla import Producer
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.broker.tracing_config import TracingConfig
 from ottla.net.config import NetConfig
 

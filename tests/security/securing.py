@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
 from ottla.broker.security.users import add_user_offline
+from ottla.broker.settings import Settings
 from ottla.client.security import Security
 from ottla.net.config import NetConfig
 from ottla.net.security_config import SecurityConfig

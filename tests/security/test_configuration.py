@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
 from ottla.broker.security import checks
+from ottla.broker.settings import Settings
 from ottla.cli.main import program
 from ottla.core.errors import ConfigError
 from ottla.net.certificate_names import PrincipalRules, distinguished_name

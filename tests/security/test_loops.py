@@ -12,7 +12,7 @@ import uvloop
 from tests.broker.making import batch
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.net.config import NetConfig
 from ottla.net.security_config import SecurityConfig
 from ottla.wire.codec import encode_request

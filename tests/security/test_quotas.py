@@ -10,8 +10,8 @@ from tests.broker.making import batch, create_topic
 from tests.broker.raw_client import HungUpError, RawClient
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.security.quotas import Quotas
+from ottla.broker.settings import Settings
 from ottla.client.errors import BrokerError
 from ottla.net.config import NetConfig
 from ottla.net.rates import Bucket, Rates

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import KafkaException
 
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.groups.config import GroupConfig
 from ottla.testing import EphemeralBroker
 

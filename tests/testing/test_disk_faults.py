@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 from kafka import KafkaConsumer
 
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.core.errors import ApiError
 from ottla.storage.config import LogConfig
 from ottla.testing import broker

@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 TESTS = """
 import pytest
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.broker.config import BrokerConfig
 
 @pytest.fixture(scope="session")

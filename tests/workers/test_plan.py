@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.cli.workers.plan import Configs, check, own_ports, shared_listeners, worker_configs
 from ottla.cluster.builtin.config import WorkersConfig
 from ottla.cluster.config import ClusterConfig

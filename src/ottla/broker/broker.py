@@ -7,10 +7,9 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.administration import LocalAdministration, NewTopic
-from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.layers import BrokerConfigs
 from ottla.broker.configs.static import share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
@@ -30,22 +29,12 @@ from ottla.broker.topics import (
     TRANSACTION_STATE,
     Topics,
 )
-from ottla.broker.tracing_config import TracingConfig
-from ottla.cluster.config import ClusterConfig
-from ottla.cluster.replication.config import ReplicationConfig
 from ottla.core.clock import SteadyClock, SystemClock
 from ottla.core.errors import InvalidTopic, LeaderNotAvailable
 from ottla.core.ids import Address, problem_with_topic_name
-from ottla.core.keys import EncryptionConfig
-from ottla.groups.config import GroupConfig
-from ottla.net.config import NetConfig
 from ottla.net.listener import Listener
-from ottla.net.security_config import SecurityConfig
-from ottla.share.config import ShareConfig
 from ottla.storage.catalog.sqlite import SqliteCatalog
-from ottla.storage.config import LogConfig
 from ottla.storage.data_dir import DataDir
-from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,6 +50,7 @@ if TYPE_CHECKING:
     from ottla.broker.key_rotation import KeyRotation
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
+    from ottla.broker.settings import Settings
     from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
@@ -78,22 +68,6 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _CLOSING_THREADS: Final = 16
-
-
-class Settings(NamedTuple):
-    """All that a broker is configured with."""
-
-    broker: BrokerConfig = BrokerConfig()
-    net: NetConfig = NetConfig()
-    log: LogConfig = LogConfig()
-    groups: GroupConfig = GroupConfig()
-    transactions: TransactionConfig = TransactionConfig()
-    share: ShareConfig = ShareConfig()
-    encryption: EncryptionConfig = EncryptionConfig()
-    security: SecurityConfig = SecurityConfig()
-    tracing: TracingConfig = TracingConfig()
-    cluster: ClusterConfig = ClusterConfig()
-    replication: ReplicationConfig = ReplicationConfig()
 
 
 class Broker:

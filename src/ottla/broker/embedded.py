@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ottla.broker.broker import Broker, Settings
+from ottla.broker.broker import Broker
+from ottla.broker.settings import Settings
 
 if TYPE_CHECKING:
     import tempfile

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ottla.broker.administration import NewTopic
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Broker
+    from ottla.broker.settings import Settings
     from ottla.broker.topics import TopicState
     from ottla.cluster.catalog import ZooKeeperCatalog
     from ottla.cluster.store import Store

@@ -94,9 +94,9 @@ def _write_certificates(folder: Path, names: list[str], user: str, days: int) ->
 
 def _add_user(data_dir: Path, key_file: Path, user: str, password: str) -> None:
     """Into the data folder of a broker that does not run."""
-    from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
     from ottla.broker.security.users import add_user_offline
+    from ottla.broker.settings import Settings
 
     settings = Settings(broker=BrokerConfig(data_dir=data_dir), encryption=EncryptionConfig(key_file=key_file))
     add_user_offline(settings, user, password, [client_configs.MECHANISM])

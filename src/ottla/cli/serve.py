@@ -167,8 +167,8 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
 
 
 def broker_settings(config_file: Path | None, assignments: Sequence[str], flags: dict[str, Flag]) -> Configs:
-    from ottla.broker.broker import Settings
     from ottla.broker.config import BrokerConfig
+    from ottla.broker.settings import Settings
     from ottla.broker.tracing_config import TracingConfig
     from ottla.cli.workers.plan import Configs
     from ottla.cluster.builtin.config import WorkersConfig

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, TypeVar
 
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Broker
+    from ottla.broker.settings import Settings
     from ottla.testing.catalog_keeper import CatalogKeeper
     from ottla.testing.clock import MovableClock
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 
 _DRAIN_MS: Final = 250
 _HEARTBEAT_MS: Final = 100

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
     from typing import Any, Self, TypeVar
 
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Broker
+    from ottla.broker.settings import Settings
     from ottla.core.ids import TopicPartition
     from ottla.records.encode import Headers
     from ottla.records.reader import Record

@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self
 
-    from ottla.broker.broker import Broker, Settings
+    from ottla.broker.broker import Broker
+    from ottla.broker.settings import Settings
     from ottla.records.encode import Headers
     from ottla.records.reader import Record
 

@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
     from ottla.testing import EphemeralBroker, EphemeralCluster
 
 

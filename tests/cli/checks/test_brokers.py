@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.cli.checks.brokers import check_brokers, judge_advertised, judge_silence
 from ottla.cli.checks.findings import Judgement
 from ottla.cli.connecting import Reach

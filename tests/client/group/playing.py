@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.clients.making import create_topic
 
 import ottla
-from ottla.broker.broker import Settings
+from ottla.broker.settings import Settings
 from ottla.client.client import Client
 from ottla.core.ids import TopicPartition
 from ottla.groups.config import GroupConfig

@@ -12,8 +12,8 @@ from tests.broker.raw_client import RawClient
 from tests.client.running import LOOPS, run
 
 import ottla
-from ottla.broker.broker import Settings
 from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.client.client import Client
 from ottla.client.errors import RecordTooLarge, UnknownTopic
 from ottla.net.config import NetConfig

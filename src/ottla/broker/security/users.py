@@ -14,7 +14,7 @@ from ottla.storage.catalog.entries import ScramCredential
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
 
 
 def credential(user: str, mechanism: str, password: str, iterations: int = DEFAULT_ITERATIONS) -> ScramCredential:

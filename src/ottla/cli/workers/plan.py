@@ -13,7 +13,7 @@ from ottla.net.listener_config import parse_listeners
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ottla.broker.broker import Settings
+    from ottla.broker.settings import Settings
     from ottla.cluster.builtin.config import WorkersConfig
     from ottla.dmqp.config import DmqpConfig
     from ottla.http.config import HttpConfig
