@@ -14,12 +14,12 @@ How it is to be used. All times are milliseconds of one clock, and what is due i
 
 from __future__ import annotations
 
-from enum import IntEnum
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import InvalidRecordState, InvalidRequest
-from ottla.share.spans import NOBODY, Span, Spans, State
+from ottla.share.fates import Acknowledgement, Acquired, Change, Delay, Limits, fate, runs
+from ottla.share.spans import Span, Spans, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -28,51 +28,6 @@ MOST_DELAYED: Final = 10_000
 """Stretches of delayed records in a row that are kept in mind; what lies behind more of them has to wait."""
 _MERGED_RECORDS: Final = 1000
 """When there are many, neighbours are kept as one stretch up to this size."""
-
-
-class Acknowledgement(IntEnum):
-    """As the protocol numbers them."""
-
-    GAP = 0
-    ACCEPT = 1
-    RELEASE = 2
-    REJECT = 3
-    RENEW = 4
-
-
-class Acquired(NamedTuple):
-    first: int
-    last: int
-    deliveries: int
-
-    @property
-    def size(self) -> int:
-        return self.last - self.first + 1
-
-
-class Change(NamedTuple):
-    first: int
-    last: int
-    state: State
-    deliveries: int
-    was_rejected: bool = False
-
-    @property
-    def is_lasting(self) -> bool:
-        """Whether it is to be written down."""
-        return self.state in (State.AVAILABLE, State.ACKNOWLEDGED, State.ARCHIVED)
-
-
-class Limits(NamedTuple):
-    lock_ms: int = 30_000
-    deliveries: int = 5
-    in_flight: int = 2000
-    has_dead_letters: bool = False
-
-
-class Delay(NamedTuple):
-    offset: int
-    due_ms: int
 
 
 class SharePartition:
@@ -259,13 +214,13 @@ class SharePartition:
             raise InvalidRequest(f"{len(kinds)} acknowledgements for the offsets {first} to {last}")
         changes: list[Change] = []
         renewed: list[Acquired] = []
-        for a, b, kind in _runs(first, last, kinds):
+        for a, b, kind in runs(first, last, kinds):
             # What lies before the start was given up meanwhile: by an administrator, or with the log's own beginning.
             for span in self._held(member, max(a, self.start), b):
                 if kind is Acknowledgement.RENEW:
                     renewed.append(Acquired(span.first, span.last, span.count))
                 else:
-                    changes.append(_fate(span, kind, limits))
+                    changes.append(fate(span, kind, limits))
         return changes, renewed
 
     def _held(self, member: str, first: int, last: int) -> Iterator[Span]:
@@ -288,7 +243,7 @@ class SharePartition:
     def release(self, member: str, limits: Limits, *, was_delivered: bool) -> list[Change]:
         """What this member holds is given back: as not delivered, or as tried in vain."""
         return [
-            _fate(span, Acknowledgement.RELEASE, limits)
+            fate(span, Acknowledgement.RELEASE, limits)
             if was_delivered
             else Change(span.first, span.last, State.AVAILABLE, span.count - 1)
             for span in self._spans
@@ -309,7 +264,7 @@ class SharePartition:
                 if span.until_ms > now_ms:
                     continue
                 if span.state is State.ACQUIRED:
-                    late[span.first] = _fate(span, Acknowledgement.RELEASE, limits)
+                    late[span.first] = fate(span, Acknowledgement.RELEASE, limits)
                 elif span.state is State.DELAYED:
                     self._forget_delay(span)
                     is_due = True
@@ -369,29 +324,6 @@ class SharePartition:
             self.end = max(self.end, start)
 
 
-def _fate(span: Span, kind: Acknowledgement, limits: Limits) -> Change:
-    if kind is Acknowledgement.ACCEPT:
-        return Change(span.first, span.last, State.ACKNOWLEDGED, span.count)
-    if kind is Acknowledgement.GAP:
-        return Change(span.first, span.last, State.ARCHIVED, span.count)
-    if kind is Acknowledgement.RELEASE and span.count < limits.deliveries:
-        return Change(span.first, span.last, State.AVAILABLE, span.count)
-    end = State.DYING if limits.has_dead_letters else State.ARCHIVED
-    return Change(span.first, span.last, end, span.count, kind is Acknowledgement.REJECT)
-
-
-def _runs(first: int, last: int, kinds: Sequence[int]) -> Iterator[tuple[int, int, Acknowledgement]]:
-    """Offsets in a row with the same acknowledgement."""
-    if len(kinds) == 1:
-        yield first, last, Acknowledgement(kinds[0])
-        return
-    begin = 0
-    for at in range(1, len(kinds) + 1):
-        if at == len(kinds) or kinds[at] != kinds[begin]:
-            yield first + begin, first + at - 1, Acknowledgement(kinds[begin])
-            begin = at
-
-
 def _stretches(delays: Sequence[Delay], first: int, last: int) -> Iterator[Span]:
     """Delayed records in a row, each row with the time when the first of them is due."""
     stretch: Span | None = None
@@ -408,4 +340,4 @@ def _stretches(delays: Sequence[Delay], first: int, last: int) -> Iterator[Span]
         yield stretch
 
 
-__all__ = ["NOBODY", "Acknowledgement", "Acquired", "Change", "Delay", "Limits", "SharePartition", "State"]
+__all__ = ["Acknowledgement", "Acquired", "Change", "Delay", "Limits", "SharePartition", "State"]

@@ -67,12 +67,6 @@ class ShareGroups:
 
     # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def start(self, now_ms: int, timeout_ms: int) -> None:
-        """Whoever is a member has a session from now on."""
-        for group in self:
-            for member_id in group.members:
-                self.heard_of(group.id, member_id, now_ms, timeout_ms)
-
     def heard_of(self, group_id: str, member_id: str, now_ms: int, timeout_ms: int) -> None:
         key = group_id, member_id
         self._seen_until_ms[key] = now_ms + timeout_ms

@@ -78,7 +78,7 @@ class SharePartitions:
         if key in self.log.kept:
             return None
         offset = partition.log.start_offset if at_its_start else self._first_offset(key.group_id, partition)
-        return self.log.begin(key, offset)[1]
+        return self.log.begin(key, offset)
 
     def _first_offset(self, group_id: str, partition: Partition) -> int:
         reset = self._settings(group_id).offset_reset
@@ -94,7 +94,7 @@ class SharePartitions:
     def move(self, key: StateKey, offset: int) -> Place:
         """Have the group begin anew from this offset on."""
         self._drop(key)
-        return self.log.begin(key, offset)[1]
+        return self.log.begin(key, offset)
 
     def forget(self, keys: Iterable[StateKey]) -> Place | None:
         doomed = list(keys)

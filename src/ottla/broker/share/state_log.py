@@ -98,7 +98,7 @@ class StateLog:
 
     # Writing
 
-    def begin(self, key: StateKey, start: int) -> tuple[Kept, Place]:
+    def begin(self, key: StateKey, start: int) -> Place:
         """A group begins to read a partition here, or anew."""
         known = self.kept.get(key)
         kept = Kept(SharePartition(start), self._broker.clock.now_ms(), 0 if known is None else known.state_epoch + 1)
@@ -106,7 +106,7 @@ class StateLog:
             kept.snapshot_epoch = known.snapshot_epoch + 1
         place = self._write_snapshot(key, kept)
         self.kept[key] = kept
-        return kept, place
+        return place
 
     def change(self, key: StateKey, start: int, changes: Sequence[Change]) -> Place:
         kept = self.kept[key]
