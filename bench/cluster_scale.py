@@ -81,7 +81,7 @@ def register(connected: Connected, nodes: int) -> None:
         Create(broker_path(each), broker_data(broker(each), f"folder-{each}"), is_ephemeral=True)
         for each in range(nodes)
     ]
-    connected.zookeeper.commit(entries)
+    connected.store.commit(entries)
 
 
 def stored(address: str) -> Iterator[Row]:
@@ -90,7 +90,7 @@ def stored(address: str) -> Iterator[Row]:
     register(first, NODES[-1])
     for number in range(STORED // PER_TOPIC):
         first.catalog.create_topic(f"topic-{number}", PER_TOPIC, layout=Layout(FACTOR))
-    controller = Controller.elect(first.zookeeper, first.mirror, 0)
+    controller = Controller.elect(first.store, first.mirror, 0)
     assert controller is not None
     known = Knowledge()
     known.learn(dict(first.mirror.nodes))

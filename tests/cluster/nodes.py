@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.connecting import connect
-from ottla.cluster.node import ZooKeeperCluster
+from ottla.cluster.node import JoinedCluster
 from ottla.core.ids import Address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.cluster.catalog import SharedCatalog
 
 _PATIENCE_S = 20
 
@@ -27,12 +27,12 @@ class TestNode:
     def __init__(self, zookeeper: str, node_id: int, *, rack: str = "", session_timeout_ms: int = 6000) -> None:
         config = ClusterConfig(zookeeper=zookeeper, rack=rack, session_timeout_ms=session_timeout_ms)
         self.connected = connect(config)
-        self.cluster = ZooKeeperCluster(self.connected, config, node_id, f"folder-{node_id}")
+        self.cluster = JoinedCluster(self.connected, config, node_id, f"folder-{node_id}")
         self.changed = asyncio.Event()
         self.cluster.listen(lambda _: self.changed.set())
 
     @property
-    def catalog(self) -> ZooKeeperCatalog:
+    def catalog(self) -> SharedCatalog:
         return self.connected.catalog
 
     async def start(self, *, may_lack_records: bool = False) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.storage.catalog.contract import ALL_BROKERS, ANN, ANN_512, CatalogContract, Reopen
 
-from ottla.cluster.catalog import MAX_PRODUCER_ID, ZooKeeperCatalog
+from ottla.cluster.catalog import MAX_PRODUCER_ID, SharedCatalog
 from ottla.cluster.catalog_nodes import Layout, read_layout
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.connecting import Connected, connect
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from ottla.storage.catalog.catalog import Catalog
 
-    Open = Callable[[], ZooKeeperCatalog]
+    Open = Callable[[], SharedCatalog]
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def open_catalog(zookeeper: str) -> Iterator[Open]:
     """Each of them as another node of the same cluster has it."""
     opened: list[Connected] = []
 
-    def open_one() -> ZooKeeperCatalog:
+    def open_one() -> SharedCatalog:
         opened.append(connect(ClusterConfig(zookeeper=zookeeper)))
         return opened[-1].catalog
 
@@ -51,7 +51,7 @@ class TestZooKeeperCatalog(CatalogContract):
     pass
 
 
-def typed_as_a_catalog(catalog: ZooKeeperCatalog) -> Catalog:
+def typed_as_a_catalog(catalog: SharedCatalog) -> Catalog:
     """Never called: mypy holds the class against the interface here."""
     return catalog
 
@@ -59,7 +59,7 @@ def typed_as_a_catalog(catalog: ZooKeeperCatalog) -> Catalog:
 def test_two_nodes_that_create_the_same_topic_at_once_create_it_once(open_catalog: Open) -> None:
     nodes = [open_catalog() for _ in range(3)]
 
-    def create(node: ZooKeeperCatalog) -> str:
+    def create(node: SharedCatalog) -> str:
         try:
             return node.create_topic("orders", 3).id.text
         except TopicAlreadyExists:

@@ -82,7 +82,7 @@ def test_a_deposed_controller_can_change_nothing(zookeeper: str) -> None:
             other = next(node for node in nodes if node is not first)
             connected = first.connected
             # As it was elected, and as it believes to be, whatever happened since.
-            deposed = Controller(connected.zookeeper, connected.mirror, first.cluster.knowledge.controller_version)
+            deposed = Controller(connected.store, connected.mirror, first.cluster.knowledge.controller_version)
             nodes.remove(first)
             await first.cluster.control.stop()
             await other.until(lambda: other.cluster.view.controller_id == other.cluster.node_id)
@@ -226,7 +226,7 @@ def test_nothing_is_left_of_a_deleted_topic(zookeeper: str) -> None:
             await node.until(lambda: not node.cluster.knowledge.orphans)
             gone = f"/partitions/{topic_id}"
             for _ in range(100):
-                if await node.cluster.work(lambda: node.connected.zookeeper.read(gone)) is None:
+                if await node.cluster.work(lambda: node.connected.store.read(gone)) is None:
                     break
             else:
                 pytest.fail("the folder of its partitions is still there")

@@ -46,7 +46,7 @@ def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end
         stopped_s = now_s()
         async with asyncio.timeout(10):
             await lost.wait()
-        assert now_s() - stopped_s < node.connected.zookeeper.timeout_s
+        assert now_s() - stopped_s < node.connected.store.timeout_s
         assert node.cluster.is_fenced
         state = states(node)[0]
         with pytest.raises(NotInSession):
@@ -93,7 +93,7 @@ def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_di
         node.cluster.on_session_lost(lost.set)
 
         # The session is ended behind the node's back, as if it had been silent for too long.
-        session = node.connected.zookeeper._client.client_id
+        session = node.connected.store._client.client_id
         await asyncio.get_running_loop().run_in_executor(None, _end_session, zookeeper, session)
         async with asyncio.timeout(10):
             await lost.wait()

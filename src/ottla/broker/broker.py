@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from ottla.broker.topics import TopicState
     from ottla.broker.tracing import Tracing
     from ottla.broker.transaction_coordinator import TransactionCoordinator
-    from ottla.cluster.node import ZooKeeperCluster
+    from ottla.cluster.node import JoinedCluster
     from ottla.cluster.state import Cluster
     from ottla.core.clock import Clock
     from ottla.core.keys import KeyRing
@@ -82,7 +82,7 @@ class Broker:
         self.catalog: Catalog
         self.surroundings: Surroundings
         self.administration: Administration
-        self.cluster: ZooKeeperCluster | None = None
+        self.cluster: JoinedCluster | None = None
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None

@@ -13,7 +13,7 @@ from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.broker.topics import INTERNAL_TOPICS, TRANSACTION_STATE
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
-from ottla.cluster.node import ZooKeeperCluster
+from ottla.cluster.node import JoinedCluster
 from ottla.cluster.state import PartitionKey
 from ottla.core.errors import (
     ApiError,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.settings import Settings
     from ottla.broker.topics import TopicState
-    from ottla.cluster.catalog import ZooKeeperCatalog
+    from ottla.cluster.catalog import SharedCatalog
     from ottla.cluster.store import Store
     from ottla.net.port import Port
     from ottla.storage.catalog.catalog import Catalog, Edit
@@ -60,13 +60,13 @@ class Membership:
         self._connected = connect(settings.cluster, catalog)
 
     @property
-    def catalog(self) -> ZooKeeperCatalog:
+    def catalog(self) -> SharedCatalog:
         return self._connected.catalog
 
     def close(self) -> None:
         self._connected.close()
 
-    def cluster(self, data_dir: DataDir) -> ZooKeeperCluster:
+    def cluster(self, data_dir: DataDir) -> JoinedCluster:
         """For the owner of this folder; DataDirError if it belongs to another cluster, or to another node."""
         meta, node_id = data_dir.meta, self._settings.broker.node_id
         if meta.cluster_id != self.catalog.cluster_id:
@@ -76,10 +76,10 @@ class Membership:
             )
         if meta.node_id != node_id:
             raise DataDirError(f"{data_dir.path} belongs to the node {meta.node_id}, not to {node_id}")
-        return ZooKeeperCluster(self._connected, self._settings.cluster, node_id, meta.directory_id)
+        return JoinedCluster(self._connected, self._settings.cluster, node_id, meta.directory_id)
 
 
-async def join(broker: Broker, cluster: ZooKeeperCluster) -> None:
+async def join(broker: Broker, cluster: JoinedCluster) -> None:
     """Be there for clients and other nodes; the listener is up."""
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
     told = _told_to_neighbours if broker.inherited is not None else _told_to_all
@@ -114,7 +114,7 @@ def _told_to_neighbours(port: Port) -> Address:
 class CatalogFollower:
     """Takes over what other nodes change in the catalog."""
 
-    def __init__(self, broker: Broker, catalog: ZooKeeperCatalog) -> None:
+    def __init__(self, broker: Broker, catalog: SharedCatalog) -> None:
         self._broker = broker
         self._catalog = catalog
 
@@ -172,7 +172,7 @@ class SoonCreated:
 class ProducerIdsInReserve:
     """Producer ids, fetched before the last one is gone: nobody waits for ZooKeeper."""
 
-    def __init__(self, cluster: ZooKeeperCluster, catalog: Catalog) -> None:
+    def __init__(self, cluster: JoinedCluster, catalog: Catalog) -> None:
         self._cluster = cluster
         self._catalog = catalog
         self._left: deque[int] = deque()
@@ -203,7 +203,7 @@ class ProducerIdsInReserve:
 class ClusterAdministration:
     """Writes to the catalog; the controller reacts, and what it did comes back through the view."""
 
-    def __init__(self, broker: Broker, cluster: ZooKeeperCluster, catalog: ZooKeeperCatalog) -> None:
+    def __init__(self, broker: Broker, cluster: JoinedCluster, catalog: SharedCatalog) -> None:
         self._broker = broker
         self._cluster = cluster
         self._catalog = catalog

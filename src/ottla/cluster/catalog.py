@@ -55,15 +55,15 @@ _NO_VERSION: Final = 2**31 - 1
 _SECTIONS: Final = tuple(f"{folder}/" for folder in CATALOG_FOLDERS)
 
 
-class ZooKeeperCatalog:
+class SharedCatalog:
     """See `storage.catalog.catalog.Catalog` for what each method promises.
 
     Listeners are called in the mirror's thread. Methods that change something wait for ZooKeeper: not for that
     thread, and not for an event loop that has others to serve.
     """
 
-    def __init__(self, zookeeper: Store, mirror: Mirror, cluster_id: str) -> None:
-        self._zookeeper = zookeeper
+    def __init__(self, store: Store, mirror: Mirror, cluster_id: str) -> None:
+        self._store = store
         self._mirror = mirror
         self._cluster_id = cluster_id
         self._view = CatalogView()
@@ -188,13 +188,13 @@ class ZooKeeperCatalog:
             raise ValueError(f"at least one producer id must be asked for, not {count}")
         for _ in range(_MOST_TRIES):
             try:
-                node = self._zookeeper.read(PRODUCER_IDS)
+                node = self._store.read(PRODUCER_IDS)
                 if node is None:
                     raise StorageError(f"{PRODUCER_IDS} is missing in the catalog")
                 first = int(from_json(node.data))
                 if first > MAX_PRODUCER_ID - count:
                     raise ApiError("every producer id has been handed out")
-                self._zookeeper.commit([Put(PRODUCER_IDS, to_json(first + count), node.version)])
+                self._store.commit([Put(PRODUCER_IDS, to_json(first + count), node.version)])
             except Conflict:
                 continue
             except Disconnected as lost:
@@ -230,10 +230,10 @@ class ZooKeeperCatalog:
         operations = [self._operation(change, layout) for change in changes]
         is_done = True
         try:
-            self._zookeeper.commit(operations)
+            self._store.commit(operations)
         except Conflict:
             is_done = False
-        self._mirror.refresh([operation.path for operation in operations], self._zookeeper.timeout_s)
+        self._mirror.refresh([operation.path for operation in operations], self._store.timeout_s)
         return is_done
 
     def _operation(self, change: Change, layout: Layout | None) -> Create | Put | Delete:
@@ -290,16 +290,16 @@ def _joined(before: Layout, added: Layout | None) -> Layout:
     return replace(before, assignments={**before.assignments, **added.assignments})
 
 
-def create_catalog(zookeeper: Store) -> str:
+def create_catalog(store: Store) -> str:
     """Make sure that there is one, and give its cluster's id; ConfigError if it is a newer Ottla's."""
     for _ in range(_MOST_TRIES):
         try:
-            if (known := zookeeper.read(CLUSTER)) is not None:
+            if (known := store.read(CLUSTER)) is not None:
                 return _cluster_id(known)
             about = {"id": TopicId.random().text, "format": FORMAT}
             folders = [Create(path) for path in (*FOLDERS, PARTITIONS)]
             counters = [Create(PRODUCER_IDS, to_json(0)), Create(CONTROLLER_EPOCH, b"0")]
-            zookeeper.commit([Create(CLUSTER, to_json(about)), *folders, *counters])
+            store.commit([Create(CLUSTER, to_json(about)), *folders, *counters])
         except Conflict:
             continue
         except Disconnected as lost:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ottla.cluster.catalog import ZooKeeperCatalog, create_catalog
+from ottla.cluster.catalog import SharedCatalog, create_catalog
 from ottla.cluster.exposed_shards import EXPOSED, prepare
 from ottla.cluster.mirror import Mirror
 from ottla.cluster.nodes import FOLDERS, LEAVES, PARTITIONS
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    zookeeper: Store
+    store: Store
     mirror: Mirror
-    catalog: ZooKeeperCatalog
+    catalog: SharedCatalog
 
     def close(self) -> None:
-        self.zookeeper.close()
+        self.store.close()
 
 
 def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
@@ -32,21 +32,21 @@ def connect(config: ClusterConfig, given: Store | None = None) -> Connected:
 
     ConfigError if it cannot be.
     """
-    zookeeper = given or _zookeeper(config)
-    zookeeper.open()
+    store = given or _zookeeper(config)
+    store.open()
     try:
-        cluster_id = create_catalog(zookeeper)
-        prepare(zookeeper)
-        mirror = Mirror(zookeeper, (*FOLDERS, EXPOSED), LEAVES, PARTITIONS)
-        catalog = ZooKeeperCatalog(zookeeper, mirror, cluster_id)
+        cluster_id = create_catalog(store)
+        prepare(store)
+        mirror = Mirror(store, (*FOLDERS, EXPOSED), LEAVES, PARTITIONS)
+        catalog = SharedCatalog(store, mirror, cluster_id)
         mirror.fill(config.connect_timeout_ms / 1000)
     except Disconnected as lost:
-        zookeeper.close()
+        store.close()
         raise ConfigError(f"{'ZooKeeper' if given is None else 'the catalog'} cannot be used: {lost}") from lost
     except BaseException:
-        zookeeper.close()
+        store.close()
         raise
-    return Connected(zookeeper, mirror, catalog)
+    return Connected(store, mirror, catalog)
 
 
 def _zookeeper(config: ClusterConfig) -> Store:

@@ -15,7 +15,7 @@ from ottla.storage.catalog.entries import ConfigResource, ConfigScope
 
 if TYPE_CHECKING:
     from ottla.cluster.connecting import Connected
-    from ottla.cluster.node import ZooKeeperCluster
+    from ottla.cluster.node import JoinedCluster
     from ottla.cluster.state import PartitionKey, ViewChange
     from ottla.core.ids import TopicId
 
@@ -25,7 +25,7 @@ _ALL_BROKERS: Final = ConfigResource(ConfigScope.BROKER, "")
 
 
 class Control:
-    def __init__(self, cluster: ZooKeeperCluster, connected: Connected) -> None:
+    def __init__(self, cluster: JoinedCluster, connected: Connected) -> None:
         self._cluster = cluster
         self._connected = connected
         self._controller: Controller | None = None
@@ -84,7 +84,7 @@ class Control:
                 await self._look_again_soon()
 
     async def _look_again_soon(self) -> None:
-        await asyncio.sleep(self._connected.zookeeper.timeout_s / 10)
+        await asyncio.sleep(self._connected.store.timeout_s / 10)
         self._wake.set()
 
     async def _turn(self) -> None:
@@ -94,8 +94,8 @@ class Control:
         if self._controller is None:
             if controller_id != NO_NODE:
                 return
-            zookeeper, mirror, node_id = self._connected.zookeeper, self._connected.mirror, self._cluster.node_id
-            self._controller = await self._cluster.work(lambda: Controller.elect(zookeeper, mirror, node_id))
+            store, mirror, node_id = self._connected.store, self._connected.mirror, self._cluster.node_id
+            self._controller = await self._cluster.work(lambda: Controller.elect(store, mirror, node_id))
             self._is_all_touched = True
         controller = self._controller
         if controller is None:

@@ -38,22 +38,22 @@ class Deposed(Exception):  # noqa: N818
 class Controller:
     """What a node may do while it is the controller. Waits for ZooKeeper: it runs in a worker thread."""
 
-    def __init__(self, zookeeper: Store, mirror: Mirror, epoch_version: int) -> None:
-        self._zookeeper = zookeeper
+    def __init__(self, store: Store, mirror: Mirror, epoch_version: int) -> None:
+        self._store = store
         self._mirror = mirror
         self._fence = Check(CONTROLLER_EPOCH, epoch_version)
 
     @classmethod
-    def elect(cls, zookeeper: Store, mirror: Mirror, node_id: int) -> Controller | None:
+    def elect(cls, store: Store, mirror: Mirror, node_id: int) -> Controller | None:
         """Become the controller, unless another is."""
-        if zookeeper.read(CONTROLLER) is not None:
+        if store.read(CONTROLLER) is not None:
             return None
-        known = zookeeper.read(CONTROLLER_EPOCH)
+        known = store.read(CONTROLLER_EPOCH)
         if known is None:
             return None
         epoch = int(known.data) + 1
         try:
-            zookeeper.commit(
+            store.commit(
                 [
                     Put(CONTROLLER_EPOCH, str(epoch).encode(), known.version),
                     Create(CONTROLLER, controller_data(node_id, epoch), is_ephemeral=True),
@@ -62,12 +62,12 @@ class Controller:
         except Conflict:
             return None
         _logger.info("node %d is the controller, the %d. of the cluster", node_id, epoch)
-        mirror.refresh([CONTROLLER, CONTROLLER_EPOCH], zookeeper.timeout_s)
-        return cls(zookeeper, mirror, known.version + 1)
+        mirror.refresh([CONTROLLER, CONTROLLER_EPOCH], store.timeout_s)
+        return cls(store, mirror, known.version + 1)
 
     def resign(self) -> None:
         try:
-            self._zookeeper.commit([self._fence, Delete(CONTROLLER)])
+            self._store.commit([self._fence, Delete(CONTROLLER)])
         except Conflict:
             return
 
@@ -83,13 +83,13 @@ class Controller:
             self._commit([operation for step in chunk for operation in _operations(step)])
         ended = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
         self._commit([Delete(partitions_path(topic_id)) for topic_id in ended])
-        self._mirror.refresh([_path(step) for step in wanted], self._zookeeper.timeout_s)
+        self._mirror.refresh([_path(step) for step in wanted], self._store.timeout_s)
 
     def _commit(self, operations: list[Operation]) -> None:
         if not operations:
             return
         try:
-            self._zookeeper.commit([self._fence, *operations])
+            self._store.commit([self._fence, *operations])
         except Conflict as conflict:
             if conflict.index == 0:
                 raise Deposed from None

@@ -24,7 +24,7 @@ _LOOK_AGAIN_S: Final = 0.2
 _MOST_AT_ONCE: Final = 500
 
 
-def register(zookeeper: Store, mirror: Mirror, broker: BrokerInfo, folder_id: str, patience_s: float) -> None:
+def register(store: Store, mirror: Mirror, broker: BrokerInfo, folder_id: str, patience_s: float) -> None:
     """Be there. ConfigError: another node with this number is, and does not go away.
 
     An entry that this very folder made is from before a restart: whoever holds the folder's lock may remove it.
@@ -32,14 +32,14 @@ def register(zookeeper: Store, mirror: Mirror, broker: BrokerInfo, folder_id: st
     path = broker_path(broker.id)
     waited_s = 0.0
     while True:
-        known = zookeeper.read(path)
-        if known is not None and known.owner == zookeeper.session_id:
+        known = store.read(path)
+        if known is not None and known.owner == store.session_id:
             break
         try:
             if known is not None and folder_of_broker(known.data) == folder_id:
-                zookeeper.commit([Delete(path, known.version)])
+                store.commit([Delete(path, known.version)])
             if known is None or folder_of_broker(known.data) == folder_id:
-                zookeeper.commit([Create(path, broker_data(broker, folder_id), is_ephemeral=True)])
+                store.commit([Create(path, broker_data(broker, folder_id), is_ephemeral=True)])
                 break
         except Conflict:
             continue
@@ -47,17 +47,17 @@ def register(zookeeper: Store, mirror: Mirror, broker: BrokerInfo, folder_id: st
             raise ConfigError(f"another node with the number {broker.id} is in the cluster already")
         threading.Event().wait(_LOOK_AGAIN_S)
         waited_s += _LOOK_AGAIN_S
-    mirror.refresh([path], zookeeper.timeout_s)
+    mirror.refresh([path], store.timeout_s)
 
 
-def unregister(zookeeper: Store, node_id: int) -> None:
+def unregister(store: Store, node_id: int) -> None:
     try:
-        zookeeper.commit([Delete(broker_path(node_id))])
+        store.commit([Delete(broker_path(node_id))])
     except Conflict:
         return
 
 
-def step_back(zookeeper: Store, mirror: Mirror, node_id: int, view: ClusterView) -> int:
+def step_back(store: Store, mirror: Mirror, node_id: int, view: ClusterView) -> int:
     """Neither lead nor count as in sync, wherever another can take over. How often others were quicker.
 
     For a node that leaves in order: nobody has to notice first. And for one that comes back after a crash, before
@@ -68,22 +68,22 @@ def step_back(zookeeper: Store, mirror: Mirror, node_id: int, view: ClusterView)
         (state, after) for state in left.values() if (after := without(state, node_id, view.brokers)) is not state
     ]
     misfits = sum(
-        _commit_those_that_fit(zookeeper, changes[first : first + _MOST_AT_ONCE])
+        _commit_those_that_fit(store, changes[first : first + _MOST_AT_ONCE])
         for first in range(0, len(changes), _MOST_AT_ONCE)
     )
-    mirror.refresh([partition_path(before.key) for before, _ in changes], zookeeper.timeout_s)
+    mirror.refresh([partition_path(before.key) for before, _ in changes], store.timeout_s)
     return misfits
 
 
-def _commit_those_that_fit(zookeeper: Store, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
+def _commit_those_that_fit(store: Store, changes: Iterable[tuple[PartitionState, PartitionState]]) -> int:
     puts = [Put(partition_path(before.key), partition_data(after), before.version) for before, after in changes]
     misfits = 0
     try:
-        zookeeper.commit(puts)
+        store.commit(puts)
     except Conflict:
         for put in puts:
             try:
-                zookeeper.commit([put])
+                store.commit([put])
             except Conflict:
                 misfits += 1
     return misfits

@@ -21,10 +21,10 @@ _MOST_AT_ONCE: Final = 2_000
 
 
 class Mirror:
-    def __init__(self, zookeeper: Store, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
+    def __init__(self, store: Store, folders: Collection[str], leaves: Collection[str], nested: str) -> None:
         """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
         self.nodes: dict[str, Node] = {}
-        self._zookeeper = zookeeper
+        self._store = store
         self._folders = frozenset(folders)
         self._leaves = leaves
         self._nested = nested
@@ -40,7 +40,7 @@ class Mirror:
         self._open_questions = 0
         self._round = 0
         self._is_broken = False
-        zookeeper.listen(self._session_changed)
+        store.listen(self._session_changed)
 
     def listen(self, listener: OnChanges) -> None:
         """Called in one thread, and must not wait for ZooKeeper."""
@@ -98,7 +98,7 @@ class Mirror:
         asked_in = self._round
         self._open_questions += 1
         self._looking.add(path)
-        self._zookeeper.look(
+        self._store.look(
             path, lambda node: self._looked(path, node, arrived), lambda: self._failed(asked_in), self._event
         )
 
@@ -106,7 +106,7 @@ class Mirror:
         """A node that does not exist cannot be watched by reading it, and no folder that is listed tells of it."""
         asked_in = self._round
         self._open_questions += 1
-        self._zookeeper.look_out(
+        self._store.look_out(
             path,
             lambda is_there: self._looked_out(path, is_there=is_there),
             lambda: self._failed(asked_in),
@@ -116,7 +116,7 @@ class Mirror:
     def _list(self, path: str) -> None:
         asked_in = self._round
         self._open_questions += 1
-        self._zookeeper.list(path, lambda names: self._listed(path, names), lambda: self._failed(asked_in), self._event)
+        self._store.list(path, lambda names: self._listed(path, names), lambda: self._failed(asked_in), self._event)
 
     # Answers, all of them in one thread
 

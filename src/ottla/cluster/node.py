@@ -48,7 +48,7 @@ _WORKERS: Final = 4
 _MOST_TRIES: Final = 20
 
 
-class ZooKeeperCluster:
+class JoinedCluster:
     """See `state.Cluster` for what each method promises."""
 
     def __init__(self, connected: Connected, config: ClusterConfig, node_id: int, folder_id: str) -> None:
@@ -63,9 +63,9 @@ class ZooKeeperCluster:
         self._starting = threading.Lock()
         self._me: BrokerInfo | None = None
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
-        self._session = SessionKeeper(connected.zookeeper, self._registered_anew, self._announce)
+        self._session = SessionKeeper(connected.store, self._registered_anew, self._announce)
         self.control = Control(self, connected)
-        self.exposed_shards = ExposedShards(connected.zookeeper, connected.mirror)
+        self.exposed_shards = ExposedShards(connected.store, connected.mirror)
         connected.mirror.listen(self._learnt)
         self._knowledge.learn(dict(connected.mirror.nodes))
 
@@ -135,13 +135,13 @@ class ZooKeeperCluster:
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         connected, me = self._connected, self._me
-        patience_s = connected.zookeeper.timeout_s * 2
-        await self.work(lambda: register(connected.zookeeper, connected.mirror, me, self._folder_id, patience_s))
+        patience_s = connected.store.timeout_s * 2
+        await self.work(lambda: register(connected.store, connected.mirror, me, self._folder_id, patience_s))
         self._session.registered()
 
     async def _registered_anew(self) -> None:
         """In a new session, once all that others did meanwhile has been read."""
-        await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.zookeeper.timeout_s))
+        await self.work(lambda: self._connected.mirror.wait_until_whole(self._connected.store.timeout_s))
         await self._register()
 
     async def stop(self) -> None:
@@ -150,7 +150,7 @@ class ZooKeeperCluster:
         if not self.is_fenced:
             try:
                 await self._step_back_wherever_possible()
-                await self.work(lambda: unregister(self._connected.zookeeper, self.node_id))
+                await self.work(lambda: unregister(self._connected.store, self.node_id))
             except Disconnected as lost:
                 _logger.warning("left without a word to the catalog: %s", lost)
         await self._session.stop()
@@ -164,7 +164,7 @@ class ZooKeeperCluster:
         for _ in range(_MOST_TRIES):
             view = self.view
             left = await self.work(
-                lambda: step_back(self._connected.zookeeper, self._connected.mirror, self.node_id, view)  # noqa: B023
+                lambda: step_back(self._connected.store, self._connected.mirror, self.node_id, view)  # noqa: B023
             )
             if not left:
                 return
@@ -196,10 +196,10 @@ class ZooKeeperCluster:
         def put() -> bool:
             is_done = True
             try:
-                self._connected.zookeeper.commit([Put(path, partition_data(after), before.version)])
+                self._connected.store.commit([Put(path, partition_data(after), before.version)])
             except Conflict:
                 is_done = False
-            self._connected.mirror.refresh([path], self._connected.zookeeper.timeout_s)
+            self._connected.mirror.refresh([path], self._connected.store.timeout_s)
             return is_done
 
         try:

@@ -30,9 +30,9 @@ _CLOCK: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 class SessionKeeper:
     def __init__(
-        self, zookeeper: Store, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
+        self, store: Store, register_anew: Callable[[], Awaitable[None]], may_lead_again: Callable[[], None]
     ) -> None:
-        self._zookeeper = zookeeper
+        self._store = store
         self._register_anew = register_anew
         self._may_lead_again = may_lead_again
         self._lease = Lease()
@@ -42,7 +42,7 @@ class SessionKeeper:
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ending: asyncio.TimerHandle | None = None
-        zookeeper.listen(self._changed)
+        store.listen(self._changed)
 
     @property
     def is_fenced(self) -> bool:
@@ -68,9 +68,9 @@ class SessionKeeper:
 
     def registered(self) -> None:
         """This node has an entry of this session; others will not lead in its place before it is gone."""
-        self._session_id = self._zookeeper.session_id
+        self._session_id = self._store.session_id
         # ZooKeeper has just answered; when it was asked is not known any more, so this is the cautious time.
-        self._extend(now_s() - ask_every_s(self._zookeeper.timeout_s))
+        self._extend(now_s() - ask_every_s(self._store.timeout_s))
 
     def _spawn(self, what: Awaitable[None]) -> None:
         async def run() -> None:
@@ -85,14 +85,14 @@ class SessionKeeper:
     async def _keep_asking(self) -> None:
         while True:
             self._ask()
-            await asyncio.sleep(ask_every_s(self._zookeeper.timeout_s))
+            await asyncio.sleep(ask_every_s(self._store.timeout_s))
 
     def _ask(self) -> None:
         sent_s, session_id = now_s(), self._session_id
-        self._zookeeper.look("/", lambda _: self._post(self._answered, sent_s, session_id), lambda: None)
+        self._store.look("/", lambda _: self._post(self._answered, sent_s, session_id), lambda: None)
 
     def _answered(self, sent_s: float, session_id: int) -> None:
-        if session_id == self._session_id == self._zookeeper.session_id:
+        if session_id == self._session_id == self._store.session_id:
             was_fenced = self.is_fenced
             self._extend(sent_s)
             if was_fenced and not self.is_fenced:
@@ -100,7 +100,7 @@ class SessionKeeper:
                 self._may_lead_again()
 
     def _extend(self, sent_s: float) -> None:
-        self._lease.answered(sent_s, self._zookeeper.timeout_s)
+        self._lease.answered(sent_s, self._store.timeout_s)
         if self._ending is not None:
             self._ending.cancel()
         loop = asyncio.get_running_loop()
@@ -141,8 +141,8 @@ class SessionKeeper:
             await self._register_anew()
         except (Disconnected, ConfigError) as failed:
             _logger.warning("not registered in the new session: %s", failed)
-            if not self._is_stopped and self._zookeeper.is_connected:
-                await asyncio.sleep(ask_every_s(self._zookeeper.timeout_s))
+            if not self._is_stopped and self._store.is_connected:
+                await asyncio.sleep(ask_every_s(self._store.timeout_s))
                 self._changed_to(Session.CONNECTED)
             return
         self._may_lead_again()
