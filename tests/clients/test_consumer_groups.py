@@ -10,6 +10,7 @@ import pytest
 import ottla
 from ottla.broker.settings import Settings
 from ottla.groups.config import GroupConfig
+from ottla.net.config import NetConfig
 
 from .adapters.base import ConsumerOptions, ProducerOptions
 from .adapters.confluent import Confluent
@@ -36,7 +37,7 @@ CLIENT: Final = Confluent()
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
-    with ottla.Broker(tmp_path_factory.mktemp("broker"), Settings(groups=QUICK)) as broker:
+    with ottla.Broker(tmp_path_factory.mktemp("broker"), Settings(net=NetConfig(port=0), groups=QUICK)) as broker:
         yield broker
 
 
