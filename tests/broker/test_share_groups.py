@@ -400,13 +400,3 @@ def test_old_state_is_let_go_when_it_is_written_anew(tmp_path: Path) -> None:
         assert start_offset(client, "idle") == (0, 150)
         idle.client = client
         assert idle.fetch().offsets == list(range(150))
-
-
-def test_a_cluster_says_that_it_serves_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    with EphemeralBroker() as broker, RawClient(broker.bootstrap_servers) as client:
-        member = ShareMember(client, "g", "t", create_topic(client, "t"))
-        monkeypatch.setattr(broker.broker, "cluster", object())
-        refused = member.heartbeat()
-        monkeypatch.undo()
-    assert refused.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert refused.error_message == "a cluster of several brokers serves no share groups yet"

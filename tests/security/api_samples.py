@@ -8,7 +8,15 @@ from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation as Op
 from ottla.storage.catalog.entries import ResourceType
 from ottla.wire.apis import APIS, request_type
-from ottla.wire.messages import alter_configs, incremental_alter_configs
+from ottla.wire.messages import (
+    alter_configs,
+    delete_share_group_state,
+    incremental_alter_configs,
+    initialize_share_group_state,
+    read_share_group_state,
+    read_share_group_state_summary,
+    write_share_group_state,
+)
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
 from ottla.wire.messages.create_acls import AclCreation
 from ottla.wire.messages.create_partitions import CreatePartitionsTopic
@@ -43,6 +51,29 @@ TOPIC = ResourceType.TOPIC, "orders"
 GROUP = ResourceType.GROUP, "readers"
 TXN = ResourceType.TRANSACTIONAL_ID, "payments"
 CLUSTER = ResourceType.CLUSTER, "kafka-cluster"
+STATE_TOPICS = {
+    "InitializeShareGroupState": initialize_share_group_state.InitializeShareGroupStateTopic(
+        topic_id=TOPIC_ID,
+        partitions=(initialize_share_group_state.PartitionData(partition=0, state_epoch=0, start_offset=0),),
+    ),
+    "ReadShareGroupState": read_share_group_state.ReadShareGroupStateTopic(
+        topic_id=TOPIC_ID, partitions=(read_share_group_state.PartitionData(partition=0, leader_epoch=0),)
+    ),
+    "WriteShareGroupState": write_share_group_state.WriteShareGroupStateTopic(
+        topic_id=TOPIC_ID,
+        partitions=(
+            write_share_group_state.PartitionData(
+                partition=0, state_epoch=0, leader_epoch=0, start_offset=0, state_batches=()
+            ),
+        ),
+    ),
+    "DeleteShareGroupState": delete_share_group_state.DeleteShareGroupStateTopic(
+        topic_id=TOPIC_ID, partitions=(delete_share_group_state.PartitionData(partition=0),)
+    ),
+    "ReadShareGroupStateSummary": read_share_group_state_summary.ReadShareGroupStateSummaryTopic(
+        topic_id=TOPIC_ID, partitions=(read_share_group_state_summary.PartitionData(partition=0, leader_epoch=0),)
+    ),
+}
 
 Needed = tuple[Op, tuple[ResourceType, str]]
 
@@ -237,6 +268,10 @@ SAMPLES = (
             ),
         ),
         **_member,
+    ),
+    *(
+        _of(name, (Op.CLUSTER_ACTION, CLUSTER), group_id="readers", topics=(topic,))
+        for name, topic in STATE_TOPICS.items()
     ),
     _of(
         "DescribeShareGroupOffsets",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ import httpx
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka.admin import AdminClient
+from tests.clients.test_share_groups import configure, consuming
 
 import ottla
 from ottla.cluster.server import free_port
@@ -54,6 +56,20 @@ def test_confluent_kafka_writes_to_and_reads_from_all_of_them(served: Serve) -> 
     produce(served.address, "confluent", values)
 
     assert sorted(consume(served.address, "confluent", 200)) == sorted(values)
+
+
+def test_a_share_group_reads_from_all_of_them(served: Serve) -> None:
+    create(served.address, "shared", 4)
+    configure(served.address, "sharing")
+    values = [str(number) for number in range(200)]
+    produce(served.address, "shared", values)
+    got: list[str] = []
+    with consuming(served.address, "sharing", "shared", mode="implicit") as one:
+        give_up_at_s = time.monotonic() + PATIENCE_S
+        while len(got) < len(values) and time.monotonic() < give_up_at_s:
+            got += [(message.value() or b"").decode() for message in one.poll(1)]
+
+    assert sorted(got) == sorted(values)
 
 
 def test_aiokafka_writes_to_and_reads_from_all_of_them(served: Serve) -> None:

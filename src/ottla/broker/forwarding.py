@@ -233,6 +233,10 @@ _WAYS: Final[Mapping[int, Way]] = {
     apis.OFFSET_FETCH.key: Way(_by_coordinator("groups", lambda group: group.group_id), _joined("groups")),
     apis.DESCRIBE_GROUPS.key: Way(_by_coordinator("groups", str), _joined("groups")),
     apis.CONSUMER_GROUP_DESCRIBE.key: Way(_by_coordinator("group_ids", str), _joined("groups")),
+    apis.SHARE_GROUP_DESCRIBE.key: Way(_by_coordinator("group_ids", str), _joined("groups")),
+    apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Way(
+        _by_coordinator("groups", lambda group: group.group_id), _joined("groups")
+    ),
     apis.DELETE_GROUPS.key: Way(_by_coordinator("groups_names", str), _joined("results")),
     apis.LIST_GROUPS.key: Way(_all_nodes, _joined("groups")),
     apis.LIST_TRANSACTIONS.key: Way(_all_nodes, _joined("transaction_states")),

@@ -94,20 +94,23 @@ class GroupCoordinator:
         for group in self._groups_in(partition.at.partition):
             self.run(group.start(self.now_ms()))
             self.rules.table.settle(group)
+        if self._broker.has_shared:
+            self._broker.share.loaded(partition)
         self._set_timer()
 
     def unload(self, index: int) -> None:
         """Forget the groups of a partition that another node leads."""
         for group in self._groups_in(index):
             self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+        if self._broker.has_shared:
+            self._broker.share.unloaded(lambda group_id: self._is_in(index, group_id))
 
     def _groups_in(self, index: int) -> list[Group]:
+        return [group for group in self.rules.table if self._is_in(index, group.group_id)]
+
+    def _is_in(self, index: int, group_id: str) -> bool:
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
-        return [
-            group
-            for group in self.rules.table
-            if state is None or partition_for(group.group_id, len(state.partitions)) == index
-        ]
+        return state is None or partition_for(group_id, len(state.partitions)) == index
 
     def error_for(self, group_id: str) -> ErrorCode:
         """Why this broker cannot answer for the group; NONE if it can."""

@@ -10,7 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.broker.surroundings import ANY_ADDRESS
-from ottla.broker.topics import INTERNAL_TOPICS, TRANSACTION_STATE
+from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import JoinedCluster
@@ -215,7 +215,8 @@ class ClusterAdministration:
         if is_internal:
             usual = self._cluster.config.internal_replication_factor
         layout = Layout(wanted.factor or usual, wanted.assignments)
-        if wanted.name == TRANSACTION_STATE and wanted.configs is None and layout.factor >= _SAFE_FACTOR:
+        is_state = wanted.name in (TRANSACTION_STATE, SHARE_GROUP_STATE)
+        if is_state and wanted.configs is None and layout.factor >= _SAFE_FACTOR:
             configs = {**configs, "min.insync.replicas": str(_SAFE_FACTOR - 1)}
         topic = await self._cluster.work(
             lambda: self._catalog.create_topic(wanted.name, partitions, configs, is_internal=is_internal, layout=layout)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.core.errors import ProtocolError
 from ottla.share import formats
@@ -45,6 +45,22 @@ class KeyValue(NamedTuple):
 
     key: bytes
     value: bytes | None
+
+
+class Batch(Protocol):
+    """Offsets in a row with one fate, in a record or in a request."""
+
+    @property
+    def first_offset(self) -> int: ...
+
+    @property
+    def last_offset(self) -> int: ...
+
+    @property
+    def delivery_state(self) -> int: ...
+
+    @property
+    def delivery_count(self) -> int: ...
 
 
 class GroupRecord(NamedTuple):
@@ -99,16 +115,20 @@ def state_batches(changes: Iterable[Change]) -> tuple[StateBatch, ...]:
     )
 
 
-def changes_of(batches: Iterable[StateBatch]) -> list[Change]:
+def changes_of(batches: Iterable[Batch]) -> list[Change]:
     try:
         return [
             Change(one.first_offset, one.last_offset, State(one.delivery_state), one.delivery_count) for one in batches
         ]
     except ValueError as unknown:
-        raise ProtocolError(f"a record of {STATE_TOPIC} has an unknown delivery state") from unknown
+        raise ProtocolError("there is no such delivery state") from unknown
+
+
+def state_name(key: StateKey) -> str:
+    """By which Kafka's share coordinator is found: group, topic id and partition."""
+    topic_id = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
+    return f"{key.group_id}:{topic_id}:{key.partition}"
 
 
 def state_partition_for(key: StateKey, partitions: int) -> int:
-    """As Kafka's share coordinator is found: by group, topic id and partition."""
-    topic_id = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
-    return internal_records.partition_for(f"{key.group_id}:{topic_id}:{key.partition}", partitions)
+    return internal_records.partition_for(state_name(key), partitions)

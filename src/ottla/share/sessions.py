@@ -96,6 +96,9 @@ class Sessions:
             if not keys:
                 del self._by_owner[session.owner]
 
+    def has_any_of(self, group_id: str) -> bool:
+        return any(key.group_id == group_id for key in self._by_key)
+
     def lost(self, owner: object) -> list[Session]:
         """The connection is gone, and its sessions with it."""
         found = [self._by_key[key] for key in self._by_owner.get(owner, ())]

@@ -81,7 +81,10 @@ class EphemeralCluster:
         cluster = replace(base.cluster, default_replication_factor=self._count, internal_replication_factor=self._count)
         broker = replace(base.broker, node_id=number, offsets_topic_partitions=self._count)
         transactions = replace(base.transactions, state_topic_partitions=self._count)
-        return base._replace(broker=broker, cluster=cluster, transactions=transactions, replication=_REPLICATION)
+        share = replace(base.share, state_topic_partitions=self._count)
+        return base._replace(
+            broker=broker, cluster=cluster, transactions=transactions, share=share, replication=_REPLICATION
+        )
 
     # Nodes
 

@@ -128,6 +128,11 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.SHARE_ACKNOWLEDGE.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
     ),
+    apis.INITIALIZE_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
+    apis.READ_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
+    apis.WRITE_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
+    apis.DELETE_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
+    apis.READ_SHARE_GROUP_STATE_SUMMARY.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Rule(
         each=Each(Op.DESCRIBE, _GROUP, "groups", "groups", lambda _, one: str(one.group_id))
     ),

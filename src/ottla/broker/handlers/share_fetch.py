@@ -73,9 +73,10 @@ async def _take(
     broker: Broker, session: Session, request: fetch.ShareFetchRequest, context: Context
 ) -> tuple[dict[At, Taken], dict[At, _Outcome]]:
     """Something of these partitions, waiting until there is."""
+    share, group_id = broker.share, session.key.group_id
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
     while True:
-        shared, failed = _find(broker, session, context)
+        shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Begun before they are looked at: what happens to them from now on must count.
         wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], 1, until_s)
         try:
@@ -89,17 +90,21 @@ async def _take(
         finally:
             wait.end()
         if wait.is_last:
-            shared, failed = _find(broker, session, context)
+            shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
             return _take_now(broker, session, request, shared, failed)[0], failed
 
 
-def _find(broker: Broker, session: Session, context: Context) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
+def _find(
+    broker: Broker, session: Session, context: Context, unready: Mapping[At, ApiError]
+) -> tuple[dict[At, Shared], dict[At, _Outcome]]:
     """What the session is about, as far as it may still be read: it remembers partitions, and ACLs may have changed."""
     authorizer = broker.security.authorizer
     found: dict[At, Shared] = {}
     failed: dict[At, _Outcome] = {}
     for at in session.partitions:
         try:
+            if at in unready:
+                raise unready[at]
             one = broker.share.shared(session.key.group_id, at)
             topic = one.partition.at.topic
             if authorizer is None or authorizer.is_allowed(context, AclOperation.READ, ResourceType.TOPIC, topic):
@@ -157,13 +162,14 @@ def _fetched(
     topics: dict[bytes, list[fetch.PartitionData]] = {}
     for at in {**acknowledged, **failed, **taken}:
         outcome, settled, got = failed.get(at, _Outcome()), acknowledged.get(at, _Outcome()), taken.get(at)
+        leader, epoch = _leader(broker, at)
         data = fetch.PartitionData(
             partition_index=at.partition,
             error_code=outcome.code,
             error_message=outcome.message,
             acknowledge_error_code=settled.code,
             acknowledge_error_message=settled.message,
-            current_leader=fetch.LeaderIdAndEpoch(leader_id=broker.config.node_id, leader_epoch=0),
+            current_leader=fetch.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
             records=b"" if got is None else got.records,
             acquired_records=()
             if got is None
@@ -182,6 +188,14 @@ def _fetched(
         ),
         node_endpoints=(),
     )
+
+
+def _leader(broker: Broker, at: At) -> tuple[int, int]:
+    """Who leads a partition, and in which epoch."""
+    state = broker.topics.by_id.get(at.topic_id)
+    if broker.cluster is None or state is None or not 0 <= at.partition < len(state.partitions):
+        return broker.config.node_id, 0
+    return state.partitions[at.partition].leader
 
 
 # Acknowledging
@@ -210,11 +224,12 @@ async def share_acknowledge(
     topics: dict[bytes, list[acknowledge.PartitionData]] = {}
     for at in asked:
         outcome = outcomes.get(at, _Outcome())
+        leader, epoch = _leader(broker, at)
         data = acknowledge.PartitionData(
             partition_index=at.partition,
             error_code=outcome.code,
             error_message=outcome.message,
-            current_leader=acknowledge.LeaderIdAndEpoch(leader_id=broker.config.node_id, leader_epoch=0),
+            current_leader=acknowledge.LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch),
         )
         topics.setdefault(at.topic_id, []).append(data)
     return acknowledge.ShareAcknowledgeResponse(
@@ -237,11 +252,14 @@ async def _acknowledge(
     partitions = broker.share.partitions
     outcomes: dict[At, _Outcome] = {}
     begun = []
+    unready = await broker.share.ready(session.key.group_id, (at for at, batches in asked.items() if batches))
     for at, batches in asked.items():
         if not batches:
             continue
         outcomes[at] = _Outcome()
         try:
+            if at in unready:
+                raise unready[at]
             shared = broker.share.shared(session.key.group_id, at)
             begun.append((at, shared, partitions.acknowledge(shared, session.key.member_id, batches)))
         except ApiError as refused:

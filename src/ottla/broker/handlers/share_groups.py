@@ -4,6 +4,7 @@ DeleteShareGroupOffsets (92).
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.core.errors import ApiError, ErrorCode
@@ -60,13 +61,14 @@ def _described(broker: Broker, group_id: str) -> DescribedGroup:
 # Offsets
 
 
-def describe_share_group_offsets(
+async def describe_share_group_offsets(
     broker: Broker, request: offsets.DescribeShareGroupOffsetsRequest, _context: Context
 ) -> offsets.DescribeShareGroupOffsetsResponse:
-    return offsets.DescribeShareGroupOffsetsResponse(groups=tuple(_offsets_of(broker, one) for one in request.groups))
+    groups = [await _offsets_of(broker, one) for one in request.groups]
+    return offsets.DescribeShareGroupOffsetsResponse(groups=tuple(groups))
 
 
-def _offsets_of(
+async def _offsets_of(
     broker: Broker, wanted: offsets.DescribeShareGroupOffsetsRequestGroup
 ) -> offsets.DescribeShareGroupOffsetsResponseGroup:
     error, message = broker.share.refusal(wanted.group_id)
@@ -86,12 +88,12 @@ def _offsets_of(
     )
     return offsets.DescribeShareGroupOffsetsResponseGroup(
         group_id=group.id,
-        topics=tuple(_offsets_of_topic(broker, group, name, partitions) for name, partitions in topics),
+        topics=tuple([await _offsets_of_topic(broker, group, name, partitions) for name, partitions in topics]),
         error_code=ErrorCode.NONE,
     )
 
 
-def _offsets_of_topic(
+async def _offsets_of_topic(
     broker: Broker, group: ShareGroup, name: str, partitions: tuple[int, ...]
 ) -> offsets.DescribeShareGroupOffsetsResponseTopic:
     state = broker.topics.by_name.get(name)
@@ -99,31 +101,31 @@ def _offsets_of_topic(
     return offsets.DescribeShareGroupOffsetsResponseTopic(
         topic_name=name,
         topic_id=topic_id,
-        partitions=tuple(_offset_of(broker, group, name, topic_id, index) for index in partitions),
+        partitions=tuple(
+            await asyncio.gather(*(_offset_of(broker, group, name, topic_id, index) for index in partitions))
+        ),
     )
 
 
-def _offset_of(
+async def _offset_of(
     broker: Broker, group: ShareGroup, name: str, topic_id: bytes, index: int
 ) -> offsets.DescribeShareGroupOffsetsResponsePartition:
     answer = offsets.DescribeShareGroupOffsetsResponsePartition
     try:
         partition = broker.topics.partition(name, index)
-        found = broker.share.partitions.find(StateKey(group_id=group.id, topic_id=topic_id, partition=index), partition)
+        key = StateKey(group_id=group.id, topic_id=topic_id, partition=index)
+        found = await broker.share.states.progress(key, partition)
         if found is None:
             return answer(partition_index=index, start_offset=-1, leader_epoch=0, error_code=ErrorCode.NONE)
-        found.follow_the_log()
-        rules = found.rules
-        lag = max(partition.high_watermark - rules.start - rules.completed, 0)
     except ApiError as refused:
         return answer(
             partition_index=index, start_offset=-1, leader_epoch=0, error_code=refused.code, error_message=str(refused)
         )
     return answer(
         partition_index=index,
-        start_offset=rules.start,
+        start_offset=found.start,
         leader_epoch=partition.leader_epoch,
-        lag=lag,
+        lag=found.lag,
         error_code=ErrorCode.NONE,
     )
 

@@ -5,16 +5,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.asking import raise_refusal
+from ottla.broker.partition_facts import node_to_ask
+from ottla.broker.share.writing import all_safe, append_batch
 from ottla.core.errors import OffsetOutOfRange
 from ottla.records.batch import read_header
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.replication.replication import Replication
     from ottla.broker.share.shared import Shared
     from ottla.records.reader import Record
     from ottla.share.partition import Change
@@ -23,6 +28,9 @@ _logger: Final = logging.getLogger(__name__)
 
 _PREFIX: Final = "ottla-dead-letter-"
 _READ_BYTES: Final = 1 << 20
+_ALL: Final = -1
+_PRODUCE_MS: Final = 10_000
+_PRODUCE_BY_NAME: Final = 12
 
 
 async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Sequence[Change]) -> None:
@@ -32,40 +40,52 @@ async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Seque
         return
     state = broker.topics.by_name.get(topic) or broker.create_topic(topic)
     target = state.partitions[shared.partition.at.partition % len(state.partitions)]
-    letters = _Letters(broker, target)
+    letters = _Letters(state.config.log.max_message_bytes)
     for change in dying:
         for record in _records(shared.partition, change):
             letters.add(record, _headers(shared, record.offset, change))
-    last_offset = letters.append()
-    if last_offset is not None and target.log.config.flush == "ack":
-        await broker.flusher.durable(target, last_offset)
+    batches = letters.built()
+    if broker.replication is None or node_to_ask(broker, target) == broker.replication.node_id:
+        await all_safe([append_batch(broker, target, batch) for batch in batches])
+        return
+    for batch in batches:
+        await _produce_at(broker.replication, node_to_ask(broker, target), target, batch)
+
+
+async def _produce_at(replication: Replication, leader: int, target: Partition, batch: bytearray) -> None:
+    data = PartitionProduceData(index=target.at.partition, records=memoryview(batch))
+    request = ProduceRequest(
+        acks=_ALL,
+        timeout_ms=_PRODUCE_MS,
+        topic_data=(TopicProduceData(name=target.at.topic, partition_data=(data,)),),
+    )
+    answer = await replication.others.ask(leader, request, _PRODUCE_BY_NAME)
+    [result] = answer.responses[0].partition_responses
+    raise_refusal(result.error_code, result.error_message)
 
 
 class _Letters:
     """Collects letters into batches as large as their topic allows."""
 
-    def __init__(self, broker: Broker, target: Partition) -> None:
-        self._broker = broker
-        self._target = target
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
         self._builder: BatchBuilder | None = None
-        self._last_offset: int | None = None
+        self._built: list[bytearray] = []
 
     def add(self, record: Record, more: tuple[tuple[str, bytes], ...]) -> None:
         fields = (record.timestamp, record.key, record.value, (*record.headers, *more))
         if self._builder is not None and not self._builder.append(*fields):
-            self.append()
+            self.built()
         if self._builder is None:
-            self._builder = BatchBuilder(max_bytes=self._target.log.config.max_message_bytes)
+            self._builder = BatchBuilder(max_bytes=self._max_bytes)
             self._builder.append(*fields)
 
-    def append(self) -> int | None:
-        """The last offset of all that was written."""
+    def built(self) -> list[bytearray]:
+        """All batches so far."""
         if self._builder is not None:
-            batch = self._builder.build()
+            self._built.append(self._builder.build())
             self._builder = None
-            self._last_offset = self._target.log.append(batch, self._target.leader_epoch).last_offset
-            self._target.appended(len(batch))
-        return self._last_offset
+        return self._built
 
 
 def _records(partition: Partition, change: Change) -> Iterator[Record]:

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.share.dead_letters import write_letters
 from ottla.broker.share.shared import Shared
-from ottla.broker.share.state_log import StateLog
+from ottla.broker.share.states import states_of
 from ottla.core.errors import ApiError, InvalidRequest
 from ottla.share.partition import Acknowledgement, Acquired
 from ottla.share.settings import reset_age_ms
 from ottla.share.spans import State
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.broker.share.state_log import Place
+    from ottla.broker.share.writing import Written
     from ottla.share.config import ShareConfig
     from ottla.share.formats import StateKey
     from ottla.share.partition import Change
@@ -38,7 +38,7 @@ _TRY_AGAIN_S: Final = 1.0
 
 class SharePartitions:
     def __init__(self, broker: Broker, config: ShareConfig, settings: Callable[[str], GroupSettings]) -> None:
-        self.log = StateLog(broker, config)
+        self.states = states_of(broker, config, self._first_offset, self._drop)
         self._broker = broker
         self._settings = settings
         self._shared: dict[StateKey, Shared] = {}
@@ -59,26 +59,20 @@ class SharePartitions:
         for shared in self._shared.values():
             for wait in tuple(shared.waits):
                 wait.give_up()
+        await self.states.stop()
 
     # Finding
 
     def find(self, key: StateKey, partition: Partition) -> Shared | None:
         """None if the group has no state of this partition."""
         shared = self._shared.get(key)
-        if shared is None and (kept := self.log.kept.get(key)) is not None:
-            shared = self._shared[key] = Shared(key, kept.rules, partition)
+        if shared is None and (rules := self.states.rules_of(key)) is not None:
+            shared = self._shared[key] = Shared(key, rules, partition)
         return shared
 
     def of_group(self, group_id: str) -> list[Shared]:
         """Those that somebody has asked for."""
         return [shared for key, shared in self._shared.items() if key.group_id == group_id]
-
-    def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Place | None:
-        """Have the group begin with this partition, unless it has."""
-        if key in self.log.kept:
-            return None
-        offset = partition.log.start_offset if at_its_start else self._first_offset(key.group_id, partition)
-        return self.log.begin(key, offset)
 
     def _first_offset(self, group_id: str, partition: Partition) -> int:
         reset = self._settings(group_id).offset_reset
@@ -91,22 +85,6 @@ class SharePartitions:
                 return found.offset
         return partition.high_watermark
 
-    def move(self, key: StateKey, offset: int) -> Place:
-        """Have the group begin anew from this offset on."""
-        self._drop(key)
-        return self.log.begin(key, offset)
-
-    def forget(self, keys: Iterable[StateKey]) -> Place | None:
-        doomed = list(keys)
-        for key in doomed:
-            self._drop(key)
-        return self.log.forget(doomed)
-
-    def clear(self) -> None:
-        for key in list(self.log.kept):
-            self._drop(key)
-        self.log.kept.clear()
-
     def _drop(self, key: StateKey) -> None:
         shared = self._shared.pop(key, None)
         if shared is not None:
@@ -116,7 +94,7 @@ class SharePartitions:
 
     # What becomes of records
 
-    def acknowledge(self, shared: Shared, member: str, batches: Acknowledgements) -> Place | None:
+    def acknowledge(self, shared: Shared, member: str, batches: Acknowledgements) -> Written | None:
         """All of them, or ApiError and none. `settled` says when that is safe."""
         settings = self._settings(shared.key.group_id)
         changes: list[Change] = []
@@ -139,9 +117,10 @@ class SharePartitions:
         self.arm(shared)
         return place
 
-    async def settled(self, shared: Shared, place: Place | None) -> None:
+    async def settled(self, shared: Shared, place: Written | None) -> None:
         """Return once acknowledgements are durable, and so are dead letters that come of them; ApiError if not."""
-        await self.log.safe(place)
+        if place is not None:
+            await place.safe()
         if shared.burial is not None:
             await asyncio.shield(shared.burial)
 
@@ -150,16 +129,16 @@ class SharePartitions:
         limits = self._settings(shared.key.group_id).limits
         self._commit_if_possible(shared, shared.rules.release(member, limits, was_delivered=was_delivered))
 
-    def _commit(self, shared: Shared, changes: Sequence[Change]) -> Place | None:
+    def _commit(self, shared: Shared, changes: Sequence[Change]) -> Written | None:
         """Written, then applied: a crash in between changes nothing."""
         place = None
         lasting = [change for change in changes if change.is_lasting]
         if lasting:
-            place = self.log.change(shared.key, shared.rules.start_after(changes), lasting)
+            place = self.states.change(shared.key, shared.rules.start_after(changes), lasting)
         self._apply(shared, changes)
         if lasting:
             try:
-                self.log.changed(shared.key)
+                self.states.changed(shared.key)
             except ApiError as refused:
                 _logger.error("no snapshot of %s could be written: %s", shared.partition.at, refused)
         return place
@@ -196,7 +175,8 @@ class SharePartitions:
             letters = [Acquired(change.first, change.last, change.deliveries) for change in dying]
             place = self._commit(shared, shared.rules.buried(letters))
             del shared.dying[: len(dying)]
-            await self.log.safe(place)
+            if place is not None:
+                await place.safe()
 
     def _buried(self, shared: Shared, task: asyncio.Task[None]) -> None:
         shared.burial = None

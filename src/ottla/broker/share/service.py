@@ -14,34 +14,35 @@ from msgspec import structs
 
 from ottla.broker.asking import Refused
 from ottla.broker.share.partitions import SharePartitions
-from ottla.broker.share.state_log import append_records
+from ottla.broker.share.writing import all_safe, append_records
 from ottla.broker.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, GroupIdNotFound, NonEmptyGroup, UnknownTopicOrPartition
 from ottla.share.assignor import TopicSize
 from ottla.share.formats import StateKey
-from ottla.share.group import LEAVING, Caller, ShareGroup, hear, refused
+from ottla.share.group import LEAVING, Caller, Heard, ShareGroup, hear, refused
 from ottla.share.log import records_between, records_of_end
-from ottla.share.sessions import Sessions
+from ottla.share.sessions import At, Sessions
 from ottla.share.settings import settings_of
 from ottla.share.table import ShareGroups
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.broker.share.coordinator import ShareCoordinator
     from ottla.broker.share.shared import Shared
-    from ottla.broker.share.state_log import Place
+    from ottla.broker.share.states import States
+    from ottla.broker.share.writing import Written
     from ottla.share.config import ShareConfig
     from ottla.share.records import KeyValue
-    from ottla.share.sessions import At, Session
+    from ottla.share.sessions import Session
     from ottla.share.settings import GroupSettings
     from ottla.storage.catalog.entries import ResourceConfigs
     from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest, ShareGroupHeartbeatResponse
 
 _logger: Final = logging.getLogger(__name__)
-
-_NOT_TOGETHER: Final = "a cluster of several brokers serves no share groups yet"
 
 
 class ShareService:
@@ -50,9 +51,17 @@ class ShareService:
         self.groups = ShareGroups()
         self.sessions = Sessions(config.max_share_sessions)
         self.partitions = SharePartitions(broker, config, self.settings)
+        self.states: States = self.partitions.states
         self._broker = broker
         self._settings: dict[str, tuple[ResourceConfigs | None, GroupSettings]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        if broker.cluster is not None:
+            self.states.start()
+
+    @property
+    def coordinator(self) -> ShareCoordinator | None:
+        """Of a node of a cluster."""
+        return self.states.coordinator
 
     def now_ms(self) -> int:
         return self._broker.steady_clock.now_ms()
@@ -60,13 +69,31 @@ class ShareService:
     # Starting and stopping
 
     def start(self) -> None:
-        """Take over what the log says."""
-        self.partitions.log.load()
-        for group in self.groups:
+        """Take over what the logs say. Nodes of a cluster do so when they come to lead a partition of them."""
+        if self._broker.cluster is None:
+            self.states.start()
+            self._begin_sessions(self.groups)
+
+    def _begin_sessions(self, groups: Iterable[ShareGroup]) -> None:
+        for group in groups:
             timeout_ms = self.settings(group.id).session_timeout_ms
             for member_id in group.members:
                 self.groups.heard_of(group.id, member_id, self.now_ms(), timeout_ms)
         self._set_timer()
+
+    def loaded(self, partition: Partition) -> None:
+        """This node of a cluster has read what a partition of `__consumer_offsets` says."""
+        self._begin_sessions(
+            [group for group in self.groups if self._broker.groups.partition_of(group.id) is partition]
+        )
+
+    def unloaded(self, is_meant: Callable[[str], bool]) -> None:
+        """Other nodes coordinate these groups now."""
+        for group in self.groups:
+            if is_meant(group.id):
+                for member_id in group.members:
+                    self.groups.gone(group.id, member_id)
+                self.groups.remove(group.id)
 
     async def stop(self) -> None:
         if self._timer is not None:
@@ -89,17 +116,18 @@ class ShareService:
 
     def refusal(self, group_id: str) -> tuple[ErrorCode, str | None]:
         """Why this broker cannot answer for a share group of this name."""
-        if self._broker.cluster is not None:
-            # Nothing that a client would try again for ever.
-            return ErrorCode.UNSUPPORTED_VERSION, _NOT_TOGETHER
         if not group_id:
             return ErrorCode.INVALID_GROUP_ID, "a group needs a name"
+        if error := self._broker.groups.error_for(group_id):
+            return error, None
         if self.groups.get(group_id) is None and self._broker.groups.rules.table.get(group_id) is not None:
             return ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group."
         return ErrorCode.NONE, None
 
     def check(self, group_id: str) -> None:
-        """ApiError unless there is such a share group here."""
+        """ApiError unless there is such a share group here. In a cluster another node knows that."""
+        if self._broker.cluster is not None:
+            return
         error, message = self.refusal(group_id)
         if error is not ErrorCode.NONE:
             raise Refused(error, message)
@@ -110,16 +138,13 @@ class ShareService:
         error, message = self.refusal(request.group_id)
         if error is not ErrorCode.NONE:
             return refused(error, request.member_id, message)
-        known = self.groups.get(request.group_id)
-        if known is None and request.member_epoch != 0:
+        if self.groups.get(request.group_id) is None and request.member_epoch != 0:
             return refused(ErrorCode.GROUP_ID_NOT_FOUND, request.member_id)
-        before = known or ShareGroup(id=request.group_id)
-        heard = hear(before, request, caller, self._topic_size, self.config.max_size)
-        if heard.response.error_code:
-            return heard.response
         settings = self.settings(request.group_id)
         try:
-            await self._become(before, heard.group)
+            heard = await self._hear(request, caller)
+            if heard.response.error_code:
+                return heard.response
         except ApiError as failed:
             _logger.error("share group %s could not be written: %s", request.group_id, failed)
             return refused(ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id, str(failed))
@@ -134,23 +159,40 @@ class ShareService:
         state = self._broker.topics.by_name.get(name)
         return None if state is None else TopicSize(state.raw_id, len(state.partitions))
 
-    async def _become(self, before: ShareGroup, after: ShareGroup) -> None:
-        """Written down and taken over in one step; returns once it is safe."""
-        if after is before:
-            return
-        places = []
-        for topic_id, partition, has_others in after.uninitialized(before):
-            key = StateKey(group_id=after.id, topic_id=topic_id, partition=partition)
-            # Of a topic that the group reads already, what a new partition has got so far is the group's too.
-            found = self._broker.topics.partition_by_id(topic_id, partition)
-            places.append(self.partitions.initialize(key, found, at_its_start=has_others))
-        placed = self._append(after.id, records_between(before, after))
-        self.groups.put(after)
-        for place in places:
-            await self.partitions.log.safe(place)
-        await self.partitions.log.safe(placed)
+    async def _hear(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> Heard:
+        """What the group becomes is written down and taken over in one step; returns once it is safe."""
+        begun: dict[StateKey, Written | None] = {}
+        while True:
+            before = self.groups.get(request.group_id) or ShareGroup(id=request.group_id)
+            heard = hear(before, request, caller, self._topic_size, self.config.max_size)
+            if heard.response.error_code or heard.group is before:
+                return heard
+            missing = {
+                StateKey(group_id=before.id, topic_id=topic_id, partition=partition): has_others
+                for topic_id, partition, has_others in heard.group.uninitialized(before)
+            }
+            if missing.keys() <= begun.keys():
+                break
+            # The group may be another one after this.
+            begun |= await self._begin({key: has_others for key, has_others in missing.items() if key not in begun})
+        placed = self._append(before.id, records_between(before, heard.group))
+        self.groups.put(heard.group)
+        await all_safe([*begun.values(), placed])
+        return heard
 
-    def _append(self, group_id: str, records: Sequence[KeyValue]) -> Place | None:
+    async def _begin(self, missing: Mapping[StateKey, bool]) -> dict[StateKey, Written | None]:
+        """Of a topic that the group reads already, what a new partition has got so far is the group's too."""
+
+        async def begin(key: StateKey, *, has_others: bool) -> Written | None:
+            partition = self._broker.topics.partition_by_id(key.topic_id, key.partition)
+            return await self.states.initialize(key, partition, at_its_start=has_others)
+
+        if self._broker.cluster is None:
+            return {key: await begin(key, has_others=has_others) for key, has_others in missing.items()}
+        written = await asyncio.gather(*(begin(key, has_others=has_others) for key, has_others in missing.items()))
+        return dict(zip(missing, written, strict=True))
+
+    def _append(self, group_id: str, records: Sequence[KeyValue]) -> Written | None:
         if not records:
             return None
         return append_records(self._broker, self._broker.groups.partition_of(group_id), records)
@@ -162,11 +204,10 @@ class ShareService:
         if group.members:
             return ErrorCode.NON_EMPTY_GROUP
         try:
-            forgotten = self.partitions.forget(self._keys(group))
+            forgotten = await self.states.forget(self._keys(group))
             placed = self._append(group_id, records_of_end(group))
             self.groups.remove(group_id)
-            await self.partitions.log.safe(forgotten)
-            await self.partitions.log.safe(placed)
+            await all_safe([forgotten, placed])
         except ApiError as refused_:
             return refused_.code
         return ErrorCode.NONE
@@ -195,46 +236,63 @@ class ShareService:
         state = self._broker.topics.by_name.get(topic)
         if state is None or not 0 <= partition < len(state.partitions):
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
+        key = StateKey(group_id=group_id, topic_id=state.raw_id, partition=partition)
+        place = await self.states.move(key, offset)
         before = self.groups.get(group_id) or ShareGroup(id=group_id)
-        place = self.partitions.move(StateKey(group_id=group_id, topic_id=state.raw_id, partition=partition), offset)
         placed = self._append(
             group_id, records_between(before, after := before.reading(state.raw_id, topic, partition))
         )
         self.groups.put(after)
-        await self.partitions.log.safe(place)
-        await self.partitions.log.safe(placed)
+        await all_safe([place, placed])
 
     async def forget_topic(self, group: ShareGroup, topic_id: bytes) -> None:
-        forgotten = self.partitions.forget(self._keys(group, topic_id))
+        forgotten = await self.states.forget(self._keys(group, topic_id))
         placed = self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
         self.groups.put(after)
-        await self.partitions.log.safe(forgotten)
-        await self.partitions.log.safe(placed)
+        await all_safe([forgotten, placed])
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
         if name == SHARE_GROUP_STATE:
             # As with other logs: what it held goes with it, now and not with the next start.
-            self.partitions.clear()
+            self.states.clear()
             for group in self.groups:
                 self.groups.put(replace(group, initialized={}))
             return
         if name == CONSUMER_OFFSETS:
             self.groups.clear()
             return
+        try:
+            self.states.forget_topic(topic_id)
+        except ApiError as failed:
+            _logger.error("the state of a deleted topic is kept: %s", failed)
         for group in self.groups:
             if topic_id in group.initialized:
                 try:
-                    self.partitions.forget(self._keys(group, topic_id))
                     self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
                     self.groups.put(after)
                 except ApiError as failed:
-                    _logger.error("share group %s keeps the state of a deleted topic: %s", group.id, failed)
+                    _logger.error("share group %s keeps a deleted topic: %s", group.id, failed)
 
     # Partitions and sessions
+
+    async def ready(self, group_id: str, places: Iterable[At]) -> dict[At, ApiError]:
+        """In a cluster: have the states of what this node leads here; why not, for those of which that is not so."""
+        if self._broker.cluster is None:
+            return {}
+        wanted = {}
+        for at in places:
+            state = self._broker.topics.by_id.get(at.topic_id)
+            partition = state.partitions[at.partition] if state and 0 <= at.partition < len(state.partitions) else None
+            if partition is not None and partition.replica is not None and partition.replica.leads:
+                wanted[StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)] = partition
+        unready = await self.states.ready(wanted)
+        return {At(key.topic_id, key.partition): error for key, error in unready.items()}
 
     def shared(self, group_id: str, at: At) -> Shared:
         """ApiError unless the group reads this partition."""
         partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
+        if partition.replica is not None:
+            partition.replica.check_leads()
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
         found = self.partitions.find(key, partition)
         if found is None:
@@ -246,6 +304,8 @@ class ShareService:
         self.sessions.close(session.key)
         for shared in self.partitions.of_group(session.key.group_id):
             self.partitions.release(shared, session.key.member_id, was_delivered=was_delivered)
+        if self._broker.cluster is not None and not self.sessions.has_any_of(session.key.group_id):
+            self.states.unused(session.key.group_id)
 
     def connection_closed(self, connection: object) -> None:
         """Others need not wait for the locks of one that is gone; what it was given counts as tried."""

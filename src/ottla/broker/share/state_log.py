@@ -7,12 +7,12 @@ before the oldest of these snapshots is let go.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replaying import batches_of
+from ottla.broker.share.writing import append_records
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ProtocolError
-from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.share.formats import Snapshot, StateKey, Update
 from ottla.share.partition import SharePartition
@@ -26,14 +26,14 @@ from ottla.share.records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
+    from ottla.broker.share.writing import Place
     from ottla.records.reader import Record
     from ottla.share.config import ShareConfig
     from ottla.share.partition import Change
-    from ottla.share.records import KeyValue
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -41,22 +41,17 @@ _COLD_SNAPSHOTS: Final = 20
 """A partition that nobody reads is written anew after as many snapshots' worth of changes to others."""
 
 
-class Place(NamedTuple):
-    """Where something was written."""
-
-    partition: Partition
-    offset: int
-
-
 class Kept:
     """A share partition, and how far behind its snapshot is."""
 
-    __slots__ = ("created_ms", "rules", "snapshot_epoch", "snapshot_offset", "state_epoch", "updates")
+    __slots__ = ("created_ms", "leader_epoch", "rules", "snapshot_epoch", "snapshot_offset", "state_epoch", "updates")
 
     def __init__(self, rules: SharePartition, created_ms: int, state_epoch: int = 0) -> None:
         self.rules = rules
         self.created_ms = created_ms
         self.state_epoch = state_epoch
+        self.leader_epoch = 0
+        """In a cluster: of who leads the partition and last asked or wrote."""
         self.snapshot_epoch = 0
         self.snapshot_offset = 0
         self.updates = 0
@@ -73,14 +68,27 @@ class StateLog:
     def load(self) -> None:
         state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
         for partition in state.partitions if state else ():
-            for _, batch in batches_of(partition):
-                for record in RecordReader(batch):
-                    try:
-                        self._replay(record)
-                    except ProtocolError as unreadable:
-                        _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+            for _ in self.replayed(partition):
+                pass
         for kept in self.kept.values():
             kept.rules.settle()
+
+    def replayed(self, partition: Partition) -> Iterator[None]:
+        """Read a partition; between batches of it others may be served."""
+        for _, batch in batches_of(partition):
+            yield
+            for record in RecordReader(batch):
+                try:
+                    self._replay(record)
+                except ProtocolError as unreadable:
+                    _logger.warning("%s: record %d is left out: %s", partition.at, record.offset, unreadable)
+
+    def unload(self, index: int) -> None:
+        """Forget what a partition of the log says."""
+        state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
+        count = 0 if state is None else len(state.partitions)
+        for key in [each for each in self.kept if not count or state_partition_for(each, count) == index]:
+            del self.kept[key]
 
     def _replay(self, record: Record) -> None:
         key, value = decode_state_record(record.key or b"", record.value)
@@ -90,19 +98,24 @@ class StateLog:
             rules = SharePartition(value.start_offset)
             rules.replay(value.start_offset, changes_of(value.state_batches))
             kept = self.kept[key] = Kept(rules, value.create_timestamp, value.state_epoch)
+            kept.leader_epoch = value.leader_epoch
             kept.snapshot_epoch = value.snapshot_epoch
             kept.snapshot_offset = record.offset
         elif (known := self.kept.get(key)) is not None:
             known.rules.replay(value.start_offset, changes_of(value.state_batches))
+            known.leader_epoch = value.leader_epoch
             known.updates += 1
 
     # Writing
 
-    def begin(self, key: StateKey, start: int) -> Place:
+    def begin(self, key: StateKey, start: int, state_epoch: int | None = None) -> Place:
         """A group begins to read a partition here, or anew."""
         known = self.kept.get(key)
-        kept = Kept(SharePartition(start), self._broker.clock.now_ms(), 0 if known is None else known.state_epoch + 1)
+        if state_epoch is None:
+            state_epoch = 0 if known is None else known.state_epoch + 1
+        kept = Kept(SharePartition(start), self._broker.clock.now_ms(), state_epoch)
         if known is not None:
+            kept.leader_epoch = known.leader_epoch
             kept.snapshot_epoch = known.snapshot_epoch + 1
         place = self._write_snapshot(key, kept)
         self.kept[key] = kept
@@ -112,77 +125,65 @@ class StateLog:
         kept = self.kept[key]
         update = Update(
             snapshot_epoch=kept.snapshot_epoch,
-            leader_epoch=0,
+            leader_epoch=kept.leader_epoch,
             start_offset=start,
             state_batches=state_batches(changes),
         )
-        place = append_records(self._broker, self._partition_of(key), [encode_state_record(key, update)])
+        place = append_records(self._broker, self.partition_of(key), [encode_state_record(key, update)])
         kept.updates += 1
         return place
 
     def changed(self, key: StateKey) -> None:
         """What was written has been applied: perhaps it is time for a snapshot."""
+        if self.snapshot_if_due(key) is not None:
+            self.prune(self.partition_of(key))
+
+    def snapshot_if_due(self, key: StateKey) -> Place | None:
         kept = self.kept[key]
-        if kept.updates >= self._config.state_updates_per_snapshot:
-            kept.snapshot_epoch += 1
-            self._write_snapshot(key, kept)
-            self._prune(self._partition_of(key))
+        if kept.updates < self._config.state_updates_per_snapshot:
+            return None
+        kept.snapshot_epoch += 1
+        return self._write_snapshot(key, kept)
 
     def forget(self, keys: Iterable[StateKey]) -> Place | None:
         place = None
         for key in keys:
             if key in self.kept:
-                place = append_records(self._broker, self._partition_of(key), [forget_state_record(key)])
+                place = append_records(self._broker, self.partition_of(key), [forget_state_record(key)])
                 del self.kept[key]
         return place
-
-    async def safe(self, place: Place | None) -> None:
-        """Return once that cannot be lost any more."""
-        if place is not None and place.partition.log.config.flush == "ack":
-            await self._broker.flusher.durable(place.partition, place.offset)
 
     def _write_snapshot(self, key: StateKey, kept: Kept) -> Place:
         snapshot = Snapshot(
             snapshot_epoch=kept.snapshot_epoch,
             state_epoch=kept.state_epoch,
-            leader_epoch=0,
+            leader_epoch=kept.leader_epoch,
             start_offset=kept.rules.start,
             delivery_complete_count=kept.rules.completed,
             create_timestamp=kept.created_ms,
             write_timestamp=self._broker.clock.now_ms(),
             state_batches=state_batches(kept.rules.lasting()),
         )
-        place = append_records(self._broker, self._partition_of(key), [encode_state_record(key, snapshot)])
+        place = append_records(self._broker, self.partition_of(key), [encode_state_record(key, snapshot)])
         kept.snapshot_offset = place.offset
         kept.updates = 0
         return place
 
-    def _partition_of(self, key: StateKey) -> Partition:
+    def partition_of(self, key: StateKey) -> Partition:
         """The topic is created when the first share group is."""
         state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
         if state is None:
             state = self._broker.create_topic(SHARE_GROUP_STATE)
         return state.partitions[state_partition_for(key, len(state.partitions))]
 
-    def _prune(self, partition: Partition) -> None:
-        here = [(kept.snapshot_offset, key) for key, kept in self.kept.items() if self._partition_of(key) is partition]
+    def prune(self, partition: Partition) -> None:
+        """Let go of what is older than all snapshots, if these are safe."""
+        here = [(kept.snapshot_offset, key) for key, kept in self.kept.items() if self.partition_of(key) is partition]
         cold = partition.log.next_offset - _COLD_SNAPSHOTS * self._config.state_updates_per_snapshot
         for offset, key in here:
             if offset < cold:
                 self.kept[key].snapshot_epoch += 1
                 self._write_snapshot(key, self.kept[key])
         oldest = min(self.kept[key].snapshot_offset for _, key in here)
-        if oldest > partition.log.start_offset:
+        if partition.log.start_offset < oldest and (partition.replica is None or oldest < partition.high_watermark):
             partition.log.raise_start(oldest)
-
-
-def append_records(broker: Broker, partition: Partition, records: Iterable[KeyValue]) -> Place:
-    """In one batch."""
-    builder = BatchBuilder()
-    now_ms = broker.clock.now_ms()
-    for key, value in records:
-        builder.append(now_ms, key, value)
-    batch = builder.build()
-    appended = partition.log.append(batch, partition.leader_epoch)
-    partition.appended(len(batch))
-    return Place(partition, appended.last_offset)

@@ -98,16 +98,17 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
         settings.broker,
         node_id=number,
         data_dir=settings.broker.data_dir / f"worker-{number}",
-        # So that groups, and below transactions, are spread over all of them.
+        # So that groups, and below transactions and what share groups did, are spread over all of them.
         offsets_topic_partitions=max(settings.broker.offsets_topic_partitions, count),
     )
     partitions = max(settings.transactions.state_topic_partitions, count)
     transactions = replace(settings.transactions, state_topic_partitions=partitions)
+    share = replace(settings.share, state_topic_partitions=max(settings.share.state_topic_partitions, count))
     # One disk has them all, so another replica on it would save nothing.
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
-    own = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions)
+    own = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions, share=share)
     return configs._replace(settings=own, http=http)
 
 

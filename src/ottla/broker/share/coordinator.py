@@ -1,0 +1,138 @@
+"""What became of the records that share groups were given, as a node of a cluster keeps it for those who lead them.
+
+A node answers for what its partitions of `__share_group_state` say. Who leads a partition that a group reads asks here
+when it begins, and tells what changes. One that was deposed is known by its leader epoch, one that missed that the
+group began anew by its state epoch. Nothing is answered before it is replicated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.broker.asking import Refused
+from ottla.broker.coordinator_placement import CoordinatorPlacement
+from ottla.broker.share.state_log import StateLog
+from ottla.broker.share.writing import Place
+from ottla.broker.topics import SHARE_GROUP_STATE
+from ottla.core.errors import ApiError, ErrorCode, FencedLeaderEpoch, UnknownTopicOrPartition
+from ottla.share.records import state_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.broker.share.state_log import Kept
+    from ottla.cluster.state import Cluster
+    from ottla.share.config import ShareConfig
+    from ottla.share.fates import Change
+    from ottla.share.formats import StateKey
+
+_logger: Final = logging.getLogger(__name__)
+
+
+class ShareCoordinator:
+    def __init__(self, broker: Broker, cluster: Cluster, config: ShareConfig) -> None:
+        self.log = StateLog(broker, config)
+        self._broker = broker
+        self._placement = CoordinatorPlacement(broker, cluster, SHARE_GROUP_STATE, self)
+
+    def start(self) -> None:
+        self._placement.start()
+
+    def stop(self) -> None:
+        self._placement.stop()
+
+    async def load(self, partition: Partition) -> None:
+        for _ in self.log.replayed(partition):
+            await asyncio.sleep(0)
+        # What only this node has may be lost with it.
+        await self._all_safe(partition)
+
+    def unload(self, index: int) -> None:
+        self.log.unload(index)
+
+    # What leaders and group coordinators ask
+
+    async def initialize(self, key: StateKey, state_epoch: int, start: int) -> None:
+        """A group begins to read a partition, or with a higher epoch anew; what is there already stays."""
+        self._check(key)
+        known = self.log.kept.get(key)
+        if known is not None and known.state_epoch > state_epoch:
+            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"it began anew in epoch {known.state_epoch}")
+        if known is None or known.state_epoch < state_epoch:
+            self.log.begin(key, start, state_epoch)
+        await self._all_safe(self.log.partition_of(key))
+
+    async def read(self, key: StateKey, leader_epoch: int) -> Kept:
+        """For who leads the partition in this epoch; from now on nobody of an earlier one can write."""
+        kept = self._found(key)
+        if leader_epoch < kept.leader_epoch:
+            raise FencedLeaderEpoch(f"there is a leader of epoch {kept.leader_epoch}")
+        if leader_epoch > kept.leader_epoch:
+            self._write(key, kept, leader_epoch, kept.rules.start, ())
+        await self._all_safe(self.log.partition_of(key))
+        return self._found(key)
+
+    async def write(self, key: StateKey, epochs: tuple[int, int], start: int, changes: Sequence[Change]) -> None:
+        """`epochs`: of the state and of the leader."""
+        kept = self._found(key)
+        state_epoch, leader_epoch = epochs
+        if state_epoch != kept.state_epoch:
+            raise Refused(ErrorCode.FENCED_STATE_EPOCH, f"it began anew in epoch {kept.state_epoch}")
+        if leader_epoch < kept.leader_epoch:
+            raise FencedLeaderEpoch(f"there is a leader of epoch {kept.leader_epoch}")
+        place = self._write(key, kept, leader_epoch, start, changes)
+        snapshot = self._snapshot_if_due(key)
+        await (snapshot or place).safe()
+        if snapshot is not None and key in self.log.kept:
+            self.log.prune(place.partition)
+
+    def _write(self, key: StateKey, kept: Kept, leader_epoch: int, start: int, changes: Sequence[Change]) -> Place:
+        before, kept.leader_epoch = kept.leader_epoch, leader_epoch
+        try:
+            place = self.log.change(key, start, changes)
+        except ApiError:
+            kept.leader_epoch = before
+            raise
+        kept.rules.replay(start, changes)
+        return place
+
+    def _snapshot_if_due(self, key: StateKey) -> Place | None:
+        try:
+            return self.log.snapshot_if_due(key)
+        except ApiError as refused:
+            _logger.error("no snapshot of %s could be written: %s", state_name(key), refused)
+            return None
+
+    async def summary(self, key: StateKey) -> Kept:
+        kept = self._found(key)
+        await self._all_safe(self.log.partition_of(key))
+        return kept
+
+    async def delete(self, key: StateKey) -> None:
+        self._check(key)
+        self.log.forget([key])
+        await self._all_safe(self.log.partition_of(key))
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        self.log.forget([key for key in self.log.kept if key.topic_id == topic_id])
+
+    def _check(self, key: StateKey) -> None:
+        """ApiError unless this node answers for it."""
+        self.log.partition_of(key)
+        error = self._placement.error_for(state_name(key))
+        if error is not ErrorCode.NONE:
+            raise Refused(error, f"{state_name(key)} is not answered for here")
+
+    def _found(self, key: StateKey) -> Kept:
+        self._check(key)
+        kept = self.log.kept.get(key)
+        if kept is None:
+            raise UnknownTopicOrPartition(f"nothing is known of {state_name(key)}")
+        return kept
+
+    async def _all_safe(self, partition: Partition) -> None:
+        await Place(self._broker, partition, partition.log.next_offset - 1).safe()

@@ -1,0 +1,146 @@
+"""Where share groups begin to read, and how far they are: at this broker alone, or at whoever coordinates that.
+
+Both are used in the same way. Alone nothing of this waits, so that what follows from it happens in the same step.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from ottla.broker.share.state_log import StateLog
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.broker.share.coordinator import ShareCoordinator
+    from ottla.broker.share.writing import Written
+    from ottla.core.errors import ApiError
+    from ottla.share.config import ShareConfig
+    from ottla.share.fates import Change
+    from ottla.share.formats import StateKey
+    from ottla.share.partition import SharePartition
+
+    FirstOffset = Callable[[str, Partition], int]
+    Dropped = Callable[[StateKey], None]
+
+
+class Progress(NamedTuple):
+    start: int
+    lag: int
+
+
+class States(Protocol):
+    coordinator: ShareCoordinator | None
+
+    def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    # By who leads a partition
+
+    async def ready(self, wanted: Mapping[StateKey, Partition]) -> dict[StateKey, ApiError]:
+        """Have the states of these here; why not, for those of which that is not so."""
+
+    def rules_of(self, key: StateKey) -> SharePartition | None: ...
+
+    def change(self, key: StateKey, start: int, changes: Sequence[Change]) -> Written:
+        """Write down what changes. ApiError if that cannot be."""
+
+    def changed(self, key: StateKey) -> None:
+        """What was written has been applied."""
+
+    def unused(self, group_id: str) -> None:
+        """Nobody of this group has a session here any more."""
+
+    # By who coordinates a group
+
+    async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
+        """Have the group begin with this partition, unless it has."""
+
+    async def move(self, key: StateKey, offset: int) -> Written | None:
+        """Have the group begin anew from this offset on."""
+
+    async def forget(self, keys: Iterable[StateKey]) -> Written | None: ...
+
+    async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
+        """None if the group has no state of this partition."""
+
+    # By all
+
+    def forget_topic(self, topic_id: bytes) -> None: ...
+
+    def clear(self) -> None: ...
+
+
+class OwnStates:
+    """Of a broker that is alone."""
+
+    coordinator: ShareCoordinator | None = None
+
+    def __init__(self, broker: Broker, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped) -> None:
+        self._log = StateLog(broker, config)
+        self._first_offset = first_offset
+        self._dropped = dropped
+        self.change = self._log.change
+        self.changed = self._log.changed
+
+    def start(self) -> None:
+        self._log.load()
+
+    async def stop(self) -> None:
+        """Nothing is under way."""
+
+    async def ready(self, wanted: Mapping[StateKey, Partition]) -> dict[StateKey, ApiError]:  # noqa: ARG002
+        return {}
+
+    def rules_of(self, key: StateKey) -> SharePartition | None:
+        kept = self._log.kept.get(key)
+        return None if kept is None else kept.rules
+
+    def unused(self, group_id: str) -> None:
+        """What is known stays."""
+
+    async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
+        if key in self._log.kept:
+            return None
+        start = partition.log.start_offset if at_its_start else self._first_offset(key.group_id, partition)
+        return self._log.begin(key, start)
+
+    async def move(self, key: StateKey, offset: int) -> Written | None:
+        self._dropped(key)
+        return self._log.begin(key, offset)
+
+    async def forget(self, keys: Iterable[StateKey]) -> Written | None:
+        return self._forget(keys)
+
+    def _forget(self, keys: Iterable[StateKey]) -> Written | None:
+        doomed = list(keys)
+        for key in doomed:
+            self._dropped(key)
+        return self._log.forget(doomed)
+
+    async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
+        rules = self.rules_of(key)
+        if rules is None:
+            return None
+        rules.move_start(partition.log.start_offset)
+        rules.cut_end(partition.log.next_offset)
+        return Progress(rules.start, max(partition.high_watermark - rules.start - rules.completed, 0))
+
+    def forget_topic(self, topic_id: bytes) -> None:
+        self._forget(key for key in self._log.kept if key.topic_id == topic_id)
+
+    def clear(self) -> None:
+        for key in self._log.kept:
+            self._dropped(key)
+        self._log.kept.clear()
+
+
+def states_of(broker: Broker, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped) -> States:
+    if broker.replication is None:
+        return OwnStates(broker, config, first_offset, dropped)
+    from ottla.broker.share.cluster_states import ClusterStates  # a broker that is alone does not need it
+
+    return ClusterStates(broker, broker.replication, config, first_offset, dropped)

@@ -1,0 +1,61 @@
+"""Records that share groups write, and when these cannot be lost any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ottla.records.encode import BatchBuilder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.broker.broker import Broker
+    from ottla.broker.partition import Partition
+    from ottla.share.records import KeyValue
+
+_ALL: Final = -1
+_REPLICATED_WITHIN_S: Final = 5.0
+
+
+class Written(Protocol):
+    """Something that was written, or is on its way."""
+
+    async def safe(self) -> None:
+        """Return once it cannot be lost any more. ApiError if it may be."""
+
+
+class Place(NamedTuple):
+    """Where something was written."""
+
+    broker: Broker
+    partition: Partition
+    offset: int
+
+    async def safe(self) -> None:
+        if self.partition.log.config.flush == "ack":
+            await self.broker.flusher.durable(self.partition, self.offset)
+        if self.partition.replica is not None:
+            await self.partition.replica.replicated(self.offset, _REPLICATED_WITHIN_S)
+
+
+async def all_safe(written: Iterable[Written | None]) -> None:
+    for each in written:
+        if each is not None:
+            await each.safe()
+
+
+def append_records(broker: Broker, partition: Partition, records: Iterable[KeyValue]) -> Place:
+    """In one batch."""
+    builder = BatchBuilder()
+    now_ms = broker.clock.now_ms()
+    for key, value in records:
+        builder.append(now_ms, key, value)
+    return append_batch(broker, partition, builder.build())
+
+
+def append_batch(broker: Broker, partition: Partition, batch: bytearray) -> Place:
+    if partition.replica is not None:
+        partition.replica.check_can_append(_ALL)
+    appended = partition.log.append(batch, partition.leader_epoch)
+    partition.appended(len(batch))
+    return Place(broker, partition, appended.last_offset)
