@@ -10,6 +10,7 @@ from tests.broker.raw_client import RawClient
 from ottla.broker.dispatch import ROUTES
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -30,6 +31,8 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
+from ottla.wire.messages.share_acknowledge import ShareAcknowledgeRequest
+from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 from .serving import Serve
@@ -72,6 +75,9 @@ ONE_PER_MODULE: list[Request] = [
     EndTxnRequest(transactional_id="", producer_id=0, producer_epoch=0, committed=True),
     TxnOffsetCommitRequest(transactional_id="", group_id="", producer_id=0, producer_epoch=0, topics=()),
     ListTransactionsRequest(state_filters=(), producer_id_filters=()),
+    ConsumerGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
+    ShareGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
+    ShareAcknowledgeRequest(group_id="", member_id="", share_session_epoch=0, topics=()),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
     ),

@@ -105,7 +105,7 @@ def test_without_their_supervisor_workers_end_and_another_can_be_started_at_once
         served.process.kill()
 
         with serve(tmp_path) as again:
-            assert not any(is_running(pid) for pid in pids)
+            until(lambda: not any(is_running(pid) for pid in pids))
             assert sorted(consume(again.address, "t", 2)) == ["a", "b"]
 
 

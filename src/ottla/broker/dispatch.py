@@ -108,6 +108,13 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
 
+_LOADED_LATER: Final = (
+    "ottla.broker.compactor",
+    "ottla.broker.share.service",
+    "ottla.broker.transaction_coordinator",
+    "ottla.share.settings",
+)
+"""What handlers, and the broker, import when they first need it."""
 _NO_ROUTE: Final = "%s is not served"
 
 
@@ -189,6 +196,9 @@ class Dispatcher:
             if key not in self._served:
                 self._serve(APIS[key])
             request_type(APIS[key])
+            await asyncio.sleep(0)
+        for module in _LOADED_LATER:
+            import_module(module)
             await asyncio.sleep(0)
         broker_definitions()
 

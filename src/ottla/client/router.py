@@ -132,7 +132,11 @@ class Router:
         broker = self.view.brokers.get(node_id)
         if broker is None:
             raise ConnectFailed(f"broker {node_id} is not one of the cluster's: {sorted(self.view.brokers)}")
-        return await self._connections.get(broker.address, purpose, owner)
+        try:
+            return await self._connections.get(broker.address, purpose, owner)
+        except BrokerUnavailable:
+            self.mark_stale()  # if it is gone, others lead what it led
+            raise
 
     async def ask(
         self,

@@ -49,7 +49,7 @@ class Producer:
     last_timestamp: int = -1
     coordinator_epoch: int = -1
     transaction_start: int = NO_TRANSACTION
-    ends: int = 0
+    ends: int = field(default=0, compare=False)
     """How many transactions have ended here since this was opened: two looks at it tell whether one did in between."""
 
 
