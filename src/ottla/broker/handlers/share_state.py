@@ -4,151 +4,53 @@ ReadShareGroupStateSummary (87): what brokers of a cluster ask each other about 
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from ottla.core.errors import ApiError, ErrorCode, ProtocolError
-from ottla.share.formats import StateKey
-from ottla.share.records import changes_of
-from ottla.wire.messages import delete_share_group_state as deleting
-from ottla.wire.messages import initialize_share_group_state as initializing
-from ottla.wire.messages import read_share_group_state as reading
-from ottla.wire.messages import read_share_group_state_summary as summing
-from ottla.wire.messages import write_share_group_state as writing
+from ottla.broker.share import state_answers
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Coroutine
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.share.coordinator import ShareCoordinator
-
-    Work = Callable[[ShareCoordinator, StateKey, Any], Awaitable[Any]]
-
-T = TypeVar("T")
-
-
-async def initialize_share_group_state(
-    broker: Broker, request: initializing.InitializeShareGroupStateRequest, _context: Context | None = None
-) -> initializing.InitializeShareGroupStateResponse:
-    async def work(
-        coordinator: ShareCoordinator, key: StateKey, asked: initializing.PartitionData
-    ) -> initializing.PartitionResult:
-        await coordinator.initialize(key, asked.state_epoch, asked.start_offset)
-        return initializing.PartitionResult(partition=key.partition, error_code=ErrorCode.NONE)
-
-    results = await _each(broker, request, work, initializing.PartitionResult)
-    return initializing.InitializeShareGroupStateResponse(
-        results=tuple(
-            initializing.InitializeShareGroupStateResult(topic_id=topic_id, partitions=those)
-            for topic_id, those in results.items()
-        )
+    from ottla.wire.messages.delete_share_group_state import DeleteShareGroupStateRequest, DeleteShareGroupStateResponse
+    from ottla.wire.messages.initialize_share_group_state import (
+        InitializeShareGroupStateRequest,
+        InitializeShareGroupStateResponse,
     )
-
-
-async def read_share_group_state(
-    broker: Broker, request: reading.ReadShareGroupStateRequest, _context: Context | None = None
-) -> reading.ReadShareGroupStateResponse:
-    async def work(coordinator: ShareCoordinator, key: StateKey, asked: reading.PartitionData) -> object:
-        kept = await coordinator.read(key, asked.leader_epoch)
-        return reading.PartitionResult(
-            partition=key.partition,
-            error_code=ErrorCode.NONE,
-            state_epoch=kept.state_epoch,
-            start_offset=kept.rules.start,
-            state_batches=tuple(
-                reading.StateBatch(first_offset=first, last_offset=last, delivery_state=state, delivery_count=count)
-                for first, last, state, count, _ in kept.rules.lasting()
-            ),
-        )
-
-    results = await _each(broker, request, work, reading.PartitionResult)
-    return reading.ReadShareGroupStateResponse(
-        results=tuple(
-            reading.ReadShareGroupStateResult(topic_id=topic_id, partitions=those)
-            for topic_id, those in results.items()
-        )
+    from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest, ReadShareGroupStateResponse
+    from ottla.wire.messages.read_share_group_state_summary import (
+        ReadShareGroupStateSummaryRequest,
+        ReadShareGroupStateSummaryResponse,
     )
+    from ottla.wire.messages.write_share_group_state import WriteShareGroupStateRequest, WriteShareGroupStateResponse
 
 
-async def write_share_group_state(
-    broker: Broker, request: writing.WriteShareGroupStateRequest, _context: Context | None = None
-) -> writing.WriteShareGroupStateResponse:
-    async def work(coordinator: ShareCoordinator, key: StateKey, asked: writing.PartitionData) -> object:
-        epochs = asked.state_epoch, asked.leader_epoch
-        await coordinator.write(key, epochs, asked.start_offset, changes_of(asked.state_batches))
-        return writing.PartitionResult(partition=key.partition, error_code=ErrorCode.NONE)
-
-    results = await _each(broker, request, work, writing.PartitionResult)
-    return writing.WriteShareGroupStateResponse(
-        results=tuple(
-            writing.WriteShareGroupStateResult(topic_id=topic_id, partitions=those)
-            for topic_id, those in results.items()
-        )
-    )
+def initialize_share_group_state(
+    broker: Broker, request: InitializeShareGroupStateRequest, _context: Context
+) -> Coroutine[object, object, InitializeShareGroupStateResponse]:
+    return state_answers.initialize(broker, request)
 
 
-async def delete_share_group_state(
-    broker: Broker, request: deleting.DeleteShareGroupStateRequest, _context: Context | None = None
-) -> deleting.DeleteShareGroupStateResponse:
-    async def work(coordinator: ShareCoordinator, key: StateKey, _: deleting.PartitionData) -> object:
-        await coordinator.delete(key)
-        return deleting.PartitionResult(partition=key.partition, error_code=ErrorCode.NONE)
-
-    results = await _each(broker, request, work, deleting.PartitionResult)
-    return deleting.DeleteShareGroupStateResponse(
-        results=tuple(
-            deleting.DeleteShareGroupStateResult(topic_id=topic_id, partitions=those)
-            for topic_id, those in results.items()
-        )
-    )
+def read_share_group_state(
+    broker: Broker, request: ReadShareGroupStateRequest, _context: Context
+) -> Coroutine[object, object, ReadShareGroupStateResponse]:
+    return state_answers.read(broker, request)
 
 
-async def read_share_group_state_summary(
-    broker: Broker, request: summing.ReadShareGroupStateSummaryRequest, _context: Context | None = None
-) -> summing.ReadShareGroupStateSummaryResponse:
-    async def work(coordinator: ShareCoordinator, key: StateKey, _: summing.PartitionData) -> object:
-        kept = await coordinator.summary(key)
-        return summing.PartitionResult(
-            partition=key.partition,
-            error_code=ErrorCode.NONE,
-            state_epoch=kept.state_epoch,
-            leader_epoch=kept.leader_epoch,
-            start_offset=kept.rules.start,
-            delivery_complete_count=kept.rules.completed,
-        )
-
-    results = await _each(broker, request, work, summing.PartitionResult)
-    return summing.ReadShareGroupStateSummaryResponse(
-        results=tuple(
-            summing.ReadShareGroupStateSummaryResult(topic_id=topic_id, partitions=those)
-            for topic_id, those in results.items()
-        )
-    )
+def write_share_group_state(
+    broker: Broker, request: WriteShareGroupStateRequest, _context: Context
+) -> Coroutine[object, object, WriteShareGroupStateResponse]:
+    return state_answers.write(broker, request)
 
 
-async def _each(
-    broker: Broker,
-    request: Any,  # noqa: ANN401 - one of those above: by topic and partition they are the same
-    work: Work,
-    result: Callable[..., T],
-) -> dict[bytes, tuple[T, ...]]:
-    """What comes of the work for each partition that is asked about."""
-    coordinator = broker.share.coordinator
+def delete_share_group_state(
+    broker: Broker, request: DeleteShareGroupStateRequest, _context: Context
+) -> Coroutine[object, object, DeleteShareGroupStateResponse]:
+    return state_answers.delete(broker, request)
 
-    async def outcome(topic_id: bytes, asked: Any) -> T:  # noqa: ANN401 - as the request
-        key = StateKey(group_id=request.group_id, topic_id=topic_id, partition=asked.partition)
-        code, message = ErrorCode.NOT_COORDINATOR, "a broker that is alone keeps this to itself"
-        if coordinator is not None:
-            try:
-                return await work(coordinator, key, asked)  # type: ignore[no-any-return]  # one of `result`
-            except ProtocolError as unreadable:
-                code, message = ErrorCode.INVALID_REQUEST, str(unreadable)
-            except ApiError as refused:
-                code, message = refused.code, str(refused)
-        return result(partition=asked.partition, error_code=code, error_message=message)
 
-    return {
-        topic.topic_id: tuple(await asyncio.gather(*(outcome(topic.topic_id, each) for each in topic.partitions)))
-        for topic in request.topics
-    }
+def read_share_group_state_summary(
+    broker: Broker, request: ReadShareGroupStateSummaryRequest, _context: Context
+) -> Coroutine[object, object, ReadShareGroupStateSummaryResponse]:
+    return state_answers.summary(broker, request)

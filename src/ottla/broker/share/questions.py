@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.coordinator_placement import coordinator_in
-from ottla.broker.handlers import share_state
 from ottla.broker.node_lines import NodeLines
+from ottla.broker.share import state_answers
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, LeaderNotAvailable
 from ottla.share.records import state_name
@@ -32,11 +32,11 @@ _PATIENCE_S: Final = 5.0
 _PAUSE_S: Final = 0.05
 _NOBODYS_EPOCH: Final = -1
 _HERE: Final[Mapping[int, Any]] = {
-    apis.INITIALIZE_SHARE_GROUP_STATE.key: share_state.initialize_share_group_state,
-    apis.READ_SHARE_GROUP_STATE.key: share_state.read_share_group_state,
-    apis.WRITE_SHARE_GROUP_STATE.key: share_state.write_share_group_state,
-    apis.DELETE_SHARE_GROUP_STATE.key: share_state.delete_share_group_state,
-    apis.READ_SHARE_GROUP_STATE_SUMMARY.key: share_state.read_share_group_state_summary,
+    apis.INITIALIZE_SHARE_GROUP_STATE.key: state_answers.initialize,
+    apis.READ_SHARE_GROUP_STATE.key: state_answers.read,
+    apis.WRITE_SHARE_GROUP_STATE.key: state_answers.write,
+    apis.DELETE_SHARE_GROUP_STATE.key: state_answers.delete,
+    apis.READ_SHARE_GROUP_STATE_SUMMARY.key: state_answers.summary,
 }
 _OTHERS_MAY_KNOW: Final = frozenset(
     {
