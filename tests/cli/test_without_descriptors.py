@@ -30,6 +30,7 @@ from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
+from ottla.wire.messages.read_share_group_state import ReadShareGroupStateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.messages.share_acknowledge import ShareAcknowledgeRequest
 from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
@@ -77,6 +78,7 @@ ONE_PER_MODULE: list[Request] = [
     ListTransactionsRequest(state_filters=(), producer_id_filters=()),
     ConsumerGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
     ShareGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
+    ReadShareGroupStateRequest(group_id="", topics=()),
     ShareAcknowledgeRequest(group_id="", member_id="", share_session_epoch=0, topics=()),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)
