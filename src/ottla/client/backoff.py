@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING, Final
+
+from ottla.client.chance import CHANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +17,7 @@ _MOST_DOUBLINGS: Final = 30
 class Backoff:
     __slots__ = ("_first_s", "_longest_s", "_random")
 
-    def __init__(self, first_ms: int, longest_ms: int, random: Callable[[], float] = random.random) -> None:
+    def __init__(self, first_ms: int, longest_ms: int, random: Callable[[], float] = CHANCE.random) -> None:
         self._first_s = first_ms / 1000
         self._longest_s = longest_ms / 1000
         self._random = random

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from ottla.client.backoff import Backoff
+from ottla.client.chance import CHANCE
 from ottla.client.connections import Connections, Purpose
 from ottla.client.coordinators import Coordinators
 from ottla.client.errors import (
@@ -191,7 +191,7 @@ class Router:
     def _candidates(self, purpose: Purpose) -> list[Address]:
         """Every address worth trying: connected and idle ones first, those that have just failed last."""
         known = [broker.address for broker in self.view.brokers.values()]
-        random.shuffle(known)
+        CHANCE.shuffle(known)
         known.sort(key=lambda address: not self._is_idle(address, purpose))
         return sorted(dict.fromkeys([*known, *self._bootstrap]), key=self._connections.is_resting)
 
@@ -265,22 +265,27 @@ class Router:
 
     async def _keep_fresh(self) -> None:
         failures = 0
+        is_away = False
         loop = asyncio.get_running_loop()
         last = loop.time()
         while True:
             await self._until_stale()
             if loop.time() - last > self.config.backoff_max_ms / 1000:
                 failures = 0
-            await asyncio.sleep(self._stale_backoff.delay_s(failures))
+            backoff = self.backoff if is_away else self._stale_backoff
+            await asyncio.sleep(backoff.delay_s(failures))
             self._stale.clear()
             failures += 1
             before = self.view
             try:
                 await self.refresh(())
+                is_away = False
                 if self.view == before and loop.time() < self._marked_stale_s + self._doubt_s:
                     self._stale.set()
             except ClientError as failed:
-                _log.warning("cannot refresh what is known of the cluster: %s", failed)
+                # Once for each time that all are away, however long that lasts.
+                _log.log(logging.DEBUG if is_away else logging.WARNING, "cannot refresh the cluster's view: %s", failed)
+                is_away = True
                 self._stale.set()
             last = loop.time()
 

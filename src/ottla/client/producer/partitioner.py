@@ -6,8 +6,9 @@ Without one: all to one partition until its batch closes, then to another, so th
 
 from __future__ import annotations
 
-import random
 from typing import TYPE_CHECKING
+
+from ottla.client.chance import CHANCE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ class StickyChoice:
     def __init__(
         self,
         led_partitions: Callable[[str], Sequence[int]],
-        choose: Callable[[Sequence[int]], int] = random.choice,
+        choose: Callable[[Sequence[int]], int] = CHANCE.choice,
     ) -> None:
         self._led_partitions = led_partitions
         self._choose = choose
