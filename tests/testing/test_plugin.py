@@ -7,6 +7,10 @@ import sys
 import tomllib
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pytest
 
 ROOT = Path(__file__).parents[2]
 TESTS = """
@@ -52,3 +56,12 @@ def test_a_run_without_brokers_does_not_load_one(tmp_path: Path) -> None:
     code = "import sys, ottla.testing.plugin; assert 'ottla.broker' not in sys.modules, 'loaded'"
     ended = run("-c", code, cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_modules_of_the_broker_are_imported_as_they_are(request: pytest.FixtureRequest) -> None:
+    import ottla.http.serving as imported
+
+    spec = imported.__spec__
+    assert spec is not None
+    assert not type(spec.loader).__module__.startswith("_pytest")
+    assert type(request.module.__spec__.loader).__module__.startswith("_pytest"), "those of tests are not"

@@ -13,6 +13,17 @@ if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker, EphemeralCluster
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Have the broker's modules imported as they are.
+
+    pytest rewrites the asserts in every module of a package that has a plugin, which helps nobody here, makes the first
+    import slow, and fails on Python 3.11 if two threads import at once ("AST constructor recursion depth mismatch").
+    """
+    hook = early_config.pluginmanager.rewrite_hook
+    getattr(hook, "_must_rewrite", set()).difference_update(("ottla", "pyspark_ottla"))
+
+
 @pytest.fixture(scope="session")
 def ottla_settings() -> Settings | None:
     """What brokers are set up with. Define a fixture of this name to have it otherwise."""
