@@ -18,8 +18,6 @@ from ottla.transactions.config import TransactionConfig
 
 
 class Settings(NamedTuple):
-    """All that a broker is configured with."""
-
     broker: BrokerConfig = BrokerConfig()
     net: NetConfig = NetConfig()
     log: LogConfig = LogConfig()

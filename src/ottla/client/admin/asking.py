@@ -7,10 +7,10 @@ until the request timeout.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from ottla.client.connections import Purpose
-from ottla.client.errors import BrokerError, BrokerUnavailable, broker_error
+from ottla.client.errors import BrokerError, BrokerUnavailable, UnsupportedByBroker, broker_error, raise_for
 from ottla.client.patience import Patience
 from ottla.core.errors import ErrorCode
 from ottla.wire.declare import Response
@@ -88,6 +88,22 @@ class Asking:
             await self._router.refresh(())
 
         return await self._until_settled(ask, codes_of, look_again)
+
+    async def _find_group(self, group: str, request: RequestFor[ResponseT]) -> Any:  # noqa: ANN401 - as it is described
+        """What the coordinator says of this one group; None if there is none of the kind that the request is for."""
+
+        def codes_of(answer: Any) -> Iterable[int]:  # noqa: ANN401 - a description of groups, of whichever kind
+            return (each.error_code for each in answer.groups)
+
+        try:
+            response: Any = await self._ask_coordinator(group, request, codes_of)
+        except UnsupportedByBroker:
+            return None
+        [found] = response.groups
+        if found.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+            return None
+        raise_for(found.error_code, f"cannot describe group {group!r}", found.error_message)
+        return found
 
     async def _until_settled(
         self,

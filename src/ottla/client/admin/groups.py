@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.client.admin.share_groups import ShareGroupAdmin
-from ottla.client.errors import BrokerError, UnsupportedByBroker, broker_error, raise_for
+from ottla.client.errors import BrokerError, broker_error, raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.consumer_protocol import CONSUMER_PROTOCOL, decode_assignment, each_partition
@@ -113,18 +113,9 @@ class GroupAdmin(ShareGroupAdmin):
 
     async def _describe_consumer_group(self, group: str) -> GroupDescription | None:
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
-        try:
-            response = await self._ask_coordinator(
-                group, request, lambda answer: (each.error_code for each in answer.groups)
-            )
-        except UnsupportedByBroker:
-            return None
-        [result] = response.groups
         # A group of the classic protocol is not found by this request, nor is one that does not exist.
-        if result.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            return None
-        raise_for(result.error_code, f"cannot describe group {group!r}", result.error_message)
-        return _described_consumer_group(result, await self._router.coordinator(group))
+        found = await self._find_group(group, request)
+        return None if found is None else _described_consumer_group(found, await self._router.coordinator(group))
 
     async def _describe_classic_group(self, group: str) -> GroupDescription:
         response = await self._ask_coordinator(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.client.admin.asking import Asking
-from ottla.client.errors import UnsupportedByBroker, raise_for
+from ottla.client.errors import raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.messages.describe_share_group_offsets import (
@@ -49,14 +49,4 @@ class ShareGroupAdmin(Asking):
     async def _find_share_group(self, group: str) -> DescribedGroup | None:
         """None if there is no share group of this name."""
         request = ShareGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
-        try:
-            response = await self._ask_coordinator(
-                group, request, lambda answer: (each.error_code for each in answer.groups)
-            )
-        except UnsupportedByBroker:
-            return None
-        [result] = response.groups
-        if result.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-            return None
-        raise_for(result.error_code, f"cannot describe group {group!r}", result.error_message)
-        return result
+        return await self._find_group(group, request)  # type: ignore[no-any-return]
