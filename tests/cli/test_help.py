@@ -31,6 +31,7 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 VERBS = dict(verbs(program))
 LISTING = {
     ("acl", "list"),
+    ("quota", "list"),
     ("bench",),
     ("cluster", "brokers"),
     ("cluster", "configs", "show"),
@@ -59,6 +60,7 @@ LISTING = {
 }
 DESTROYING = {
     ("acl", "delete"),
+    ("quota", "delete"),
     ("cluster", "drain"),
     ("cluster", "elect"),
     ("group", "delete"),
