@@ -1,4 +1,7 @@
-"""Compiles the codecs of records and of messages, and what runs for every message that is sent or pushed. Everything else about the package is in pyproject.toml."""
+"""Compiles the codecs of records and of messages, and what runs for every message that is sent or pushed.
+
+Everything else about the package is in pyproject.toml.
+"""
 
 import sys
 from pathlib import Path
