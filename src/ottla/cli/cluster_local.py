@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ottla.cluster.server import ZooKeeperServer
 
 _ENOUGH: Final = 3
-_INTERNAL_PARTITIONS: Final = 6
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _LOOK_S: Final = 0.1
@@ -75,14 +74,13 @@ class LocalCluster:
 
         self.zookeeper: ZooKeeperServer = ZooKeeperServer(folder.absolute() / "zookeeper", free_port())
         factor = min(nodes, _ENOUGH)
-        common = ["--zookeeper", self.zookeeper.address, *more]
+        common = ["--zookeeper", self.zookeeper.address]
         for setting in (
             f"cluster.default_replication_factor={factor}",
             f"cluster.internal_replication_factor={factor}",
-            f"broker.offsets_topic_partitions={_INTERNAL_PARTITIONS}",
-            f"transactions.state_topic_partitions={_INTERNAL_PARTITIONS}",
         ):
             common += ["--set", setting]
+        common += more
         self.ports = [port + at if port else free_port() for at in range(nodes)]
         self.nodes = [
             LocalNode(

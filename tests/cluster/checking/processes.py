@@ -79,7 +79,6 @@ class Node:
         self._ready_file.unlink(missing_ok=True)
         given = (
             f"cluster.session_timeout_ms={SESSION_MS}",
-            "broker.offsets_topic_partitions=3",
             "replication.replica_lag_time_max_ms=3000",
             *self._settings,
             *settings,
