@@ -22,6 +22,8 @@ from .clocks import ShiftedClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ottla.cluster.server import ZooKeeperServer
+
     from .networks import Network
     from .slow_links import SlowLinks
 
@@ -168,6 +170,11 @@ class Processes:
     @property
     def servers(self) -> str:
         return ",".join(node.address for node in self.nodes.values())
+
+
+class Cluster(NamedTuple):
+    processes: Processes
+    zookeeper: ZooKeeperServer
 
 
 def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:
