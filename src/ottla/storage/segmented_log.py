@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.storage.flushing import Flush
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
-    from ottla.storage.segment import TimestampOffset
+    from ottla.storage.timestamps import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
 _logger: Final = logging.getLogger(__name__)
