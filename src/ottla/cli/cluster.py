@@ -9,12 +9,13 @@ import click
 from ottla.cli.arguments import pairs
 from ottla.cli.cluster_local import local
 from ottla.cli.cluster_moves import drain, elect, reassign, status
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows, is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

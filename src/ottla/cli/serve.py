@@ -8,7 +8,7 @@ import os
 import signal
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -18,9 +18,10 @@ from ottla.cli.settings import load_settings, with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 from ottla.core.quick_imports import without_garbage_collection
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.inherited import Inherited
@@ -206,15 +207,6 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
         loaded.section(DmqpConfig),
         loaded.section(WorkersConfig),
     )
-
-
-def run(main: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
 
 
 async def serve_until_stopped(
