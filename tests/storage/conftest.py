@@ -9,6 +9,7 @@ from ottla.core.clock import ManualClock
 from ottla.storage.config import LogConfig
 from ottla.storage.open_files import OpenFiles
 
+from .data_dirs import Dirs
 from .making import Partition, open_in
 
 if TYPE_CHECKING:
@@ -58,4 +59,13 @@ def partition(tmp_path: Path, clock: ManualClock) -> Iterator[OpenPartition]:
     yield open_partition
     for one in opened:
         one.close()
+    assert open_in(tmp_path) == []
+
+
+@pytest.fixture
+def dirs(tmp_path: Path) -> Iterator[Dirs]:
+    dirs = Dirs(tmp_path / "data")
+    yield dirs
+    if open_in(tmp_path):  # the last one; those before it were closed
+        dirs.kill()
     assert open_in(tmp_path) == []
