@@ -148,7 +148,7 @@ class SegmentedLog:
     def size_between(self, offset: int, until_offset: int) -> int:
         """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
         if self._offline is not None:
-            raise self.offline_error()
+            raise self._offline_error()
         return self._segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
