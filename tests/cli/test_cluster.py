@@ -132,10 +132,10 @@ def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sen
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "sentence"),
     [
-        (["show", "7"], 2, "there is no broker 7; there are 0"),
+        (["show", "7"], 2, "there is no broker 7; known: 0"),
         (["show", "x"], 2, "a broker is a number, or all of them are meant with all"),
         (["alter", "0"], 2, "say what to alter: --set or --unset"),
-        (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; there are 0"),
+        (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; known: 0"),
         (["alter", "x", "--unset", "log.retention.ms"], 2, "a broker is a number, or all of them are meant with all"),
         (["alter", "0", "--set", "no.such=1"], 1, "cannot alter broker '0': "),
     ],
