@@ -65,9 +65,7 @@ class LocalNode:
         deadline = time.monotonic() + _START_S
         while not self.ready_file.exists():
             if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise OttlaError(
-                    f"node {self.number} did not start: {self._last_word()}; all of it is in {self.log_file}"
-                )
+                raise OttlaError(f"node {self.number} did not start: {self._last_word()}; see {self.log_file}")
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
