@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import bounds_of, offsets_at_time, partitions_of
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.offset_files import from_lines
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.resets import MOVE_COLUMNS, Move, Shift, moves_to
@@ -18,6 +18,7 @@ from ottla.cli.tables import counted
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode, OttlaError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

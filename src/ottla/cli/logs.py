@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -25,6 +24,8 @@ class _JsonFormatter(logging.Formatter):
         self._who = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
+        import json  # only now: a start without it need not wait for it
+
         entry: dict[str, object] = {
             **self._who,
             "at_ms": int(record.created * 1000),
