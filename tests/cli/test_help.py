@@ -38,6 +38,7 @@ LISTING = {
     ("cluster", "reassign"),
     ("cluster", "status"),
     ("config", "show"),
+    ("consume",),
     ("dmqp", "expose"),
     ("dmqp", "list"),
     ("doctor",),
@@ -112,3 +113,15 @@ def test_everything_that_destroys_asks_first() -> None:
 
 def _has(verb: click.Command, option: str) -> bool:
     return any(option in parameter.opts for parameter in verb.params)
+
+
+def test_a_group_says_a_whole_sentence_of_each_of_its_commands() -> None:
+    shown = CliRunner().invoke(program, ["queue", "--help"]).stdout
+    assert "a line each, and commit." in " ".join(shown.split())
+    assert "..." not in shown.partition("Commands:")[2]
+
+
+def test_a_command_that_there_is_not_is_guessed_at() -> None:
+    refused = CliRunner().invoke(program, ["serv"])
+    assert refused.exit_code == 2
+    assert refused.stderr == "ottla: no such command serv (did you mean serve?); see ottla --help\n"

@@ -9,6 +9,7 @@ import click
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
 from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
@@ -25,7 +26,7 @@ _FOR_PRODUCERS: Final = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation
 _FOR_CONSUMERS: Final = (AclOperation.READ, AclOperation.DESCRIBE)
 
 
-@click.group()
+@click.group(cls=Verbs)
 def acl() -> None:
     """Look at ACLs, and change who may do what.
 

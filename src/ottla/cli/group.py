@@ -16,6 +16,7 @@ from ottla.cli.group_reset import reset_offsets
 from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, DescribedGroup, group_row
 from ottla.cli.offset_files import to_lines
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
 from ottla.core.errors import OttlaError
 from ottla.event_loop import run
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 
-@click.group()
+@click.group(cls=Verbs)
 def group() -> None:
     """Look at consumer groups, and change how far they have read."""
 

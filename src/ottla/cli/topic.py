@@ -13,6 +13,7 @@ from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.resets import Bounds, wanted_offset
 from ottla.cli.starting_points import starting_point
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
 from ottla.cli.topic_rows import (
     CONFIG_COLUMNS,
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from ottla.cli.starting_points import StartingPoint
 
 
-@click.group()
+@click.group(cls=Verbs)
 def topic() -> None:
     """Create, look at, change and delete topics."""
 
@@ -171,7 +172,7 @@ Examples:
 def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Delete topics and all their messages."""
     reach = reach_from(options)
-    confirm(f"Delete {', '.join(names)} and all their messages at {reach.servers}?", yes=yes)
+    confirm(f"Delete {', '.join(names)} with all messages at {reach.servers}?", yes=yes)
 
     async def ask() -> dict[str, BrokerError | None]:
         async with reach.client() as client:

@@ -370,6 +370,10 @@ class Segment:
         decrypt = None if self.cipher is None else self.cipher.open
         return Stretch(self.read_at, position, self.size, offset, end_offset, decrypt)
 
+    def position_of(self, offset: int) -> int:
+        """Where the first batch begins that reaches `offset` or lies above it."""
+        return next((position for position, _ in self.headers(offset)), self.size)
+
     def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """The position and header of each intact batch from the one with `from_offset` on."""
         for batch in self.walk(*self.place_before(from_offset)):

@@ -145,6 +145,12 @@ class SegmentedLog:
         except OSError as failed:
             raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
 
+    def size_between(self, offset: int, until_offset: int) -> int:
+        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        if self._offline is not None:
+            raise self._offline_error()
+        return self._segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
+
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record with this timestamp or a later one."""
         with storage_errors(self.folder.name):

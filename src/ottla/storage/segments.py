@@ -70,6 +70,14 @@ class Segments:
             number += 1
         return memoryview(b"")
 
+    def size_between(self, offset: int, until_offset: int) -> int:
+        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        if offset >= until_offset:
+            return 0
+        first, last = self.number_of(offset), self.number_of(until_offset)
+        before = sum(segment.size for segment in self.all[first:last])
+        return before + self.all[last].position_of(until_offset) - self.all[first].position_of(offset)
+
     def find_timestamp(self, timestamp: int, from_offset: int, next_offset: int) -> TimestampOffset | None:
         """The first record from `from_offset` on with this timestamp or a later one."""
         for segment, end_offset in self._with_ends(next_offset):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .processes import Processes
+from .processes import Processes, Surroundings
+from .slow_links import SlowLinks
 from .stories import Stories
 from .story_checker import broken_promises
 from .transacting import Scene, read_ending, transacting
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.cluster.server import ZooKeeperServer
 
+    from .processes import Cluster
     from .transacting import Worker
 
 IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
@@ -37,6 +39,12 @@ LONG = [
     TransactionFaults.kill_in_turn,
     TransactionFaults.restart_in_turn,
     TransactionFaults.kill_all,
+]
+IN_A_NETWORK = [
+    TransactionFaults.cut_coordinator_from_followers,
+    TransactionFaults.cut_coordinator_one_way,
+    TransactionFaults.cut_coordinator_from_zookeeper,
+    TransactionFaults.cut_coordinator_from_leader,
 ]
 
 
@@ -77,11 +85,32 @@ def test_a_transaction_is_whole_or_not_there_whatever_fails(
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+@pytest.mark.parametrize("happens", IN_A_NETWORK, ids=lambda fault: fault.__name__)
+def test_so_it_is_when_the_network_fails(
+    networked: Cluster, tmp_path: Path, happens: Callable[[TransactionFaults], None]
+) -> None:
+    assert found_wrong(networked.processes, tmp_path, MIXED, happens) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+    with SlowLinks() as links:
+        zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-transactions-{os.getpid()}"
+        with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
+            assert found_wrong(processes, tmp_path, MIXED, TransactionFaults.slow_all_links) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
     zookeeper_server: ZooKeeperServer, tmp_path: Path
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/rash-{os.getpid()}"
-    with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.rash") as processes:
+    # One coordinator for all of them: several transactions are to be at the same point when it dies.
+    alone = Surroundings(settings=("transactions.state_topic_partitions=1",))
+    rash = "tests.cluster.checking.rash"
+    with Processes(tmp_path / "cluster", zookeeper, module=rash, surroundings=alone) as processes:
         happens = TransactionFaults.kill_coordinator_of_frozen_followers
         wrong = found_wrong(processes, tmp_path, [PausingWorker] * 6, happens)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from tests.broker.raw_client import RawClient
@@ -10,10 +11,11 @@ from tests.broker.raw_client import RawClient
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
+from .networks import Way
 from .processes import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ottla.wire.messages.metadata import MetadataResponse
 
@@ -25,11 +27,15 @@ _ANSWERED_S: Final = 0.9
 """What is asked now has been answered, if it is answered at once, and no session is over."""
 _SEVERAL: Final = 3
 _LONGER_THAN_A_SESSION_S: Final = SESSION_MS / 1000 * 2
+_LONGER_THAN_REPLICAS_MAY_LAG_S: Final = 5.0
+_SLOW_S: Final = 0.05
 
 
 class TransactionFaults:
     def __init__(self, processes: Processes, scene: Scene, workers: Sequence[Worker]) -> None:
         self._nodes = processes.nodes
+        self._network = processes.network
+        self._links = processes.links
         self._scene = scene
         self._workers = workers
 
@@ -82,7 +88,7 @@ class TransactionFaults:
         if any(worker.pause_s for worker in self._workers):
             # More than one: what comes first answers a fetch that followers had sent before.
             until(lambda: sum(each.is_about_to_end for each in self._workers) >= _SEVERAL, "several to be committed")
-        followers = [node for node in self._nodes.values() if node is not coordinator]
+        followers = self._others(coordinator)
         for node in followers:
             node.freeze()
         self._scene.stories.event(f"all but node {coordinator.number} are frozen")
@@ -94,7 +100,61 @@ class TransactionFaults:
         self._all_go_on()
         self._back(coordinator)
 
+    def cut_coordinator_from_followers(self) -> None:
+        """It can write nothing down that counts, so nothing it is asked may come to pass."""
+        coordinator = self._coordinator().number
+        with self._cut(self._ways_between(coordinator, self._nodes.keys() - {coordinator})):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def cut_coordinator_one_way(self) -> None:
+        """It hears all, and nobody hears it: neither its followers nor those whom it tells how transactions end."""
+        coordinator = self._coordinator()
+        with self._cut([Way(coordinator.number, node.host) for node in self._others(coordinator)]):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def cut_coordinator_from_zookeeper(self) -> None:
+        """Others coordinate, while clients and followers still reach the one that believes it does."""
+        assert self._network is not None
+        with self._cut([Way(self._coordinator().number, self._network.host)]):
+            time.sleep(_LONGER_THAN_A_SESSION_S)
+            self._all_go_on()
+
+    def cut_coordinator_from_leader(self) -> None:
+        """Of one partition, which it can neither be asked by nor tell how transactions end."""
+        coordinator = self._coordinator().number
+        leaders = {each.leader_id for each in self._metadata().topics[0].partitions}
+        with self._cut(self._ways_between(coordinator, [min(leaders - {coordinator})])):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def slow_all_links(self) -> None:
+        """Between clients, nodes and ZooKeeper; then a coordinator dies while they are slow."""
+        assert self._links is not None
+        self._scene.stories.event("every link is slow")
+        self._links.delay_s = _SLOW_S
+        self._all_go_on()
+        self._kill(self._coordinator())
+        self._links.delay_s = 0.0
+        self._scene.stories.event("links are fast again")
+
     # How
+
+    def _others(self, node: Node) -> list[Node]:
+        return [each for each in self._nodes.values() if each is not node]
+
+    def _ways_between(self, one: int, others: Iterable[int]) -> list[Way]:
+        assert self._network is not None
+        return self._network.ways_between(one, others)
+
+    @contextmanager
+    def _cut(self, ways: list[Way]) -> Iterator[None]:
+        """And wait until all is as it was."""
+        assert self._network is not None
+        self._scene.stories.event(f"cut: {ways}")
+        with self._network.cut(ways):
+            yield
+        self._scene.stories.event("the network is whole again")
+        self._all_go_on()
+        self._until_in_sync()
 
     def _kill(self, node: Node) -> None:
         self._scene.stories.event(f"kill -9 of node {node.number}")

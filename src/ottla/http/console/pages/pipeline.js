@@ -31,8 +31,9 @@ export async function show({ params: { name }, signal }) {
     if (points.length > SPAN_MS / REFRESH_MS) points.shift();
   };
   const draw = (pipeline) => {
-    const facts = ` on ${pipeline.host}, process ${pipeline.pid}, since ${dateTime(pipeline.started_ms)}; last heard of `;
-    replace(about, stateBadge(pipeline.state), facts, dateTime(pipeline.seen_ms));
+    const runsOn = pipeline.host ? `on ${pipeline.host}, process ${pipeline.pid}, ` : "";
+    const times = `since ${dateTime(pipeline.started_ms)}; last heard of ${dateTime(pipeline.seen_ms)}`;
+    replace(about, stateBadge(pipeline.state), " ", runsOn, times);
     const reason = pipeline.error || (pipeline.state === "lost" ? GONE : "");
     replace(problem, reason);
     problem.hidden = !reason;
