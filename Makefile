@@ -43,7 +43,7 @@ fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
 	$(BIN)/python -m fuzz $(or $(SECONDS),60)
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so
+	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so src/ottla/*/*/*.so
 
 $(VENV)/pip:
 	$(PYTHON) -m venv $(VENV)
