@@ -18,7 +18,7 @@ _COLUMNS: Final = (
     "seen",
     "query",
     "batch",
-    "rows",
+    "rows_read",
     "rows_per_second",
     "lag",
     "watermark",
