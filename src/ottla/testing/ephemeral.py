@@ -104,6 +104,8 @@ class EphemeralBroker:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Have the data of then. Clients are hung up on, and find the broker again at the same address."""
+        if snapshot.folder.parent != self._folder:
+            raise ValueError("this snapshot is of another broker; a broker can go back only to what it was itself")
         self._reopen(lambda: snapshot.put_back(self._data_dir))
 
     # Topics and records
