@@ -16,7 +16,7 @@ from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock, catch_up
-from ottla.testing.content import read_all, replay, write
+from ottla.testing.content import create, read_all, replay, write
 from ottla.testing.defaults import for_tests
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
@@ -111,11 +111,7 @@ class EphemeralBroker:
     # Topics and records
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        def create() -> None:
-            self.broker.check_topic_name(name)
-            self.broker.create_topic(name, partitions, configs)
-
-        self._do(create)
+        self.call(create(self._client, name, partitions, configs))
 
     def topics(self) -> list[str]:
         """Without those of the broker's own."""
