@@ -3,6 +3,7 @@
 Everything else about the package is in pyproject.toml.
 """
 
+import os
 import sys
 from pathlib import Path
 
@@ -15,7 +16,8 @@ RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", 
 RECORDS += ["key_offsets", "murmur2"]
 WIRE = ["reader", "writer"]
 CLIENT = ["producer/accumulator"]
-QUEUE = ["encode", "part_writer"]
+# It writes with pwrite, which Windows lacks.
+QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
 
 
 class BuildAllOrNothing(build_ext):

@@ -127,13 +127,15 @@ def test_zookeeper_may_restart_and_the_cluster_goes_on(own_server: ZooKeeperServ
     asyncio.run(scenario())
 
 
-def test_a_server_that_does_not_answer_who_connects_costs_no_session(zookeeper: str) -> None:
+def test_a_server_that_does_not_answer_who_connects_costs_no_session(
+    zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """As one that is just starting may do."""
 
     async def scenario() -> None:
         address, path = zookeeper.split("/")
         async with Doorway(address) as doorway:
-            # In a thread: it waits for the doorway, which is in this loop.
+            # In a thread, as its end: it waits for the doorway, which is in this loop.
             node = await asyncio.to_thread(TestNode, f"127.0.0.1:{doorway.port}/{path}", 1, session_timeout_ms=4000)
             await node.start()
             session = node.connected.store.session_id
@@ -151,9 +153,14 @@ def test_a_server_that_does_not_answer_who_connects_costs_no_session(zookeeper: 
             assert doorway.deaf_to == 0
             assert node.connected.store.session_id == session
             await create(node, "t", 1, 1)
-            await node.stop()
+            await node.cluster.stop()
+            await asyncio.to_thread(node.cluster.close)
 
     asyncio.run(scenario())
+    assert [each.getMessage() for each in caplog.records if each.name == "ottla.cluster.zookeeper"] == [
+        "the connection to ZooKeeper is suspended",
+        "the connection to ZooKeeper is connected",
+    ]
 
 
 def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_did(zookeeper: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.arguments import topics_and_partitions
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.draining import plan
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topic_rows import is_under_replicated
@@ -17,6 +17,7 @@ from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode, OttlaError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence

@@ -8,11 +8,12 @@ import click
 
 from ottla.cli.cluster_moves import all_partitions, check_nodes, named_partitions, until_nothing_moves
 from ottla.cli.confirming import tell_outcomes
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.spreading import rotated, spread
 from ottla.cli.throttling import throttle, unthrottle
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

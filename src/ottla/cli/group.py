@@ -10,7 +10,7 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import known_bounds_of, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.group_config import group_config
 from ottla.cli.group_offsets import forget_offsets, found_group, is_share, offsets_of
 from ottla.cli.group_reset import reset_offsets
@@ -20,6 +20,7 @@ from ottla.cli.output import show_heading, show_json, show_rows, show_table, wit
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
 from ottla.core.errors import OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

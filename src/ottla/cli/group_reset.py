@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import bounds_of, offsets_at_time, partitions_of
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.group_offsets import found_group, offsets_of, set_offsets
 from ottla.cli.offset_files import from_lines
 from ottla.cli.output import show_rows, with_output_option
@@ -18,6 +18,7 @@ from ottla.cli.starting_points import StartingPoint, starting_point
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

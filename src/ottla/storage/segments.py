@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from ottla.storage.timestamps import find_timestamp
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.storage.cold_read import Bounds
-    from ottla.storage.segment import Segment, TimestampOffset
+    from ottla.storage.segment import Segment
+    from ottla.storage.timestamps import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
 
@@ -79,7 +82,7 @@ class Segments:
         """The first record from `from_offset` on with this timestamp or a later one."""
         for segment, end_offset in self._with_ends(next_offset):
             if segment.newest_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, from_offset, end_offset)
+                found = find_timestamp(segment, timestamp, from_offset, end_offset)
                 if found is not None:
                     return found
         return None

@@ -6,11 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.node_connections import NodeConnections
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
-from ottla.client.config import ClientConfig
-from ottla.client.errors import ClientClosed, ClientError, ConnectFailed, NobodyListens
-from ottla.client.opening import Manner, open_connection
+from ottla.client.errors import ClientClosed, ClientError, NobodyListens
 from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -42,14 +41,13 @@ class Fetcher:
         self._connection: Connection | None = None
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
-        wait_ms = replication.config.replica_fetch_wait_max_ms
-        config = ClientConfig(
-            client_id=f"broker-{replication.node_id}-fetcher-{leader}",
-            request_timeout_ms=wait_ms + _PATIENCE_MS,
-            connect_timeout_ms=_PATIENCE_MS,
-            security=replication.security,
+        self._connections = NodeConnections(
+            replication,
+            f"-fetcher-{leader}",
+            connect_ms=_PATIENCE_MS,
+            answer_ms=replication.config.replica_fetch_wait_max_ms + _PATIENCE_MS,
+            scratch_bytes=_SCRATCH_BYTES,
         )
-        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:
@@ -134,11 +132,8 @@ class Fetcher:
 
     async def _connected(self) -> Connection:
         if self._connection is None:
-            broker = self._replication.cluster.view.brokers.get(self._leader)
-            if broker is None:
-                raise ConnectFailed(f"broker {self._leader} is not there")
             try:
-                self._connection = await open_connection(broker.address, self._manner)
+                self._connection = await self._connections.open(self._leader)
             except NobodyListens:
                 self._replication.suspects.add(self._leader)
                 raise
