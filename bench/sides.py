@@ -55,12 +55,21 @@ class Side(ABC):
     def __enter__(self) -> Self:
         self.prepare()
         start = time.perf_counter()
-        self._process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self._await_answer(start + START_TIMEOUT_S)
+        with self._last_words.open("wb") as said:
+            self._process = subprocess.Popen(self.command(), stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            self._await_answer(self._process, start + START_TIMEOUT_S)
+        except BaseException:
+            self.__exit__()
+            raise
         self.first_answer_ms = (time.perf_counter() - start) * 1000
         return self
 
-    def _await_answer(self, deadline: float) -> None:
+    @property
+    def _last_words(self) -> Path:
+        return self.folder / "stderr"
+
+    def _await_answer(self, process: subprocess.Popen[bytes], deadline: float) -> None:
         while True:
             try:
                 with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
@@ -69,8 +78,10 @@ class Side(ABC):
                         return
             except OSError:
                 pass
+            if process.poll() is not None:
+                raise RuntimeError(f"{self.name} ended before it answered: {self._last_words.read_text().strip()}")
             if time.perf_counter() > deadline:
-                raise TimeoutError(f"{self.name} did not answer")
+                raise TimeoutError(f"{self.name} did not answer within {START_TIMEOUT_S} s")
             time.sleep(0.001)
 
     def __exit__(self, *_: object) -> None:
@@ -80,9 +91,13 @@ class Side(ABC):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
-    def resident_mib(self) -> float:
+    def pid(self) -> int:
         assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return self._process.pid
+
+    @property
+    def resident_mib(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
         return int(line.split()[1]) / 1024
 

@@ -31,6 +31,7 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 VERBS = dict(verbs(program))
 LISTING = {
     ("acl", "list"),
+    ("quota", "list"),
     ("bench",),
     ("cluster", "brokers"),
     ("cluster", "configs", "show"),
@@ -60,6 +61,7 @@ LISTING = {
 }
 DESTROYING = {
     ("acl", "delete"),
+    ("quota", "delete"),
     ("cluster", "drain"),
     ("cluster", "elect"),
     ("group", "delete"),
@@ -122,6 +124,6 @@ def test_a_group_says_a_whole_sentence_of_each_of_its_commands() -> None:
 
 
 def test_a_command_that_there_is_not_is_guessed_at() -> None:
-    refused = CliRunner().invoke(program, ["serv"])
+    refused = CliRunner().invoke(program, ["serv"], prog_name="ottla")
     assert refused.exit_code == 2
     assert refused.stderr.startswith("ottla: no such command serv (did you mean serve?); see ")

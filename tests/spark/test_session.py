@@ -1,19 +1,25 @@
-"""Finding a Java, and starting it faster the second time."""
+"""Finding a Java and a home for Spark, and starting faster the second time."""
 
 import os
 import stat
 import subprocess
 import sys
+import sysconfig
 import types
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ottla.core.java import Java
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
+from ottla.spark.home import home_without_archive
 from ottla.spark.java import find_java
 from ottla.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def fake_java(folder: Path, says: str) -> Path:
@@ -100,3 +106,62 @@ def test_class_data_is_written_by_one_start_and_used_by_the_next(tmp_path: Path)
     assert java_options(java, "4.3.0", cache)[0] == f"-XX:SharedArchiveFile={archive}"
     assert not written.exists()
     assert java_options(java, "4.2.0", cache)[0].startswith("-XX:ArchiveClassesAtExit=")
+
+
+def a_package(site: Path) -> Path:
+    package = site / "pyspark"
+    for part in ("bin", "jars", "python/lib"):
+        (package / part).mkdir(parents=True)
+    return package
+
+
+def test_a_home_has_all_of_spark_but_the_archive_of_its_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = a_package(tmp_path / "site")
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+
+    for _ in range(2):  # the second finds it made
+        with home_without_archive({}, package, tmp_path / "cache"):
+            home = Path(os.environ["SPARK_HOME"])
+
+    assert sorted(each.name for each in home.iterdir()) == ["bin", "jars"]
+    assert (home / "jars").resolve() == (package / "jars").resolve()
+    assert "SPARK_HOME" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("environment", "config", "site"),
+    [
+        ({"SPARK_HOME": "/opt/spark"}, {}, "site"),
+        ({"PYSPARK_PYTHON": "/opt/python"}, {}, "site"),
+        ({}, {"spark.pyspark.python": "/opt/python"}, "site"),
+        ({}, {}, "elsewhere"),
+    ],
+)
+def test_a_home_or_a_python_that_the_user_chose_is_left_alone(
+    environment: dict[str, str],
+    config: dict[str, str],
+    site: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+
+    with home_without_archive(config, a_package(tmp_path / site), tmp_path / "cache"):
+        assert os.environ.get("SPARK_HOME") == environment.get("SPARK_HOME")
+
+
+def test_workers_import_the_pyspark_that_is_installed(spark: "SparkSession") -> None:
+    def where(_: int) -> str:
+        import pyspark
+
+        return str(pyspark.__file__)
+
+    assert spark.sparkContext.parallelize([0], 1).map(where).collect() == [where(0)]

@@ -1,4 +1,4 @@
-"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves`."""
+"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves` and `cluster_reassign`."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ import click
 
 from ottla.cli.arguments import pairs
 from ottla.cli.cluster_local import local
-from ottla.cli.cluster_moves import drain, elect, reassign, status
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.cluster_moves import drain, elect, status
+from ottla.cli.cluster_reassign import reassign
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows, is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -41,6 +41,7 @@ COMMANDS: Final = {
     "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
+    "quota": Command("ottla.cli.quota", "Look at quotas, and change how much clients may take."),
     "record": Command("ottla.cli.record", "Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."),
     "replay": Command("ottla.cli.replay", "Write the messages that `ottla record` put into FILE to a topic."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),

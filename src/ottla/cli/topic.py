@@ -9,7 +9,7 @@ import click
 from ottla.cli.arguments import existing, pairs
 from ottla.cli.asking_offsets import bounds_of, known_bounds_of, offsets_at_time, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.resets import Bounds, wanted_offset
 from ottla.cli.starting_points import starting_point
@@ -29,6 +29,7 @@ from ottla.client.admin.topics import BROKERS_CHOICE, NewTopic
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach

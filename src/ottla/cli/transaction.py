@@ -10,7 +10,7 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.summaries import Verbs
@@ -18,6 +18,7 @@ from ottla.cli.tables import printable
 from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.transactions import OpenTransaction
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin

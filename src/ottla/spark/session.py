@@ -6,11 +6,13 @@ import os
 import re
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
+from ottla.spark.home import home_without_archive
 from ottla.spark.java import find_java
 from ottla.spark.shipping import archives
 
@@ -58,8 +60,10 @@ def session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    is_local = master.startswith("local")
     try:
-        spark = builder.getOrCreate()
+        with home_without_archive(settings, _package(), _cache()) if is_local else nullcontext():
+            spark = builder.getOrCreate()
     except (PySparkException, Py4JError) as failed:
         raise SessionError(f"Spark did not start on {master}: {str(failed).splitlines()[0]}") from failed
     listen(spark)
@@ -107,7 +111,7 @@ def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
     """Set JAVA_HOME, and say how the JVM is to start."""
     import pyspark
 
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
+    cache = _cache()
     java = find_java(os.environ, cache)
     os.environ["JAVA_HOME"] = str(java.home)
     given = config.get(_JAVA_OPTIONS)
@@ -115,11 +119,19 @@ def _java_settings(config: Mapping[str, str]) -> dict[str, str]:
     return {_JAVA_OPTIONS: " ".join([f"-Dlog4j2.configurationFile={_QUIET_LOGS.as_uri()}", *start])}
 
 
-def _has_class(name: str) -> bool:
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ottla"
+
+
+def _package() -> Path:
     import pyspark
 
+    return Path(pyspark.__file__).parent
+
+
+def _has_class(name: str) -> bool:
     inside = name.replace(".", "/") + ".class"
-    for jar in (Path(pyspark.__file__).parent / "jars").glob("spark-sql_*.jar"):
+    for jar in (_package() / "jars").glob("spark-sql_*.jar"):
         with zipfile.ZipFile(jar) as content:
             if inside in content.namelist():
                 return True

@@ -1,0 +1,60 @@
+"""A home for Spark from which its Python processes import the pyspark that is installed, with its compiled files.
+
+Spark puts the archive `python/lib/pyspark.zip` of its home before everything else on the path of these processes. It
+holds sources alone, and each process that begins compiles them anew: half a second of work for each kind of process,
+and for each streaming query.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import sysconfig
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_PARTS: Final = ("bin", "conf", "jars", "sbin")
+_PYTHON: Final = "PYSPARK_PYTHON"
+_HOME: Final = "SPARK_HOME"
+
+
+@contextmanager
+def home_without_archive(config: Mapping[str, str], package: Path, cache: Path) -> Iterator[None]:
+    """Within this a JVM that starts takes such a home, unless the user has chosen a home or another Python."""
+    if _is_chosen(config) or not _is_importable(package):
+        yield
+        return
+    os.environ[_HOME] = str(_linked(package, cache))
+    try:
+        yield
+    finally:
+        # Of use to nobody else: a program that is started from here may have another Spark.
+        del os.environ[_HOME]
+
+
+def _is_chosen(config: Mapping[str, str]) -> bool:
+    python = config.get("spark.pyspark.python") or os.environ.get(_PYTHON) or sys.executable
+    return _HOME in os.environ or python != sys.executable
+
+
+def _is_importable(package: Path) -> bool:
+    """Whether any process of this Python finds it: not, if it is on a path that only this process has."""
+    return package.parent.resolve() == Path(sysconfig.get_path("purelib")).resolve()
+
+
+def _linked(package: Path, cache: Path) -> Path:
+    home = cache / f"spark-home-{hashlib.sha256(bytes(package)).hexdigest()[:16]}"
+    home.mkdir(parents=True, exist_ok=True)
+    for part in _PARTS:
+        link = home / part
+        if (package / part).exists() and not link.exists():
+            try:
+                link.symlink_to(package / part)
+            except FileExistsError:
+                continue  # another session was faster
+    return home
