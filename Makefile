@@ -4,13 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # How many processes share the tests. More than there are cores: they wait for disks, clocks and brokers most of the time.
 JOBS   ?= 3
-SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx)
+SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p*)
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test check interop bench cluster-test soak fuzz clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## Start the broker
 	$(BIN)/ottla serve
@@ -43,7 +43,7 @@ fuzz: $(VENV)/fuzz  ## Fuzz the record codec for SECONDS (default 60)
 	$(BIN)/python -m fuzz $(or $(SECONDS),60)
 
 clean:  ## Remove what the targets made
-	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so
+	rm -rf $(VENV) build .interop src/*.egg-info src/ottla/*/*.so src/ottla/*/*/*.so
 
 $(VENV)/pip:
 	$(PYTHON) -m venv $(VENV)

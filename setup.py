@@ -1,5 +1,9 @@
-"""Compiles the codecs of records and of messages. Everything else about the package is in pyproject.toml."""
+"""Compiles the codecs of records and of messages, and what runs for every message that is sent or pushed.
 
+Everything else about the package is in pyproject.toml.
+"""
+
+import os
 import sys
 from pathlib import Path
 
@@ -12,6 +16,8 @@ RECORDS = ["batch", "batches", "payload", "reader", "memory", "decode_columns", 
 RECORDS += ["key_offsets", "murmur2"]
 WIRE = ["reader", "writer"]
 CLIENT = ["producer/accumulator"]
+# It writes with pwrite, which Windows lacks.
+QUEUE = [] if os.name == "nt" else ["encode", "part_writer"]
 
 
 class BuildAllOrNothing(build_ext):
@@ -32,7 +38,8 @@ setup(
     ext_modules=cythonize(
         [Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"]) for name in RECORDS]
         + [Extension(f"ottla.wire.{name}", [f"src/ottla/wire/{name}.pyx"]) for name in WIRE]
-        + [Extension(f"ottla.client.{name.replace('/', '.')}", [f"src/ottla/client/{name}.py"]) for name in CLIENT],
+        + [Extension(f"ottla.client.{name.replace('/', '.')}", [f"src/ottla/client/{name}.py"]) for name in CLIENT]
+        + [Extension(f"ottla.queue.{name}", [f"src/ottla/queue/{name}.py"]) for name in QUEUE],
         build_dir="build",
         language_level=3,
         compiler_directives={"auto_pickle": False},

@@ -91,9 +91,13 @@ class Side(ABC):
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
-    def resident_mib(self) -> float:
+    def pid(self) -> int:
         assert self._process is not None
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        return self._process.pid
+
+    @property
+    def resident_mib(self) -> float:
+        status = Path(f"/proc/{self.pid}/status").read_text()
         [line] = [line for line in status.splitlines() if line.startswith("VmRSS")]
         return int(line.split()[1]) / 1024
 

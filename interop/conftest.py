@@ -17,21 +17,16 @@ from interop.ottla_server import OttlaServer, ottla_server
 Found = TypeVar("Found")
 
 HERE = Path(__file__).parent
-CONSOLE = HERE / "console"
 FIRST_FETCH_TIMEOUT_S = 600
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The first test here waits for Kafka to be fetched, which may take minutes once.
 
     And a test is run once more if it fails: what is started here has races and time-outs of its own.
-    When several processes share the tests, a file stays in one of them, and all that need a browser too.
     """
     for item in items:
         if HERE in item.path.parents:
-            group = CONSOLE if CONSOLE in item.path.parents else item.path
-            item.add_marker(pytest.mark.xdist_group(str(group)))
             item.add_marker(pytest.mark.flaky(reruns=2))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(FIRST_FETCH_TIMEOUT_S))

@@ -20,13 +20,6 @@ settings.load_profile("ottla")
 _SPARK = Path(__file__).parent / "spark"
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """When several processes share the tests, a file stays in one of them, and a folder of those that need Spark.
-
-    Spark comes first, because it takes longest.
-    """
-    for item in items:
-        group = item.path.parent if _SPARK in item.path.parents else item.path
-        item.add_marker(pytest.mark.xdist_group(str(group)))
-    items.sort(key=lambda item: _SPARK not in item.path.parents)
+    """What takes longest comes first: Spark, and of that the pipelines."""
+    items.sort(key=lambda item: (_SPARK not in item.path.parents, _SPARK / "pipelines" not in item.path.parents))

@@ -208,3 +208,19 @@ def test_the_command_that_is_copied_reads_the_message(open_console: Callable[...
     assert 'TopicPartition("orders", 0, 3)' in copied["Python"]
     told = subprocess.run([*shlex.split(copied["curl"]), "-s"], capture_output=True, timeout=20, check=True)
     assert [message["offset"] for message in json.loads(told.stdout)["messages"]] == [3]
+
+
+def test_empty_is_told_apart_from_none_and_a_short_topic_is_shown_to_its_start(
+    console: WatchedPage, http: httpx.Client, name: str
+) -> None:
+    http.post(f"/v1/topics/{name}/messages", json={"messages": [{"key": "", "value": None}]}).raise_for_status()
+
+    page = console.go(f"topics/{name}")
+
+    row = page.locator("button.row")
+    expect(row.locator(".key")).to_have_text("empty")
+    expect(row.locator(".value")).to_have_text("none")
+    expect(page.get_by_role("status")).to_contain_text("That is all.")
+    expect(page.get_by_role("button", name="Older")).to_have_count(0)
+    row.click()
+    expect(page.get_by_role("dialog")).to_contain_text("Empty: no bytes.")

@@ -97,3 +97,32 @@ def test_an_address_that_is_no_page_is_said(console: WatchedPage, place: str) ->
     console.page.goto(f"{console.home}/#/{place}")
 
     expect(console.page.get_by_role("alert")).to_contain_text("There is no such page")
+
+
+@pytest.mark.parametrize(
+    ("place", "asked", "answer", "said"),
+    [
+        ("topics", "**/v1/topics?*", {"topics": []}, "No topics yet. Create one"),
+        ("groups", "**/v1/groups", {"groups": []}, "No groups yet"),
+        ("pipelines", "**/v1/pipelines", {"pipelines": []}, "ottla pipeline init TOPIC"),
+    ],
+)
+def test_a_page_without_content_says_how_to_begin(
+    console: WatchedPage, place: str, asked: str, answer: dict[str, list[object]], said: str
+) -> None:
+    console.page.route(asked, lambda route: route.fulfill(json=answer))
+
+    expect(console.go(place).locator("main")).to_contain_text(said)
+
+
+def test_a_filter_that_fits_nothing_is_told_apart_from_no_content(console: WatchedPage) -> None:
+    page = console.go("topics")
+    page.get_by_label("Filter by name").fill("no such name")
+
+    expect(page.locator("main")).to_contain_text("No topic matches.")
+
+
+def test_the_tab_that_is_shown_is_in_sight_on_a_phone(open_console: Callable[..., WatchedPage]) -> None:
+    page = open_console(viewport={"width": 320, "height": 700}).go("topics/orders/configs")
+
+    expect(page.get_by_role("link", name="Configs")).to_be_in_viewport(ratio=0.9)

@@ -122,3 +122,16 @@ def test_a_topic_that_is_deleted_ends_its_tail_with_the_reason(
     http.delete(f"/v1/topics/{name}").raise_for_status()
 
     expect(page.get_by_role("alert")).to_be_visible(timeout=PATIENCE_MS)
+
+
+def test_a_tail_that_has_nothing_yet_says_what_will_come(console: WatchedPage, http: httpx.Client, name: str) -> None:
+    http.post("/v1/topics", json={"name": name}).raise_for_status()
+    page = console.go(f"topics/{name}/live")
+    waiting = page.get_by_text("Messages appear here as they are written.")
+    expect(waiting).to_be_visible()
+    expect(page.locator("main")).to_contain_text("0/s")
+
+    http.post(f"/v1/topics/{name}/messages", json={"messages": [{"value": "two coffees"}]}).raise_for_status()
+
+    expect(page.locator("button.row")).to_contain_text("two coffees")
+    expect(waiting).to_be_hidden()

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
 
 import ottla
+from ottla.broker.settings import Settings
 
-from .making import create_topic
+from .making import Topic, create_topic, produce
 from .raw_client import RawClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _numbers = count(1)
 
@@ -42,3 +45,30 @@ def topic(client: RawClient, name: str) -> str:
     """The name of a topic with one partition."""
     create_topic(client, name)
     return name
+
+
+@pytest.fixture
+def made(client: RawClient, name: str) -> Topic:
+    """A topic with three partitions."""
+    return Topic(name, create_topic(client, name, partitions=3))
+
+
+@pytest.fixture(scope="module")
+def filled(broker: ottla.Broker) -> Topic:
+    """Five batches of two records of about a kilobyte in partition 0, one small record in each of the others."""
+    with RawClient(broker.bootstrap_servers) as client:
+        topic = Topic("filled", create_topic(client, "filled", partitions=3))
+        for number in range(5):
+            produce(client, "filled", b"%d" % (2 * number) * 1000, b"%d" % (2 * number + 1) * 1000)
+        produce(client, "filled", b"one", partition=1)
+        produce(client, "filled", b"two", partition=2)
+    return topic
+
+
+@pytest.fixture
+def durable(tmp_path: Path) -> Iterator[ottla.Broker]:
+    """One that acknowledges what is on the disk."""
+    settings = Settings()
+    settings = settings._replace(net=replace(settings.net, port=0), log=replace(settings.log, flush="ack"))
+    with ottla.Broker(tmp_path, settings) as broker:
+        yield broker

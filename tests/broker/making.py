@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 NAMES_UNTIL = {"produce": 12, "fetch": 12, "delete_topics": 5}
 """The last version of each API that knows topics by name."""
 _TOPIC_RESOURCE = 2
+
+
+class Topic(NamedTuple):
+    name: str
+    id: bytes
 
 
 def create_topic(client: RawClient, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> bytes:

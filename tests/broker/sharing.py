@@ -96,6 +96,7 @@ class ShareMember:
         wait_ms: int = 10_000,
         acks: Sequence[tuple[int, int, Sequence[int]]] = (),
         partition: int = 0,
+        min_bytes: int = 1,
     ) -> Sent[fetching.ShareFetchResponse]:
         batches = tuple(
             fetching.AcknowledgementBatch(first_offset=first, last_offset=last, acknowledge_types=tuple(kinds))
@@ -107,7 +108,7 @@ class ShareMember:
             member_id=self.id,
             share_session_epoch=self.session_epoch,
             max_wait_ms=wait_ms,
-            min_bytes=1,
+            min_bytes=min_bytes,
             max_bytes=1 << 20,
             max_records=max_records,
             batch_size=max_records,

@@ -141,7 +141,7 @@ def test_in_a_loop_an_exception_ends_the_broker_too() -> None:
 
 
 def test_it_runs_on_plain_asyncio_where_uvloop_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedded, "_new_loop", asyncio.new_event_loop)
+    monkeypatch.setattr(embedded, "new_event_loop", asyncio.new_event_loop)
     with ottla.Broker() as broker:
         assert works(broker)
 

@@ -112,6 +112,45 @@ def test_a_fetch_that_waits_is_woken_by_a_release(client: RawClient, ann: ShareM
     assert bob.receive(sent).ranges == [(0, 0, 2)]
 
 
+def test_less_than_min_bytes_is_waited_with_and_others_may_have_it_meanwhile(
+    client: RawClient, ann: ShareMember, bob: ShareMember
+) -> None:
+    produce(client, ann.topic, b"a")
+    sent = bob.send_fetch(min_bytes=300)
+    assert ann.fetch().values == {0: b"a"}
+    produce(client, ann.topic, b"b" * 100)
+    produce(client, ann.topic, b"c" * 100)
+    assert bob.receive(sent).offsets == [1, 2]
+
+
+def test_min_bytes_are_waited_for_no_longer_than_asked(ann: ShareMember, client: RawClient) -> None:
+    produce(client, ann.topic, b"a")
+    assert ann.receive(ann.send_fetch(min_bytes=1 << 20, wait_ms=20)).offsets == [0]
+    produce(client, ann.topic, b"b")
+    assert ann.receive(ann.send_fetch(min_bytes=1 << 20, wait_ms=0)).offsets == [1]
+
+
+def test_what_is_given_back_counts_towards_min_bytes(client: RawClient, ann: ShareMember, bob: ShareMember) -> None:
+    produce(client, ann.topic, b"a" * 100)
+    produce(client, ann.topic, b"b" * 100)
+    ann.fetch()
+    sent = bob.send_fetch(min_bytes=200)
+    assert ann.acknowledge(0, 1, RELEASE) == ErrorCode.NONE
+    assert bob.receive(sent).ranges == [(0, 1, 2)]
+
+
+def test_bytes_of_which_nothing_is_to_be_had_do_not_end_the_waiting(
+    client: RawClient, ann: ShareMember, bob: ShareMember
+) -> None:
+    producer = Transactional(client, f"{ann.topic}-txn")
+    producer.write(ann.topic, b"a")
+    assert ann.fetch().values == {0: b"a"}
+    producer.commit()
+    sent = bob.send_fetch(min_bytes=50)  # the marker alone takes more
+    produce(client, ann.topic, b"b")
+    assert bob.receive(sent).values == {2: b"b"}
+
+
 def test_a_fetch_that_finds_nothing_is_answered_in_the_end(ann: ShareMember) -> None:
     assert ann.fetch(wait_ms=20).values == {}
 

@@ -9,8 +9,12 @@ from ottla.client.admin.cluster import ClusterDescription
 from ottla.client.view import BrokerAddress, PartitionView, TopicView
 from ottla.core.errors import ErrorCode
 
+from .conftest import Cli
+
 if TYPE_CHECKING:
-    from .conftest import Cli
+    from pathlib import Path
+
+    from ottla.testing.ephemeral_cluster import EphemeralCluster
 
 
 def test_what_is_wrong_with_a_cluster_is_counted() -> None:
@@ -72,13 +76,66 @@ def test_the_default_of_all_brokers_is_shown_and_altered(cli: Cli) -> None:
     assert cli.json("cluster", "configs", "show", "all") == []
 
 
+def replicas(cli: Cli, topic: str) -> list[list[int]]:
+    return [row["replicas"] for row in cli.json("topic", "describe", topic)[0]["partitions"]]
+
+
+def test_partitions_are_moved_spread_and_drained(
+    ottla_cluster: EphemeralCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli = Cli(ottla_cluster.bootstrap_servers)
+    cli("topic", "create", "t", "--partitions", "3", "--replicas", "1")
+    cli("cluster", "reassign", "t", "--to", "1,2", "--wait")
+    assert replicas(cli, "t") == [[1, 2], [2, 1], [1, 2]]
+
+    done = cli("cluster", "reassign", "t", "--over", "all", "--wait")
+    assert "moves" in done.stdout
+    assert sorted(node for nodes in replicas(cli, "t") for node in nodes) == [0, 0, 1, 1, 2, 2]
+    assert sorted(nodes[0] for nodes in replicas(cli, "t")) == [0, 1, 2]
+    assert "everything is where it should be" in cli("cluster", "reassign", "--over", "all", "--wait").stderr
+
+    cli("cluster", "drain", "2", "--yes")
+    assert {node for nodes in replicas(cli, "t") for node in nodes} == {0, 1}
+    assert cli.refuses("cluster", "drain", "9", "--yes", exit_code=2) == "there is no node 9; there are 0, 1, 2"
+
+
+def test_the_status_of_a_cluster_fails_while_a_partition_has_no_leader(
+    ottla_cluster: EphemeralCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    cli = Cli(ottla_cluster.bootstrap_servers)
+    cli("topic", "create", "t", "--replicas", "1")
+    [[holder]] = replicas(cli, "t")
+    assert [row["leads"] for row in cli.json("cluster", "status")].count(1) == 1
+
+    ottla_cluster.kill(holder)
+    done = cli("cluster", "status", exit_code=1)
+    assert done.stderr.endswith("ottla: 1 partitions have no leader\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["t"], "say what to move and where to"),
+        (["--to", "1"], "say what to move and where to"),
+        (["t", "--to", "1", "--over", "all"], "say what to move and where to"),
+        (["t", "--over", "1,x"], "--over: expected numbers such as 1,2,3, got '1,x'"),
+        (["--over", "7"], "there is no node 7; there are 0"),
+        (["--cancel", "--throttle", "5"], "--throttle goes with --to or --over"),
+    ],
+)
+def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sentence: str) -> None:
+    assert cli.refuses("cluster", "reassign", *arguments, exit_code=2).startswith(sentence)
+
+
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "sentence"),
     [
-        (["show", "7"], 2, "there is no broker 7; there are 0"),
+        (["show", "7"], 2, "there is no broker 7; known: 0"),
         (["show", "x"], 2, "a broker is a number, or all of them are meant with all"),
         (["alter", "0"], 2, "say what to alter: --set or --unset"),
-        (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; there are 0"),
+        (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; known: 0"),
         (["alter", "x", "--unset", "log.retention.ms"], 2, "a broker is a number, or all of them are meant with all"),
         (["alter", "0", "--set", "no.such=1"], 1, "cannot alter broker '0': "),
     ],

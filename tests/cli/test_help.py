@@ -31,6 +31,7 @@ def verbs(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[
 VERBS = dict(verbs(program))
 LISTING = {
     ("acl", "list"),
+    ("quota", "list"),
     ("bench",),
     ("cluster", "brokers"),
     ("cluster", "configs", "show"),
@@ -38,6 +39,7 @@ LISTING = {
     ("cluster", "reassign"),
     ("cluster", "status"),
     ("config", "show"),
+    ("consume",),
     ("dmqp", "expose"),
     ("dmqp", "list"),
     ("doctor",),
@@ -59,6 +61,7 @@ LISTING = {
 }
 DESTROYING = {
     ("acl", "delete"),
+    ("quota", "delete"),
     ("cluster", "drain"),
     ("cluster", "elect"),
     ("group", "delete"),
@@ -112,3 +115,15 @@ def test_everything_that_destroys_asks_first() -> None:
 
 def _has(verb: click.Command, option: str) -> bool:
     return any(option in parameter.opts for parameter in verb.params)
+
+
+def test_a_group_says_a_whole_sentence_of_each_of_its_commands() -> None:
+    shown = CliRunner().invoke(program, ["queue", "--help"]).stdout
+    assert "a line each, and commit." in " ".join(shown.split())
+    assert "..." not in shown.partition("Commands:")[2]
+
+
+def test_a_command_that_there_is_not_is_guessed_at() -> None:
+    refused = CliRunner().invoke(program, ["serv"], prog_name="ottla")
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith("ottla: no such command serv (did you mean serve?); see ")

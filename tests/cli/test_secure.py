@@ -156,6 +156,9 @@ def test_a_broker_made_like_that_lets_in_who_was_told_how(cli: Cli, tmp_path: Pa
         ) as consumer:
             [record] = consumer.poll(1, timeout_ms=10_000)
             assert record.value == b"the-marker-that-nobody-may-find"
+        own_config = ("--config", str(tmp_path / "secure" / "ottla.toml"))
+        listed = cli("topic", "list", *own_config, OTTLA_BROKER=None, OTTLA_PASSWORD=password_in(printed))
+        assert "orders" in listed.stdout
         with pytest.raises(OttlaError, match="refused the login"):
             ottla.Admin(f"localhost:{port}", security=replace(names["security"], password="guessed"))
 

@@ -87,7 +87,7 @@ def test_what_can_be_deleted_is_deleted_and_the_rest_is_an_error(cli: Cli, name:
 def test_deleting_asks_first(cli: Cli, name: str) -> None:
     cli("topic", "create", name)
     declined = cli("topic", "delete", name, given="n\n", exit_code=1)
-    assert declined.stderr.startswith(f"Delete {name} and all their messages at {cli.servers}? [y/N]: ")
+    assert declined.stderr.startswith(f"Delete {name} with all messages at {cli.servers}? [y/N]: ")
     assert declined.stderr.endswith("ottla: nothing was changed\n")
     unanswered = cli("topic", "delete", name, exit_code=2)
     assert unanswered.stderr.endswith(
@@ -129,7 +129,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_delete(cli: Cli, name: str) 
         (["delete-records", "not-there", "--before", "end", "-y"], 1, "topic 'not-there': UNKNOWN_TOPIC"),
         (["delete-records", "a", "--before", "soon"], 2, "--before: 'soon' is none of"),
         (["delete-records", "a"], 2, "missing option '--before'; see ottla topic delete-records --help"),
-        (["lst"], 2, "no such command 'lst'"),
+        (["lst"], 2, "no such command lst (did you mean list?); see ottla topic --help"),
         (
             ["list", "--intern"],
             2,

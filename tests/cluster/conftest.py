@@ -26,7 +26,7 @@ def why_there_is_no_zookeeper() -> str | None:
     return None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperServer]:
     if reason := why_there_is_no_zookeeper():
         pytest.skip(reason)

@@ -16,6 +16,7 @@ from ottla.broker.embedded import EmbeddedBroker
 from ottla.client.admin import topics as admin_topics
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
+from ottla.client.view import TopicView
 from ottla.core.errors import ConfigError, DataDirError, ErrorCode
 from ottla.core.ids import TopicPartition
 
@@ -23,6 +24,8 @@ from .brokers import brokers, settings, until
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ottla.broker.settings import Settings
 
 
 def create(servers: str, *topics: NewTopic) -> None:
@@ -54,6 +57,25 @@ def test_every_broker_tells_clients_the_same(zookeeper: str, tmp_path: Path) -> 
             assert all(sorted(part.replicas) == sorted(part.isrs) == [1, 2, 3] for part in partitions)
         with Admin(nodes[0].bootstrap_servers) as admin:
             assert [each.rack for each in admin.describe_cluster().brokers] == ["rack-1", "rack-2", "rack-3"]
+
+
+def test_the_coordinators_of_groups_are_spread_over_all_nodes(zookeeper: str, tmp_path: Path) -> None:
+    def usual(node_id: int) -> Settings:
+        given = settings(zookeeper, node_id, f"rack-{node_id}")
+        return given._replace(broker=replace(given.broker, offsets_topic_partitions=0))
+
+    with EmbeddedBroker(tmp_path / "1", usual(1)) as first, EmbeddedBroker(tmp_path / "2", usual(2)) as second:
+        until(lambda: len(first.broker.surroundings.node_ids) == 2)
+        with Admin(first.bootstrap_servers) as admin:
+            assert admin.group_offsets("nobody") == {}
+            [topic] = admin.describe_topics(["__consumer_offsets"]).values()
+            assert isinstance(topic, TopicView)
+            assert sorted(part.leader for part in topic.partitions.values()) == [1] * 6 + [2] * 6
+            told = admin.describe_configs(ConfigResource.broker(2))
+            assert told["offsets.topic.num.partitions"].value == "12"
+            assert told["offsets.topic.replication.factor"].value == "2"
+            assert told["default.replication.factor"].value == "2"
+            assert told["broker.rack"].value == second.broker.settings.cluster.rack
 
 
 def test_what_a_cluster_cannot_do_is_refused_in_kafkas_words(zookeeper: str, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from ottla.cluster.server import ZooKeeperServer, free_port
 from ottla.cluster.session import now_s
 from ottla.cluster.state import NotInSession, PartitionKey
+from ottla.cluster.store import Session
 
 from .conftest import why_there_is_no_zookeeper
 from .nodes import TestNode
@@ -31,6 +33,50 @@ def own_server(tmp_path: Path) -> Iterator[ZooKeeperServer]:
     server.start()
     yield server
     server.stop()
+
+
+class Doorway:
+    """In front of a ZooKeeper: it can be shut, and then keep the next who come waiting for ever."""
+
+    def __init__(self, address: str) -> None:
+        self._host, _, port = address.partition(":")
+        self._port = int(port)
+        self.port = 0
+        self.deaf_to = 0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def __aenter__(self) -> Doorway:
+        self._server = await asyncio.start_server(self._opened, "127.0.0.1", 0)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        self.shut()
+        await asyncio.gather(*self._tasks)
+
+    def shut(self) -> None:
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+
+    async def _opened(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.add(writer)
+        if self.deaf_to:
+            self.deaf_to -= 1
+            return
+        there, back = await asyncio.open_connection(self._host, self._port)
+        self._writers.add(back)
+        for source, target in ((reader, back), (there, writer)):
+            task = asyncio.get_running_loop().create_task(self._pass_on(source, target))
+            self._tasks.add(task)
+
+    async def _pass_on(self, source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await source.read(1 << 16):
+                target.write(data)
+        target.close()
 
 
 def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end(own_server: ZooKeeperServer) -> None:
@@ -79,6 +125,42 @@ def test_zookeeper_may_restart_and_the_cluster_goes_on(own_server: ZooKeeperServ
         await node.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_server_that_does_not_answer_who_connects_costs_no_session(
+    zookeeper: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As one that is just starting may do."""
+
+    async def scenario() -> None:
+        address, path = zookeeper.split("/")
+        async with Doorway(address) as doorway:
+            # In a thread, as its end: it waits for the doorway, which is in this loop.
+            node = await asyncio.to_thread(TestNode, f"127.0.0.1:{doorway.port}/{path}", 1, session_timeout_ms=4000)
+            await node.start()
+            session = node.connected.store.session_id
+            loop, back = asyncio.get_running_loop(), asyncio.Event()
+
+            def changed(now: Session) -> None:
+                if now is Session.CONNECTED:
+                    loop.call_soon_threadsafe(back.set)
+
+            node.connected.store.listen(changed)
+            doorway.shut()
+            doorway.deaf_to = 1
+            async with asyncio.timeout(20):
+                await back.wait()
+            assert doorway.deaf_to == 0
+            assert node.connected.store.session_id == session
+            await create(node, "t", 1, 1)
+            await node.cluster.stop()
+            await asyncio.to_thread(node.cluster.close)
+
+    asyncio.run(scenario())
+    assert [each.getMessage() for each in caplog.records if each.name == "ottla.cluster.zookeeper"] == [
+        "the connection to ZooKeeper is suspended",
+        "the connection to ZooKeeper is connected",
+    ]
 
 
 def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_did(zookeeper: str) -> None:

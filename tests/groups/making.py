@@ -70,11 +70,13 @@ class Topics:
         for name, number in partitions.items():
             self.put(name, number)
 
-    def put(self, name: str, partitions: int, generation: int = 0) -> TopicInfo:
-        """Create a topic or make it larger; another generation of it has another id."""
+    def put(
+        self, name: str, partitions: int, generation: int = 0, racks: tuple[tuple[str, ...], ...] = ()
+    ) -> TopicInfo:
+        """Create a topic, make it larger or move it; another generation of it has another id."""
         self.version += 1
         topic_id = f"{generation}{name}".encode().ljust(16, b".")[:16]
-        info = self._by_name[name] = TopicInfo(topic_id, name, partitions)
+        info = self._by_name[name] = TopicInfo(topic_id, name, partitions, racks)
         return info
 
     def delete(self, name: str) -> None:

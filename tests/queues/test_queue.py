@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import threading
+from array import array
 from typing import TYPE_CHECKING
 
 import pytest
@@ -228,23 +231,70 @@ def test_queues_share_a_folder_without_seeing_each_other(tmp_path: Path) -> None
         assert [len(a), len(b), len(c)] == [1, 1, 1]
 
 
-def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full_disk(fd: int, data: bytes, offset: int) -> None:
-        queue_files.write_some(fd, data[: len(data) // 2], offset)
-        raise OSError(28, "No space left on device")
+def test_a_write_that_fails_leaves_nothing_and_the_next_one_works(tmp_path: Path) -> None:
+    def push_beyond_the_limit() -> None:
+        with pytest.raises(FailWrite, match="File too large"):
+            queue.push(b"2" * 100)
+        with pytest.raises(FailWrite, match="File too large"):
+            queue.push_many([b"2" * 100, b"3"])
 
     with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
+        edge = queue.push(b"1" * 100)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (edge + 50, limits[1]))
+        try:
+            push_beyond_the_limit()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert queue.folder.data(0).stat().st_size == edge
+        queue.push(b"4")
+        assert bodies(consumer) == [b"1" * 100, b"4"]
+
+
+def test_a_message_that_readers_cannot_be_told_of_was_never_pushed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    is_full = False
+
+    def write(fd: int, data: bytes, offset: int) -> int:
+        if is_full and data.startswith(b"q;"):
+            raise OSError(28, "No space left on device")
+        return os.pwrite(fd, data, offset)
+
+    monkeypatch.setattr(queue_files, "write_some", write)
+    with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
         queue.push(b"1")
-        with monkeypatch.context() as patched:
-            patched.setattr(part_writer, "write_at", full_disk)
-            with pytest.raises(FailWrite, match="No space left"):
-                queue.push(b"22222")
-            with pytest.raises(FailWrite, match="No space left"):
-                queue.push_many([b"22222", b"3"])
+        is_full = True
+        with pytest.raises(FailWrite, match="No space left"):
+            queue.push(b"2")
+        with pytest.raises(FailWrite, match="No space left"):
+            queue.push_many([b"2", b"3"])
+        is_full = False
         queue.push(b"4")
         assert bodies(consumer) == [b"1", b"4"]
+
+
+def test_whatever_holds_bytes_can_be_pushed_and_nothing_else(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q", fsync="never") as queue, queue.consumer("c") as consumer:
+        queue.push(bytearray(b"1"))
+        queue.push(memoryview(b"xx22xx")[2:4])
+        queue.push(array("H", [0x3333, 0x3333]))  # type: ignore[arg-type]
+        queue.push_many([bytearray(b"4"), "5"])
+        for wrong in (5, [53], None):
+            with pytest.raises(TypeError):
+                queue.push(wrong)  # type: ignore[arg-type]
+        assert bodies(consumer) == [b"1", b"22", b"3333", b"4", b"5"]
+
+
+def test_a_thread_that_comes_late_pushes_to_the_part_that_is_written_now(tmp_path: Path) -> None:
+    with Queue(tmp_path, "q", fsync="never", part_bytes=60) as queue:
+        first = queue._writer
+        assert first is not None
+        assert first.offer(b"12345") == 30
+        assert first.offer(b"1234567") == 0, "there is no room for it"
+        queue.push(b"1234567")
+        assert first.offer(b"1") == 0, "the part has ended"
+        assert (queue.part, queue.count_pushed, len(queue)) == (1, 1, 2)
 
 
 def test_after_a_failed_sync_nothing_counts_as_pushed_until_the_queue_is_opened_again(

@@ -41,6 +41,30 @@ def test_a_page_of_another_site_is_not_allowed_to_read(http: httpx.Client) -> No
     assert "access-control-allow-origin" not in answer.headers
 
 
+REBOUND = {"host": "evil.example:8080", "origin": "http://evil.example:8080"}
+
+
+def test_a_site_whose_name_was_made_to_lead_here_reads_and_writes_nothing(http: httpx.Client, name: str) -> None:
+    for refused in (
+        http.get("/v1/topics", headers=REBOUND),
+        http.post("/v1/topics", json={"name": name}, headers=REBOUND),
+    ):
+        assert (refused.status_code, refused.headers["content-type"]) == (403, "application/problem+json")
+        assert "evil.example" in refused.json()["detail"]
+    assert http.get(f"/v1/topics/{name}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost:8080", "127.0.0.1", "[::1]:8080", "kafka:8080", "box.local", "a.localhost"]
+)
+def test_names_and_addresses_that_no_site_can_have_lead_here(http: httpx.Client, host: str) -> None:
+    assert http.get("/v1/topics", headers={"host": host}).status_code == 200
+
+
+def test_a_site_that_is_named_may_lead_here(friendly: HttpBroker) -> None:
+    assert friendly.client.get("/v1/topics", headers={"host": "app.example"}).status_code == 200
+
+
 def test_a_page_of_our_own_may_write(served: HttpBroker, http: httpx.Client, name: str) -> None:
     written = http.post("/v1/topics", json={"name": name}, headers={"origin": served.url})
     assert written.status_code == 201

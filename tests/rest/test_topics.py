@@ -91,7 +91,33 @@ def test_configs_are_changed_and_go_back_to_their_defaults(http: httpx.Client, t
     assert retention() == default
 
 
-@pytest.mark.parametrize("body", [{"configs": {}}, {"configs": {"retention.ms": 5}}, {"configs": {"nope": "1"}}, {}])
+def test_configs_can_be_numbers_and_booleans_of_json(http: httpx.Client, topic: str, name: str) -> None:
+    changes = {"retention.ms": 86400000, "min.cleanable.dirty.ratio": 0.25, "preallocate": False}
+    configs = http.patch(f"/v1/topics/{topic}/configs", json={"configs": changes}).json()["configs"]
+    values = {one["name"]: one["value"] for one in configs}
+    assert [values[config] for config in changes] == ["86400000", "0.25", "false"]
+    created = {"name": f"{name}-new", "configs": {"retention.ms": 5}}
+    assert http.post("/v1/topics", json=created).status_code == 201
+    assert http.get(f"/v1/topics/{name}-new").json()["configs"] == {"retention.ms": "5"}
+
+
+def test_forgetting_more_than_there_is_names_what_there_is(http: httpx.Client, topic: str) -> None:
+    refused = http.post(f"/v1/topics/{topic}/delete-records", json={"partition": 1, "before_offset": 9})
+    assert (refused.status_code, refused.json()["detail"]) == (416, f"{topic}-1 has offsets 0 to 0, not 9")
+
+
+def test_what_the_broker_keeps_for_itself_is_neither_listed_nor_counted(http: httpx.Client, name: str) -> None:
+    before = http.get("/v1/broker").json()["topics"]
+    http.post("/v1/topics", json={"name": "__ottla_pipelines"})
+    http.post(f"/v1/groups/{name}/reset", json={"to": "earliest", "topics": [name]})
+    http.post("/v1/topics", json={"name": name})
+    assert http.get("/v1/broker").json()["topics"] == before + 1
+    assert http.get("/v1/topics", params={"prefix": "__ottla"}).json()["topics"] == []
+    [own] = http.get("/v1/topics", params={"prefix": "__ottla", "internal": "true"}).json()["topics"]
+    assert own["is_internal"]
+
+
+@pytest.mark.parametrize("body", [{"configs": {}}, {"configs": {"retention.ms": [5]}}, {"configs": {"nope": "1"}}, {}])
 def test_config_changes_that_make_no_sense_are_refused(http: httpx.Client, topic: str, body: dict[str, object]) -> None:
     assert http.patch(f"/v1/topics/{topic}/configs", json=body).status_code == 400
 

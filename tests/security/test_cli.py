@@ -1,10 +1,11 @@
-"""`ottla user` and `ottla acl`, against a broker that asks who one is."""
+"""`ottla user`, `ottla acl` and `ottla quota`, against a broker that asks who one is."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from ottla.cli.main import program
@@ -13,8 +14,6 @@ from .securing import PASSWORDS
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    import pytest
 
     from .securing import Secured
 
@@ -80,9 +79,54 @@ def test_acls_are_added_listed_and_deleted(guarded: Secured) -> None:
     assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "there is no such ACL\n"
 
 
+def test_quotas_are_set_listed_and_deleted(guarded: Secured) -> None:
+    run(guarded, "quota", "set", "user=ann", "--producer-byte-rate", "1000000")
+    run(guarded, "quota", "set", "user=ann", "--request-percentage", "12.5")
+    run(guarded, "quota", "set", "user", "client-id=etl", "--consumer-byte-rate", "5000000")
+    run(guarded, "quota", "set", "ip=10.0.0.7", "--connection-creation-rate", "10")
+
+    assert json.loads(run(guarded, "quota", "list", "-o", "json")) == [
+        {"of": {"ip": "10.0.0.7"}, "connection_creation_rate": 10.0},
+        {"of": {"client-id": "etl", "user": None}, "consumer_byte_rate": 5000000.0},
+        {"of": {"user": "ann"}, "producer_byte_rate": 1000000.0, "request_percentage": 12.5},
+    ]
+    _, by_address, by_both, by_user = run(guarded, "quota", "list").splitlines()
+    assert by_address.split() == ["ip=10.0.0.7", "-", "-", "-", "10"]
+    assert by_both.split() == ["user", "client-id=etl", "-", "5000000", "-", "-"]
+    assert by_user.split() == ["user=ann", "1000000", "-", "12.5", "-"]
+
+    assert run(guarded, "quota", "delete", "user=ann", "--yes") == "quota of user=ann deleted\n"
+    run(guarded, "quota", "delete", "client-id=etl", "user", "--yes")
+    run(guarded, "quota", "delete", "ip=10.0.0.7", "--yes")
+    assert json.loads(run(guarded, "quota", "list", "-o", "json")) == []
+    assert "there is no quota" in refused(guarded, "quota", "delete", "user=ann", "--yes", user="admin")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["group=x", "--producer-byte-rate", "1"], "user=NAME, client-id=NAME or ip=ADDRESS"),
+        (["user=", "--producer-byte-rate", "1"], "got 'user='"),
+        (["user=ann", "user=bob", "--producer-byte-rate", "1"], "user is named twice"),
+        (["user=ann"], "nothing to set"),
+    ],
+)
+def test_a_quota_that_makes_no_sense_is_refused_before_anybody_is_asked(arguments: list[str], why: str) -> None:
+    done = CliRunner().invoke(program, ["quota", "set", *arguments, "-b", "127.0.0.1:1"], prog_name="ottla")
+    assert done.exit_code == 2
+    assert why in done.output
+
+
+def test_a_user_with_two_mechanisms_is_noted_once(guarded: Secured) -> None:
+    run(guarded, "user", "add", "zoe", "--password-file", "-", given="a secret\n")
+    changes = [one for one in guarded.audit() if one.get("api") == "AlterUserScramCredentials"]
+    assert changes[-1]["names"] == ["zoe"]
+
+
 def test_who_may_not_is_told_so(guarded: Secured) -> None:
     assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "user", "list", user="ann")
     assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "acl", "list", user="ann")
+    assert "CLUSTER_AUTHORIZATION_FAILED" in refused(guarded, "quota", "list", user="ann")
 
 
 def test_the_first_user_is_added_while_no_broker_runs(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def why_there_is_no_spark() -> str | None:
     return None
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> "Iterator[SparkSession]":
     if reason := why_there_is_no_spark():
         pytest.skip(reason)
@@ -83,7 +83,7 @@ class Cluster:
         return sorted(bytes(row.value) for row in read.select("value").collect())
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("broker")
     with EmbeddedBroker(folder) as broker:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.core.clock import ManualClock
 from ottla.records.batch import place, read_header
+from ottla.records.checksum import crc32c
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.open_files import OpenFiles
@@ -158,3 +160,10 @@ class Partition:
 
     def names(self, suffix: str = "") -> list[str]:
         return sorted(path.name for path in self.folder.iterdir() if path.name.endswith(suffix))
+
+
+def changed(made: bytearray, layout: str, at: int, value: int) -> bytearray:
+    """The batch with one field of its header changed and a right checksum."""
+    struct.pack_into(layout, made, at, value)
+    struct.pack_into(">I", made, 17, crc32c(memoryview(made)[21:]))
+    return made

@@ -340,3 +340,21 @@ def test_nothing_is_left_open_by_reads_and_lookups(tmp_path: Path) -> None:
     assert len(open_in(tmp_path)) <= 4
     opened.stop()
     assert len(open_in(tmp_path)) == 0
+
+
+@pytest.mark.parametrize("interval", INTERVALS)
+@pytest.mark.parametrize("segment_bytes", [1024, 1 << 20])
+def test_the_size_between_two_offsets_is_that_of_the_batches_from_one_to_the_other(
+    partition: OpenPartition, interval: int, segment_bytes: int
+) -> None:
+    opened = partition(index_interval_bytes=interval, segment_bytes=segment_bytes)
+    stored = filled(opened, (1, 3, 2, 1, 4) * 4)
+    end = opened.log.next_offset
+    assert (len(opened.log.segments) > 1) == (segment_bytes == 1024)
+
+    for first in range(end):
+        for last in range(first + 1, end):
+            between = stored[of(stored, first) : of(stored, last)]
+            assert opened.log.size_between(first, last) == sum(map(len, between)), (first, last)
+        assert opened.log.size_between(first, end + 5) == sum(map(len, stored[of(stored, first) :]))
+        assert opened.log.size_between(first, first) == opened.log.size_between(end, end) == 0

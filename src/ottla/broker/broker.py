@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import share_settings, static_settings
+from ottla.broker.configs.static import cluster_settings, share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
@@ -72,6 +72,8 @@ _CLOSING_THREADS: Final = 16
 
 class Broker:
     def __init__(self, settings: Settings, clock: Clock | None = None, inherited: Inherited | None = None) -> None:
+        is_member = bool(settings.cluster.zookeeper) or inherited is not None
+        settings = settings.completed(is_member=is_member)
         self.config = settings.broker
         self.settings = settings
         self.inherited = inherited
@@ -88,7 +90,6 @@ class Broker:
         self._following: CatalogFollower | None = None
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
-            is_member = bool(settings.cluster.zookeeper) or inherited is not None
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
@@ -393,4 +394,6 @@ class Broker:
             self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
         )
         static |= share_settings(self.settings.share)
+        if self.cluster is not None:
+            static |= cluster_settings(self.settings.cluster)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

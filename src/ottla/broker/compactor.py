@@ -31,8 +31,6 @@ class Compactor:
         # Partitions that could not be compacted, which another attempt would not change.
         self._given_up: set[Partition] = set()
         self.passes = 0
-        self.bytes_read = 0
-        self.bytes_written = 0
 
     async def check(self) -> None:
         """Compact what is due, until nothing is."""
@@ -90,14 +88,11 @@ class Compactor:
                 await loop.run_in_executor(None, rewrite.run)
                 if not self._is_there(topic):
                     return
-                size_before = log.size
                 if not log.put_in_place(rewrite):
                     if rewrite.error is not None:
                         raise rewrite.error
                     # Retention or a truncation came in between: there will be another time.
                     return
-                self.bytes_read += rewrite.size
-                self.bytes_written += rewrite.size + log.size - size_before
             self.passes += 1
             await loop.run_in_executor(None, self._broker.data_dir.note_compacted(partition.at, compaction.until))
 

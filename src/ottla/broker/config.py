@@ -18,8 +18,8 @@ class BrokerConfig:
     """Create a topic when a client first asks for it."""
     default_partitions: int = 1
     """How many partitions a topic gets when nobody says."""
-    offsets_topic_partitions: int = 1
-    """How many partitions `__consumer_offsets` is created with."""
+    offsets_topic_partitions: int = 0
+    """How many partitions `__consumer_offsets` is created with; 0 for the usual: 1 alone, 12 in a cluster."""
     fetch_max_bytes: int = 57_671_680
     """The most that one fetch may return, whatever it asks for."""
     max_fetch_sessions: int = 1000
@@ -38,9 +38,9 @@ class BrokerConfig:
     """How long a stop waits for requests under way."""
 
     def __post_init__(self) -> None:
-        for name in ("default_partitions", "offsets_topic_partitions", "fetch_max_bytes"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name, least in (("default_partitions", 1), ("offsets_topic_partitions", 0), ("fetch_max_bytes", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.compaction_memory_bytes < _LEAST_COMPACTION_MEMORY:
             raise ValueError(f"compaction_memory_bytes must be at least 1 MiB, got {self.compaction_memory_bytes}")
         if self.compaction_max_bytes_per_s < -1 or self.compaction_max_bytes_per_s == 0:

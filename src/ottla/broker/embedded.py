@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.broker import Broker
 from ottla.broker.settings import Settings
+from ottla.event_loop import new_event_loop
 
 if TYPE_CHECKING:
     import tempfile
@@ -73,7 +74,7 @@ class EmbeddedBroker:
 
     def __enter__(self) -> Self:
         self._refuse_twice()
-        self._loop = _new_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="ottla-broker", daemon=True)
         self._thread.start()
         try:
@@ -155,11 +156,3 @@ class EmbeddedBroker:
         if self._temporary is not None:
             self._temporary.cleanup()
             self._temporary = None
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

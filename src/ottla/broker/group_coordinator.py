@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinator_placement import placed
 from ottla.broker.group_configs import timing_of
 from ottla.broker.group_topics import GroupTopics
+from ottla.broker.partition_racks import PartitionRacks
 from ottla.broker.replaying import batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
@@ -59,7 +60,7 @@ class GroupCoordinator:
     def __init__(self, broker: Broker, config: GroupConfig) -> None:
         environment = Environment(
             config,
-            GroupTopics(broker.topics),
+            GroupTopics(broker.topics, None if broker.cluster is None else PartitionRacks(broker.cluster)),
             lambda: str(uuid.uuid4()),
             lambda group_id: timing_of(broker.catalog.view, config, group_id),
         )

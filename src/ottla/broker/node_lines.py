@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from ottla.client.config import ClientConfig
+from ottla.broker.node_connections import NodeConnections
 from ottla.client.connection import Connection
-from ottla.client.errors import ClientError, ConnectFailed
-from ottla.client.opening import Manner, open_connection
+from ottla.client.errors import ClientError
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 
 if TYPE_CHECKING:
@@ -63,16 +62,15 @@ class NodeLines(Generic[ItemT, ResultT]):
 
 class _Line(Generic[ItemT, ResultT]):
     def __init__(self, replication: Replication, node: int, purpose: str, exchange: Exchange[ItemT, ResultT]) -> None:
-        self._replication = replication
         self._node = node
         self._exchange = exchange
-        config = ClientConfig(
-            client_id=f"broker-{replication.node_id}-{purpose}-{node}",
-            request_timeout_ms=_PATIENCE_MS,
-            connect_timeout_ms=_PATIENCE_MS,
-            security=replication.security,
+        self._connections = NodeConnections(
+            replication,
+            f"-{purpose}-{node}",
+            connect_ms=_PATIENCE_MS,
+            answer_ms=_PATIENCE_MS,
+            scratch_bytes=_SCRATCH_BYTES,
         )
-        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._waiting: list[tuple[ItemT, asyncio.Future[ResultT]]] = []
         self._connection: Connection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -125,8 +123,5 @@ class _Line(Generic[ItemT, ResultT]):
 
     async def _connected(self) -> Connection:
         if self._connection is None or not self._connection.is_open:
-            broker = self._replication.cluster.view.brokers.get(self._node)
-            if broker is None:
-                raise ConnectFailed(f"broker {self._node} is not there")
-            self._connection = await open_connection(broker.address, self._manner)
+            self._connection = await self._connections.open(self._node)
         return self._connection

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.asking import NodeAway
-from ottla.client.config import ClientConfig
+from ottla.broker.node_connections import NodeConnections
 from ottla.client.errors import ClientError
-from ottla.client.opening import Manner, open_connection
 
 if TYPE_CHECKING:
     from ottla.broker.replication.replication import Replication
@@ -24,15 +23,10 @@ class OtherNodes:
     """A connection for each request under way: one that waits for data holds up no other."""
 
     def __init__(self, replication: Replication) -> None:
-        self._replication = replication
         self._idle: dict[int, list[Connection]] = {}
-        config = ClientConfig(
-            client_id=f"broker-{replication.node_id}",
-            connect_timeout_ms=_CONNECT_MS,
-            request_timeout_ms=_ANSWER_MS,
-            security=replication.security,
+        self._connections = NodeConnections(
+            replication, "", connect_ms=_CONNECT_MS, answer_ms=_ANSWER_MS, scratch_bytes=_SCRATCH_BYTES
         )
-        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
 
     async def ask(self, node: int, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         """NodeAway if no answer comes: it is not known then whether it was done."""
@@ -54,10 +48,7 @@ class OtherNodes:
             connection = idle.pop()
             if connection.is_open:
                 return connection
-        broker = self._replication.cluster.view.brokers.get(node)
-        if broker is None:
-            raise NodeAway(f"node {node} is not there")
-        return await open_connection(broker.address, self._manner)
+        return await self._connections.open(node)
 
     def _keep(self, node: int, connection: Connection) -> None:
         idle = self._idle.setdefault(node, [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
 from ottla.broker.config import BrokerConfig
 from ottla.broker.tracing_config import TracingConfig
@@ -15,6 +16,10 @@ from ottla.net.security_config import SecurityConfig
 from ottla.share.config import ShareConfig
 from ottla.storage.config import LogConfig
 from ottla.transactions.config import TransactionConfig
+
+_PARTITIONS_ALONE: Final = 1
+_PARTITIONS_IN_A_CLUSTER: Final = 12
+"""Of each internal topic. As many leaders share its work; 12 are shared evenly by 2, 3, 4 or 6 nodes."""
 
 
 class Settings(NamedTuple):
@@ -29,3 +34,13 @@ class Settings(NamedTuple):
     tracing: TracingConfig = TracingConfig()
     cluster: ClusterConfig = ClusterConfig()
     replication: ReplicationConfig = ReplicationConfig()
+
+    def completed(self, *, is_member: bool) -> Settings:
+        """With a number of partitions for each internal topic of which nobody has chosen one."""
+        usual = _PARTITIONS_IN_A_CLUSTER if is_member else _PARTITIONS_ALONE
+        broker, transactions, share = self.broker, self.transactions, self.share
+        return self._replace(
+            broker=replace(broker, offsets_topic_partitions=broker.offsets_topic_partitions or usual),
+            transactions=replace(transactions, state_topic_partitions=transactions.state_topic_partitions or usual),
+            share=replace(share, state_topic_partitions=share.state_topic_partitions or usual),
+        )

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.client.admin.acls import Acl, AclFilter
 from ottla.core.errors import OttlaError
 from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -24,7 +26,7 @@ _FOR_PRODUCERS: Final = (AclOperation.WRITE, AclOperation.DESCRIBE, AclOperation
 _FOR_CONSUMERS: Final = (AclOperation.READ, AclOperation.DESCRIBE)
 
 
-@click.group()
+@click.group(cls=Verbs)
 def acl() -> None:
     """Look at ACLs, and change who may do what.
 

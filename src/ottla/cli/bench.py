@@ -10,10 +10,11 @@ import click
 from ottla.cli.asking_offsets import bounds_of, partitions_of
 from ottla.cli.bench_load import Load, consume, produce, trickle
 from ottla.cli.bench_results import COLUMNS, Measured
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach

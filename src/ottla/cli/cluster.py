@@ -1,4 +1,4 @@
-"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves`."""
+"""`ottla cluster`: the brokers and their settings; what they hold is in `cluster_moves` and `cluster_reassign`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ import click
 
 from ottla.cli.arguments import pairs
 from ottla.cli.cluster_local import local
-from ottla.cli.cluster_moves import drain, elect, reassign, status
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.cluster_moves import drain, elect, status
+from ottla.cli.cluster_reassign import reassign
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows, is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +30,7 @@ BROKER_COLUMNS: Final = ("id", "host", "port", "rack", "controller")
 ALL_BROKERS: Final = "all"
 
 
-@click.group()
+@click.group(cls=Verbs)
 def cluster() -> None:
     """Look at brokers, change their settings, and move what they hold."""
 
@@ -116,7 +119,7 @@ def brokers(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's o
     show_rows(rows, BROKER_COLUMNS, output)
 
 
-@cluster.group()
+@cluster.group(cls=Verbs)
 def configs() -> None:
     """Show or change the settings of brokers."""
 
@@ -182,5 +185,5 @@ def _resource(known: list[int], node: str) -> ConfigResource:
     if not (node.isascii() and node.isdigit()):
         raise ConfigError(f"a broker is a number, or all of them are meant with all; got {node!r}")
     if int(node) not in known:
-        raise ConfigError(f"there is no broker {node}; there are {', '.join(map(str, known))}")
+        raise ConfigError(f"there is no broker {node}; known: {', '.join(map(str, known))}")
     return ConfigResource.broker(int(node))

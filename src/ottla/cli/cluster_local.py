@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from ottla.cluster.server import ZooKeeperServer
 
 _ENOUGH: Final = 3
-_INTERNAL_PARTITIONS: Final = 6
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _LOOK_S: Final = 0.1
@@ -37,20 +38,34 @@ class LocalNode:
         self._arguments = arguments
         self.process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def command(self) -> list[str]:
+        command = [sys.executable, "-m", "ottla", "serve", "--node-id", str(self.number)]
+        return [*command, "--data-dir", str(self.folder / "data"), *self._arguments]
+
     def start(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.ready_file.unlink(missing_ok=True)
-        command = [sys.executable, "-m", "ottla", "serve", "--node-id", str(self.number)]
-        command += ["--data-dir", str(self.folder / "data"), "--ready-file", str(self.ready_file), *self._arguments]
+        command = [*self.command, "--ready-file", str(self.ready_file)]
         with self.log_file.open("ab") as log:
             # In a session of its own: an interrupt from the terminal is for this process to pass on, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+
+    def _last_word(self) -> str:
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return lines[-1].removeprefix("ottla: ") if lines else "it said nothing"
+
+    def about(self) -> str:
+        """To be asked once it is ready."""
+        told = json.loads(self.ready_file.read_text())
+        console = f", console http://{told['http']}" if told.get("http") else ""
+        return f"node {self.number}: Kafka {told['kafka']}{console}, process {told['pid']}"
 
     def wait_until_ready(self) -> None:
         deadline = time.monotonic() + _START_S
         while not self.ready_file.exists():
             if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise OttlaError(f"node {self.number} did not start; {self.log_file} says why")
+                raise OttlaError(f"node {self.number} did not start: {self._last_word()}; see {self.log_file}")
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:
@@ -75,14 +90,13 @@ class LocalCluster:
 
         self.zookeeper: ZooKeeperServer = ZooKeeperServer(folder.absolute() / "zookeeper", free_port())
         factor = min(nodes, _ENOUGH)
-        common = ["--zookeeper", self.zookeeper.address, *more]
+        common = ["--zookeeper", self.zookeeper.address]
         for setting in (
             f"cluster.default_replication_factor={factor}",
             f"cluster.internal_replication_factor={factor}",
-            f"broker.offsets_topic_partitions={_INTERNAL_PARTITIONS}",
-            f"transactions.state_topic_partitions={_INTERNAL_PARTITIONS}",
         ):
             common += ["--set", setting]
+        common += more
         self.ports = [port + at if port else free_port() for at in range(nodes)]
         self.nodes = [
             LocalNode(
@@ -142,6 +156,8 @@ def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tu
     try:
         cluster.start()
         click.echo(f"a cluster of {nodes} is ready: Kafka on {cluster.bootstrap_servers}")
+        for node in cluster.nodes:
+            click.echo(node.about())
         click.echo(f"ZooKeeper on {cluster.zookeeper.address}, data and logs in {data_dir.resolve()}")
         _watch(cluster, ended)
     finally:
@@ -155,4 +171,5 @@ def _watch(cluster: LocalCluster, ended: threading.Event) -> None:
         for node in cluster.nodes:
             if node.number not in missed and node.process is not None and node.process.poll() is not None:
                 missed.add(node.number)
-                click.echo(f"node {node.number} has ended; {node.log_file} says why", err=True)
+                click.echo(f"node {node.number} has ended; {node.log_file} says why. To start it again:", err=True)
+                click.echo(f"  {shlex.join(node.command)}", err=True)

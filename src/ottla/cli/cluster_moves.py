@@ -1,4 +1,4 @@
-"""`ottla cluster status|reassign|elect|drain`: who holds and leads what, and having that changed."""
+"""`ottla cluster status|elect|drain`: who holds and leads what, and having that changed."""
 
 from __future__ import annotations
 
@@ -9,30 +9,29 @@ import click
 
 from ottla.cli.arguments import topics_and_partitions
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.draining import plan
 from ottla.cli.output import show_rows, with_output_option
-from ottla.cli.throttling import throttle, unthrottle
 from ottla.cli.topic_rows import is_under_replicated
 from ottla.client.admin.configs import ConfigResource
 from ottla.client.errors import BrokerError
-from ottla.core.errors import ConfigError, ErrorCode
+from ottla.core.errors import ConfigError, ErrorCode, OttlaError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
     from ottla.client.view import BrokerAddress, PartitionView
 
 STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging")
-MOVE_COLUMNS: Final = ("partition", "replicas", "adding", "removing")
 _DRAINING: Final = "broker.draining"
 _LOOK_AGAIN_S: Final = 0.5
 
 
-async def _partitions(admin: Admin) -> dict[TopicPartition, PartitionView]:
+async def all_partitions(admin: Admin) -> dict[TopicPartition, PartitionView]:
     names = await admin.list_topics(include_internal=True)
     topics = (await admin.describe_topics(names)).values()
     return {
@@ -58,7 +57,7 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
 
     async def ask() -> tuple[list[dict[str, Any]], int, int]:
         async with reach.client() as client:
-            partitions = await _partitions(client.admin)
+            partitions = await all_partitions(client.admin)
             about = await client.admin.describe_cluster()
         leaderless = sum(each.leader < 0 for each in partitions.values())
         lagging = sum(map(is_under_replicated, partitions.values()))
@@ -69,7 +68,7 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
     if lagging and output != "json":
         click.echo(f"{lagging} partitions are not on all the nodes that should hold them", err=True)
     if leaderless:
-        raise ConfigError(f"{leaderless} partitions have no leader")
+        raise OttlaError(f"{leaderless} partitions have no leader")
 
 
 def status_rows(
@@ -92,77 +91,7 @@ def status_rows(
     ]
 
 
-@click.command(
-    epilog="""\b
-Examples:
-  ottla cluster reassign                          (the moves that are under way)
-  ottla cluster reassign orders --to 1,2,3
-  ottla cluster reassign orders:0,1 --to 4,5 --wait
-  ottla cluster reassign orders --to 1,2,4 --throttle 20000000
-  ottla cluster reassign --unthrottle             (after a throttled move was left alone)
-  ottla cluster reassign orders --cancel
-""",
-)
-@click.argument("partitions", metavar="[TOPIC[:0,1…]]…", nargs=-1)
-@click.option("--to", "target", metavar="NODES", help="The nodes that are to hold them, the preferred leader first.")
-@click.option("--cancel", is_flag=True, help="Take back moves that are under way.")
-@click.option("--wait", is_flag=True, help="Return when nothing moves any more.")
-@click.option(
-    "--throttle",
-    "rate",
-    metavar="BYTES/S",
-    type=click.IntRange(1),
-    help="Let no node send or fetch faster for it; waits for the end of the moves, and lifts it then.",
-)
-@click.option("--unthrottle", "lift", is_flag=True, help="Lift what an earlier --throttle has set.")
-@with_output_option
-@with_broker_options
-def reassign(  # noqa: PLR0913
-    partitions: tuple[str, ...],
-    *,
-    target: str | None,
-    cancel: bool,
-    wait: bool,
-    rate: int | None,
-    lift: bool,
-    output: str,
-    **options: Any,  # noqa: ANN401 - click's own
-) -> None:
-    """Move partitions to other nodes, or show which are moving."""
-    reach = reach_from(options)
-    if rate is not None and target is None:
-        raise ConfigError("--throttle goes with --to")
-    if partitions and (target is None) is not cancel:
-        raise ConfigError("say where to: --to NODES, or --cancel")
-    to = None if target is None else _nodes(target)
-
-    async def ask() -> list[dict[str, Any]]:
-        async with reach.client() as client:
-            if partitions:
-                named = await _named(client.admin, partitions)
-                if rate is not None and to is not None:
-                    await throttle(client.admin, dict.fromkeys(named, to), rate)
-                tell_outcomes(await client.admin.reassign_partitions(dict.fromkeys(named, to)), "moves")
-            if wait or rate is not None:
-                await _until_nothing_moves(client.admin)
-            if lift or rate is not None:
-                await unthrottle(client.admin)
-            moves = await client.admin.list_reassignments()
-        return [
-            {"partition": str(where), "replicas": move.replicas, "adding": move.adding, "removing": move.removing}
-            for where, move in moves.items()
-        ]
-
-    show_rows(run(ask()), MOVE_COLUMNS, output)
-
-
-def _nodes(text: str) -> tuple[int, ...]:
-    if not all(number.strip().isdigit() for number in text.split(",")):
-        raise ConfigError(f"--to: expected numbers such as 1,2,3, got {text!r}")
-    return tuple(int(number) for number in text.split(","))
-
-
-async def _named(admin: Admin, given: Sequence[str]) -> list[TopicPartition]:
+async def named_partitions(admin: Admin, given: Sequence[str]) -> list[TopicPartition]:
     wanted = topics_and_partitions("TOPIC", given)
     found = []
     for name, indexes in wanted.items():
@@ -171,7 +100,13 @@ async def _named(admin: Admin, given: Sequence[str]) -> list[TopicPartition]:
     return found
 
 
-async def _until_nothing_moves(admin: Admin) -> None:
+def check_nodes(given: Iterable[int], known: Collection[int]) -> None:
+    if unknown := sorted({*given} - {*known}):
+        there = ", ".join(map(str, sorted(known)))
+        raise ConfigError(f"there is no node {', '.join(map(str, unknown))}; there are {there}")
+
+
+async def until_nothing_moves(admin: Admin) -> None:
     while moves := await admin.list_reassignments():
         click.echo(f"{len(moves)} partitions are moving", err=True)
         await asyncio.sleep(_LOOK_AGAIN_S)
@@ -197,7 +132,7 @@ def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: A
 
     async def ask() -> dict[TopicPartition, BrokerError | None]:
         async with reach.client() as client:
-            named = await _named(client.admin, partitions) if partitions else None
+            named = await named_partitions(client.admin, partitions) if partitions else None
             return await client.admin.elect_leaders(named, unclean=unclean)
 
     outcomes = {
@@ -235,7 +170,9 @@ def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> N
     async def ask() -> int:
         async with reach.client() as client:
             brokers = {each.node_id: each for each in (await client.admin.describe_cluster()).brokers}
-            moves = plan(await _partitions(client.admin), brokers, nodes)
+            partitions = await all_partitions(client.admin)
+            check_nodes(nodes, {*brokers, *(node for each in partitions.values() for node in each.replicas)})
+            moves = plan(partitions, brokers, nodes)
             if moves:
                 confirm(f"Move {len(moves)} partitions away from node {names}?", yes=yes)
             for node in brokers.keys() & set(nodes):
@@ -244,7 +181,7 @@ def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> N
                 return 0
             outcomes = await client.admin.reassign_partitions(moves)
             tell_outcomes({where: each for where, each in outcomes.items() if each is not None}, "")
-            await _until_nothing_moves(client.admin)
+            await until_nothing_moves(client.admin)
             return len(moves)
 
     moved = run(ask())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from ottla.core.config_sources import BROKER_VARIABLE, PASSWORD_VARIABLE
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Iterable
 
     from click.shell_completion import CompletionItem
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
-Result = TypeVar("Result")
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
@@ -137,12 +135,3 @@ def _password(profile: Profile) -> str | None:
         return None
     known = os.environ.get(PASSWORD_VARIABLE) or profile.password
     return known or click.prompt(f"Password of {profile.user}", hide_input=True, err=True)
-
-
-def run(work: Coroutine[Any, Any, Result]) -> Result:
-    """Run to the end, or until interrupted, in the fastest loop there is."""
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(work)
-    return uvloop.run(work)

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.message_lines import FORMATS_OUT
 from ottla.cli.starting_points import End, StartingPoint, seek_to, starting_point
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
@@ -60,7 +61,16 @@ class Job:
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one.")
 @click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop at the end instead of waiting for more.")
-@click.option("-f", "--format", type=click.Choice(list(FORMATS_OUT)), default="value", show_default=True)
+@click.option(
+    "-f",
+    "--format",
+    "-o",
+    "--output",
+    "format",
+    type=click.Choice(list(FORMATS_OUT)),
+    default="value",
+    show_default=True,
+)
 @click.option("--separator", default=":", show_default=True, help="What ends the key in key-value lines.")
 @with_broker_options
 def consume(topics: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own

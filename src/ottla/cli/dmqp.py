@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
 from ottla.core.config_sources import HTTP_VARIABLE
 from ottla.core.errors import ConfigError
@@ -40,7 +41,7 @@ def with_http_options(command: Decorated) -> Decorated:
     return address(authority(command))
 
 
-@click.group()
+@click.group(cls=Verbs)
 def dmqp() -> None:
     """Topics as queues: push and pop over DMQP."""
 

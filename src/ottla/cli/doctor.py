@@ -13,12 +13,13 @@ from ottla.cli.checks.findings import Finding, Judgement, wrong
 from ottla.cli.checks.machine import check_clock, check_descriptors, check_disk
 from ottla.cli.checks.ports import check_http_port, check_kafka_port
 from ottla.cli.checks.software import check_software
-from ottla.cli.connecting import reach_from, run, with_broker_choice
+from ottla.cli.connecting import reach_from, with_broker_choice
 from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, with_settings_options
 from ottla.cli.tables import printable
 from ottla.core.config import Flag
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.arguments import pairs
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows
 from ottla.client.admin.configs import ConfigResource
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.client.admin.configs import ConfigEntry

@@ -10,6 +10,7 @@ import click
 
 from ottla.cli.output import painted, show_json, terminal_width, with_output_option
 from ottla.cli.settings import load_settings, with_settings_options
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import layout
 from ottla.core.errors import ConfigError
 from ottla.core.keys import (
@@ -37,7 +38,7 @@ KEY_FILE = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Verbs)
 def keys() -> None:
     """Make, change and look at the keys that data is encrypted with."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.key_files import with_key_file
+from ottla.cli.summaries import Verbs
 from ottla.core.errors import ApiError, OttlaError
 from ottla.core.sealing import Sealer
 from ottla.records.compression import Compression
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 
-@click.group()
+@click.group(cls=Verbs)
 def log() -> None:
     """Look at the files of a partition; a broker may be using them."""
 
@@ -79,7 +80,7 @@ def verify(path: Path, keys: KeyRing | None) -> None:
         click.echo(f"{problem.path}, byte {problem.position}: {problem.text}")
     if problems:
         raise OttlaError(f"{len(problems)} of the batches and index entries in {len(files)} segments are damaged")
-    click.echo(f"{len(files)} segments are intact")
+    click.echo("1 segment is intact" if len(files) == 1 else f"{len(files)} segments are intact")
 
 
 class Decrypting:

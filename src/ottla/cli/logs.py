@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 import time
@@ -25,6 +24,8 @@ class _JsonFormatter(logging.Formatter):
         self._who = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
+        import json  # only now: a start without it need not wait for it
+
         entry: dict[str, object] = {
             **self._who,
             "at_ms": int(record.created * 1000),
@@ -41,3 +42,6 @@ def set_up_logging(level: str, style: str, worker: int | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter(worker) if style == "json" else _TextFormatter(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    if level != "debug":
+        # It warns of every attempt to connect, once a second while ZooKeeper is away; what came of them is told by us.
+        logging.getLogger("kazoo").setLevel(logging.ERROR)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,8 @@ from ottla import __version__
 from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from click.shell_completion import CompletionItem
 
 
@@ -38,6 +41,7 @@ COMMANDS: Final = {
     "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
     "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
+    "quota": Command("ottla.cli.quota", "Look at quotas, and change how much clients may take."),
     "record": Command("ottla.cli.record", "Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."),
     "replay": Command("ottla.cli.replay", "Write the messages that `ottla record` put into FILE to a topic."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
@@ -112,9 +116,24 @@ def _in_one_sentence(wrong: click.UsageError) -> click.UsageError | UsageFailure
     path = wrong.ctx.command_path if wrong.ctx is not None else "ottla"
     message = " ".join(wrong.format_message().split()).removesuffix(".")
     if isinstance(wrong, click.NoSuchOption):
-        close = ", ".join(wrong.possibilities or ())
-        message = f"no such option {wrong.option_name}" + (f" (did you mean {close}?)" if close else "")
+        message = f"no such option {wrong.option_name}{_meant(wrong.possibilities or ())}"
+    elif wrong.ctx is not None and isinstance(wrong.ctx.command, click.Group):
+        message = _unknown_command(wrong.ctx.command, wrong.ctx, message)
     return UsageFailure(f"{message[:1].lower()}{message[1:]}; see {path} --help")
+
+
+def _unknown_command(group: click.Group, ctx: click.Context, message: str) -> str:
+    found = re.match("No such command '(?P<name>[^']*)'", message)
+    if found is None:
+        return message
+    import difflib
+
+    close = difflib.get_close_matches(found["name"], group.list_commands(ctx), n=1)
+    return f"no such command {found['name']}{_meant(close)}"
+
+
+def _meant(names: Sequence[str]) -> str:
+    return f" (did you mean {', '.join(names)}?)" if names else ""
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

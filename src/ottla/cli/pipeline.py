@@ -8,9 +8,10 @@ from ottla.cli.pipeline_archive import archive
 from ottla.cli.pipeline_jobs import backfill, compact, replay
 from ottla.cli.pipeline_looks import check, init, status
 from ottla.cli.pipeline_runs import run_verb, stop
+from ottla.cli.summaries import Verbs
 
 
-@click.group()
+@click.group(cls=Verbs)
 def pipeline() -> None:
     """From topics to tables on Spark, as one file says it."""
 

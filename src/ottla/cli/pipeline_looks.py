@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_table, with_output_option
 from ottla.cli.pipeline_files import kafka_settings, load, need_spark, with_file, with_master
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 _COLUMNS: Final = (
     "pipeline",
@@ -18,7 +19,7 @@ _COLUMNS: Final = (
     "seen",
     "query",
     "batch",
-    "rows",
+    "rows_read",
     "rows_per_second",
     "lag",
     "watermark",

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.message_lines import FORMATS_IN, Message
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

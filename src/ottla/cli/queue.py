@@ -12,6 +12,7 @@ from ottla.cli.key_files import with_key_file
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.queue_serve import serve
 from ottla.cli.queue_topics import export_queue, import_topic
+from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
 from ottla.queue import NotFound, Queue, list_queues
 from ottla.queue import repair as repair_queue
@@ -33,7 +34,7 @@ _PUSHED_TOGETHER = 1000
 _TAIL_WAIT_MS = 60_000
 
 
-@click.group()
+@click.group(cls=Verbs)
 def queue() -> None:
     """Queues in a folder: no broker is needed."""
 

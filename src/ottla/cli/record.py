@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.consume import is_at_end
 from ottla.cli.starting_points import seek_to, starting_point
 from ottla.cli.tables import counted
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 from ottla.testing.recording import Head, Recorded, write_line
 
 if TYPE_CHECKING:

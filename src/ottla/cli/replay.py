@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.tables import counted
+from ottla.event_loop import run
 from ottla.testing.recording import due_after_s, read_head, read_records
 
 if TYPE_CHECKING:

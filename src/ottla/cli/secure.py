@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from ottla.cli import client_configs
+from ottla.cli.summaries import Verbs
 from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.keys import EncryptionConfig, first_ring, write_key_file
 
@@ -20,7 +21,7 @@ _USER: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _PASSWORD_BYTES: Final = 24
 
 
-@click.group()
+@click.group(cls=Verbs)
 def secure() -> None:
     """Set up TLS, users and encryption."""
 
@@ -59,16 +60,17 @@ def init(  # noqa: PLR0913
     names = list(dict.fromkeys([*hosts, *_ALWAYS]))
     key_file, config = folder / "keys", folder / "ottla.toml"
     password = secrets.token_urlsafe(_PASSWORD_BYTES)
+    access = client_configs.Access(f"{names[0]}:{port}", folder / "ca.pem", user, password)
     try:
         _write_certificates(folder, names, user, days)
         write_key_file(key_file, first_ring(), is_new=True)
         _add_user(data_dir, key_file, user, password)
-        config.write_text(_broker_config(folder, data_dir, (listen, port), user), "utf-8")
+        config.write_text(_broker_config(folder, data_dir, (listen, port), access), "utf-8")
     except BaseException:
         # It was empty, and half of it is of no use.
         shutil.rmtree(folder)
         raise
-    _tell(config, client_configs.Access(f"{names[0]}:{port}", folder / "ca.pem", user, password))
+    _tell(config, access)
 
 
 def _make_folder(folder: Path) -> None:
@@ -102,7 +104,7 @@ def _add_user(data_dir: Path, key_file: Path, user: str, password: str) -> None:
     add_user_offline(settings, user, password, [client_configs.MECHANISM])
 
 
-def _broker_config(folder: Path, data_dir: Path, listen: tuple[str, int], user: str) -> str:
+def _broker_config(folder: Path, data_dir: Path, listen: tuple[str, int], access: client_configs.Access) -> str:
     host, port = listen
     return f"""# Made by `ottla secure init`; start with `ottla serve --config {folder / "ottla.toml"}`.
 
@@ -121,10 +123,17 @@ client_ca_file = {_quoted(folder / "ca.pem")}
 client_certificates = "requested"
 mechanisms = ["{client_configs.MECHANISM}"]
 acls = true
-super_users = ["User:{user}"]
+super_users = ["User:{access.user}"]
 
 [encryption]
 key_file = {_quoted(folder / "keys")}
+
+# What commands such as `ottla topic list` connect to; they ask for the password, or take it from $OTTLA_PASSWORD.
+[brokers.default]
+servers = {_quoted(access.address)}
+ca_file = {_quoted(access.ca_file)}
+sasl = "{client_configs.MECHANISM}"
+user = "{access.user}"
 """
 
 
@@ -137,6 +146,7 @@ def _tell(config: Path, access: client_configs.Access) -> None:
     click.echo(f"Start the broker with: ottla serve --config {config}")
     click.echo(f"The password of {access.user} is shown here and kept nowhere.")
     for title, text in (
+        ("The commands of ottla, which ask for the password", f"ottla topic list --config {config}"),
         ("librdkafka and the clients made with it", client_configs.librdkafka(access)),
         ("Java", client_configs.java(access)),
         ("Python", client_configs.python(access)),

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-import shutil
 import signal
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
@@ -19,9 +18,10 @@ from ottla.cli.settings import load_settings, with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
 from ottla.core.quick_imports import without_garbage_collection
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.inherited import Inherited
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.queue_config import QueuesConfig
     from ottla.http.server import HttpServer
+    from ottla.net.config import NetConfig
 
     SayReady = Callable[[Broker, HttpServer | None], None]
 
@@ -208,21 +209,14 @@ def broker_settings(config_file: Path | None, assignments: Sequence[str], flags:
     )
 
 
-def run(main: Coroutine[Any, Any, None]) -> None:
-    try:
-        import uvloop
-    except ImportError:
-        asyncio.run(main)
-    else:
-        uvloop.run(main)
-
-
 async def serve_until_stopped(
     configs: Configs, say_ready: SayReady, inherited: Inherited | None = None, wishes: _Wishes | None = None
 ) -> None:
-    from ottla.broker.broker import Broker
-    from ottla.net.descriptors import raise_limit
+    with without_garbage_collection():
+        from ottla.broker.broker import Broker
+        from ottla.net.descriptors import raise_limit
 
+        gc.freeze()  # or the first collection would look through it all
     raise_limit()
     wishes = wishes or _Wishes()
     settings, dmqp_config = configs.settings, configs.dmqp
@@ -233,15 +227,7 @@ async def serve_until_stopped(
         loop.add_signal_handler(number, _on_signal, stopping, settings.broker.data_dir if wishes.ephemeral else None)
     if inherited is not None:
         inherited.catalog.listen(lambda _: _stop_soon(loop, stopping))
-    try:
-        await broker.start()
-    except OSError as refused:
-        broker.close()
-        [where, *_] = getattr(refused, "__notes__", (f"{settings.net.host}:{settings.net.port}",))
-        raise OttlaError(f"cannot listen on {where}: {_reason(refused)}") from None
-    except BaseException:
-        broker.close()
-        raise
+    await _start(broker, settings.net)
     if wishes.enable_faults:
         _enable_faults(broker)
     for warning in broker.security.warnings:
@@ -262,6 +248,18 @@ async def serve_until_stopped(
     if dmqp is not None:
         await dmqp.stop()
     await broker.stop()
+
+
+async def _start(broker: Broker, net: NetConfig) -> None:
+    try:
+        await broker.start()
+    except OSError as refused:
+        broker.close()
+        [where, *_] = getattr(refused, "__notes__", (f"{net.host}:{net.port}",))
+        raise OttlaError(f"cannot listen on {where}: {_reason(refused)}") from None
+    except BaseException:
+        broker.close()
+        raise
 
 
 def _enable_faults(broker: Broker) -> None:
@@ -310,6 +308,8 @@ def _on_signal(stopping: asyncio.Event, doomed: Path | None) -> None:
     if stopping.is_set():
         # Asked twice: what was acknowledged is safe, and the next start will check the rest.
         if doomed is not None:
+            import shutil  # only now: no start should wait for it
+
             shutil.rmtree(doomed, ignore_errors=True)
         os._exit(_EXIT_IN_A_HURRY)
     stopping.set()

@@ -9,10 +9,11 @@ import click
 from ottla.cli.arguments import existing, pairs
 from ottla.cli.asking_offsets import bounds_of, known_bounds_of, offsets_at_time, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.resets import Bounds, wanted_offset
 from ottla.cli.starting_points import starting_point
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import counted
 from ottla.cli.topic_rows import (
     CONFIG_COLUMNS,
@@ -28,13 +29,14 @@ from ottla.client.admin.topics import BROKERS_CHOICE, NewTopic
 from ottla.client.errors import BrokerError
 from ottla.core.errors import ConfigError, ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
     from ottla.cli.starting_points import StartingPoint
 
 
-@click.group()
+@click.group(cls=Verbs)
 def topic() -> None:
     """Create, look at, change and delete topics."""
 
@@ -170,7 +172,7 @@ Examples:
 def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Delete topics and all their messages."""
     reach = reach_from(options)
-    confirm(f"Delete {', '.join(names)} and all their messages at {reach.servers}?", yes=yes)
+    confirm(f"Delete {', '.join(names)} with all messages at {reach.servers}?", yes=yes)
 
     async def ask() -> dict[str, BrokerError | None]:
         async with reach.client() as client:

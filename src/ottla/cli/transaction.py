@@ -10,25 +10,34 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.cli.tables import printable
 from ottla.client.admin.asking import raise_if_error
 from ottla.client.admin.transactions import OpenTransaction
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
     from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
     from ottla.core.ids import TopicPartition
 
+_STATE: Final = click.Choice(
+    [
+        *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+        *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
+    ]
+)
+"""As Kafka names them; it passes over others without a word."""
 _LISTED: Final = ("transactional_id", "coordinator", "producer_id", "state")
 _DESCRIBED: Final = (*_LISTED, "epoch", "timeout_ms", "running_s", "partitions")
 _PRODUCERS: Final = ("topic", "partition", "producer_id", "epoch", "coordinator_epoch", "idle_s", "transaction_start")
 
 
-@click.group()
+@click.group(cls=Verbs)
 def transaction() -> None:
     """Look at transactions, and end those that are stuck."""
 
@@ -42,7 +51,7 @@ Examples:
   ottla transaction list --pattern 'billing-.+' -o json
 """,
 )
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those in this state; may be repeated.")
+@click.option("--state", "states", multiple=True, type=_STATE, help="Only those in this state; may be repeated.")
 @click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of this one; may be repeated.")
 @click.option("--longer-than", type=Duration(), metavar="TIME", help="Only those that run for longer: 30s, 5m, 1h.")
 @click.option("--pattern", metavar="REGEX", help="Only ids that this matches as a whole (Kafka 4.1 and later).")

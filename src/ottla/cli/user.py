@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
+from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
 from ottla.core.security import ScramMechanism
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +25,7 @@ _MECHANISMS: Final = {one.name.replace("_", "-"): one for one in ScramMechanism}
 _COLUMNS: Final = ("user", "mechanisms")
 
 
-@click.group()
+@click.group(cls=Verbs)
 def user() -> None:
     """Look at users who log in with a password, and change them.
 

@@ -135,13 +135,3 @@ def rebalanced(view: ClusterView) -> list[Step]:
         except ApiError:
             continue
     return done
-
-
-def imbalance(view: ClusterView) -> float:
-    """The share of partitions that their preferred replica, being there, does not lead: the worst node's."""
-    preferred: dict[int, list[bool]] = {}
-    for state in view.partitions.values():
-        first = state.target[0]
-        if first in view.brokers:
-            preferred.setdefault(first, []).append(state.leader != first)
-    return max((sum(misses) / len(misses) for misses in preferred.values()), default=0.0)

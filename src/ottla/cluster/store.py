@@ -30,8 +30,9 @@ OnWatched: TypeAlias = Callable[[str], None]
 class Store(Protocol):
     """Callbacks are called in threads of the store's own, answers in the order in which it gave them."""
 
-    timeout_s: float
-    """How long a session lasts after the last question that was answered."""
+    @property
+    def timeout_s(self) -> float:
+        """How long a session lasts after the last question that was answered."""
 
     def open(self) -> None:
         """Connect; ConfigError if that cannot be."""

@@ -39,6 +39,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _MISFITS: Final = (BadVersionError, NoNodeError, NodeExistsError, NotEmptyError)
 _RETRY_S: Final = 1.0
+_ATTEMPTS_IN_A_SESSION: Final = 3
 
 
 class ZooKeeper:
@@ -49,21 +50,13 @@ class ZooKeeper:
         self._client = _client(config)
         self._client.add_listener(self._changed)
         self._listeners: list[Callable[[Session], None]] = []
-        self._watch_negotiation()
-        self.timeout_s = config.session_timeout_ms / 1000
+        self._session = Session.LOST
+        self._attempts = _Attempts(self._client, config.session_timeout_ms / 1000)
+
+    @property
+    def timeout_s(self) -> float:
         """What ZooKeeper granted, which may be less than what was asked for."""
-
-    def _watch_negotiation(self) -> None:
-        # kazoo keeps what was granted to itself, and whoever must stop in time has to know it.
-        connection = self._client._connection  # noqa: SLF001
-        connect = connection._connect  # noqa: SLF001
-
-        def connect_and_note(*args: Any) -> Any:  # noqa: ANN401
-            read_timeout_ms, connect_timeout_ms = connect(*args)
-            self.timeout_s = read_timeout_ms * 1.5 / 1000
-            return read_timeout_ms, connect_timeout_ms
-
-        connection._connect = connect_and_note  # noqa: SLF001
+        return self._attempts.granted_s
 
     # Starting and stopping
 
@@ -102,7 +95,11 @@ class ZooKeeper:
             KazooState.SUSPENDED: Session.SUSPENDED,
             KazooState.LOST: Session.LOST,
         }[state]
-        _logger.info("ZooKeeper: %s", session.value)
+        before, self._session = self._session, session
+        is_interruption = Session.SUSPENDED in (before, session)
+        _logger.log(
+            logging.WARNING if is_interruption else logging.INFO, "the connection to ZooKeeper is %s", session.value
+        )
         for listener in self._listeners:
             listener(session)
 
@@ -166,6 +163,41 @@ class ZooKeeper:
                 raise Disconnected("the session has ended")
             if isinstance(result, Exception) and not isinstance(result, RolledBackError | RuntimeInconsistency):
                 raise Disconnected(f"ZooKeeper refused {operations[index].path}: {type(result).__name__}")
+
+
+class _Attempts:
+    """How kazoo connects to a server: for how long it waits, and what it was granted, which it keeps to itself.
+
+    By itself it waits for a whole session timeout. A server that is gone, or one that is just starting and never
+    answers what it was asked too early, would so cost the session, although others, or the same, would answer now.
+    """
+
+    def __init__(self, client: KazooClient, session_timeout_s: float) -> None:
+        self.granted_s = session_timeout_s
+        self._longest_s = session_timeout_s
+        self._patience_s = session_timeout_s / _ATTEMPTS_IN_A_SESSION
+        connection, handler = client._connection, client.handler  # noqa: SLF001
+        self._connect, self._invoke = connection._connect, connection._invoke  # noqa: SLF001
+        self._create_connection = handler.create_connection
+        connection._connect, connection._invoke = self.connect, self.invoke  # noqa: SLF001
+        handler.create_connection = self.create_connection
+
+    def connect(self, *where: Any) -> Any:  # noqa: ANN401 - kazoo has no types
+        try:
+            read_timeout_ms, connect_timeout_ms = self._connect(*where)
+        except KazooTimeoutError:
+            # One that is only slow is waited for in the end.
+            self._patience_s = min(self._patience_s * 2, self._longest_s)
+            raise
+        self._patience_s = self._longest_s / _ATTEMPTS_IN_A_SESSION
+        self.granted_s = read_timeout_ms * 1.5 / 1000
+        return read_timeout_ms, connect_timeout_ms
+
+    def create_connection(self, *args: Any, timeout: float, **more: Any) -> Any:  # noqa: ANN401
+        return self._create_connection(*args, timeout=min(timeout, self._patience_s), **more)
+
+    def invoke(self, timeout: float, *request: Any, **more: Any) -> Any:  # noqa: ANN401
+        return self._invoke(min(timeout, self._patience_s), *request, **more)
 
 
 def _client(config: ClusterConfig) -> KazooClient:

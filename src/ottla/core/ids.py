@@ -6,14 +6,7 @@ import base64
 import re
 import uuid
 from dataclasses import dataclass
-from typing import Final, NamedTuple, NewType
-
-Offset = NewType("Offset", int)
-ProducerId = NewType("ProducerId", int)
-LeaderEpoch = NewType("LeaderEpoch", int)
-
-NO_PRODUCER_ID: Final = ProducerId(-1)
-NO_LEADER_EPOCH: Final = LeaderEpoch(-1)
+from typing import Final, NamedTuple
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 _LEGAL_TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")

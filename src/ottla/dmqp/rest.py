@@ -115,7 +115,11 @@ class Rest:
             response = connection.getresponse()
             return response.status, response.read(), response.headers.get("location", "")
         except (OSError, http.client.HTTPException) as failed:
-            raise NotReached(f"no answer from http at {place.host}:{place.port}: {failed!r}") from None
+            why = getattr(failed, "strerror", None) or str(failed) or type(failed).__name__
+            raise NotReached(
+                f"no answer from HTTP at {place.host}:{place.port}: {why}; "
+                "look at the address, and whether a broker runs there"
+            ) from None
         finally:
             connection.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from hashlib import blake2b
 from struct import Struct
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -16,6 +17,8 @@ class TopicInfo(NamedTuple):
     id: bytes
     name: str
     partitions: int
+    racks: tuple[tuple[str, ...], ...] = ()
+    """Of each partition's replicas, where they are known."""
 
 
 class TopicView(Protocol):
@@ -32,7 +35,7 @@ class TopicView(Protocol):
 
 
 def hash_of(topics: Iterable[TopicInfo]) -> int:
-    """A number that is another one once these topics are others or have more partitions; 0 for none.
+    """A number that is another one once these topics are others, have more partitions or other racks; 0 for none.
 
     It is stored with a group, so that a broker that takes the group over knows whether anything changed meanwhile.
     Kafka stores another hash: what one of them wrote is news to the other, and costs a rebalance without changes.
@@ -44,4 +47,6 @@ def hash_of(topics: Iterable[TopicInfo]) -> int:
     for topic in known:
         name = topic.name.encode()
         digest.update(topic.id + _LENGTHS.pack(topic.partitions, len(name)) + name)
+        if topic.racks:
+            digest.update(json.dumps(topic.racks).encode())
     return int.from_bytes(digest.digest(), signed=True)

@@ -95,7 +95,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
-    return Guard(app, door.stats, frozenset(origins))
+    return Guard(app, door.stats, frozenset(origins), lets_anybody_in=logins is None)
 
 
 def _routes(door: Door) -> Iterator[Route]:

@@ -13,6 +13,7 @@ from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.configs import BROKER, ConfigChanges, ConfigList, changed, described
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Struct
+from ottla.http.topics import is_own
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 
@@ -30,6 +31,7 @@ class BrokerInfo(Struct, frozen=True, kw_only=True):
     """host:port of the Kafka protocol."""
     data_dir: str
     topics: int
+    """Without those that the broker keeps for itself; so are their partitions."""
     partitions: int
     groups: int
     connections: int
@@ -37,14 +39,15 @@ class BrokerInfo(Struct, frozen=True, kw_only=True):
 
 async def show_broker(call: Call) -> BrokerInfo:
     broker = call.broker
+    topics = [state for state in broker.topics.by_name.values() if not is_own(state)]
     return BrokerInfo(
         broker_id=broker.config.node_id,
         version=__version__,
         cluster_id=broker.cluster_id,
         kafka=str(broker.address),
         data_dir=str(broker.data_dir.path.absolute()),
-        topics=len(broker.topics.by_name),
-        partitions=sum(len(state.partitions) for state in broker.topics.by_name.values()),
+        topics=len(topics),
+        partitions=sum(len(state.partitions) for state in topics),
         groups=sum(1 for _ in broker.groups.rules.table),
         connections=len(broker.listener.connections),
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from ottla.broker.asking import raise_refusal
 from ottla.broker.configs.layers import ConfigSource
 from ottla.http.models import Given, Struct
@@ -25,6 +27,14 @@ _SET: Final = 0
 _DELETE: Final = 1
 
 
+ConfigValue = str | bool | int | float
+"""Kafka's configs are text; JSON's own numbers, true and false stand for theirs."""
+
+
+def text_of(value: ConfigValue) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
 class Config(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
@@ -44,7 +54,7 @@ class ConfigList(Struct, frozen=True, kw_only=True):
 class ConfigChanges(Given, frozen=True, kw_only=True):
     """Configs by name: a new value, or null for the default."""
 
-    configs: dict[str, str | None]
+    configs: dict[str, ConfigValue | None]
     dry_run: bool = False
     """Only say whether it would work."""
 
@@ -74,7 +84,9 @@ async def changed(call: Call, kind: int, name: str, changes: ConfigChanges) -> C
     if not changes.configs:
         raise BadRequest("there is no config to change")
     configs = tuple(
-        AlterableConfig(name=config, config_operation=_DELETE if value is None else _SET, value=value)
+        AlterableConfig(name=config, config_operation=_DELETE, value=None)
+        if value is None
+        else AlterableConfig(name=config, config_operation=_SET, value=text_of(value))
         for config, value in changes.configs.items()
     )
     resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=configs)

@@ -22,6 +22,7 @@ from starlette.responses import Response
 from ottla.broker.asking import LocalClient
 from ottla.core.errors import ApiError
 from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
+from ottla.http.explaining import explained
 from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ _logger: Final = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
+_BODIES: Final = "GET /v1/openapi.json describes every body."
 _CLIENT_ID: Final = "rest"
 PRINCIPAL: Final = "ottla.principal"
 """Where in a scope it stands who asks."""
@@ -133,7 +135,8 @@ class Call:
         try:
             return msgspec.convert(found, kind, strict=False)
         except msgspec.ValidationError as wrong:
-            raise BadRequest(f"query: {wrong}", hint="GET /v1/openapi.json describes every parameter.") from None
+            detail = f"query: {explained(wrong, kind)}"
+            raise BadRequest(detail, hint="GET /v1/openapi.json describes every parameter.") from None
 
     # The body
 
@@ -147,6 +150,10 @@ class Call:
 
     async def chunks(self, limit: int | None = None) -> AsyncIterator[bytes]:
         """The body as it comes; 413 if it is more than `limit`, 408 if it stops coming."""
+        encoding = self.request.headers.get("content-encoding", "identity")
+        if encoding != "identity":
+            hint = "Send the body as it is. Answers are compressed for those who accept gzip."
+            raise Problem(415, f"a body in the encoding {encoding} is not understood", hint=hint)
         announced = self.request.headers.get("content-length", "0")
         if limit is not None and int(announced) > limit:
             raise too_large(limit)
@@ -189,15 +196,17 @@ def too_large(limit: int) -> Problem:
     return Problem(413, f"the body is larger than {limit} bytes", hint=hint)
 
 
-def decode_json(content: bytes, kind: type[T]) -> T:
+def decode_json(content: bytes, kind: type[T], what: str = "the body") -> T:
+    if not content:
+        raise BadRequest(f"{what} is empty", hint=_BODIES)
     try:
         return msgspec.json.decode(content, type=kind)
     except msgspec.ValidationError as wrong:
-        raise BadRequest(f"body: {wrong}", hint="GET /v1/openapi.json describes every body.") from None
+        raise BadRequest(f"{what}: {explained(wrong, kind)}", hint=_BODIES) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as malformed:
-        raise BadRequest(f"the body is not JSON: {malformed}") from None
+        raise BadRequest(f"{what} is not JSON: {malformed}") from None
     except RecursionError:
-        raise BadRequest("the body is nested too deeply") from None
+        raise BadRequest(f"{what} is nested too deeply") from None
 
 
 @cache
@@ -219,7 +228,7 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
         return this.answered(answer)
     except Problem as problem:
         # Of a body that is not read to its end nobody knows how much is still to come.
-        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413) else None)
+        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413, 415) else None)
     except ApiError as refused:
         return problem_response(problem_of(refused))
     except ClientDisconnect:

@@ -9,7 +9,7 @@ from starlette.responses import StreamingResponse
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.partition_facts import bounds
-from ottla.core.errors import OffsetOutOfRange, UnknownTopicOrPartition
+from ottla.core.errors import OffsetOutOfRange
 from ottla.http.cursors import read_cursor, write_cursor
 from ottla.http.endpoints import NDJSON, Endpoint
 from ottla.http.filters import Filter
@@ -17,7 +17,7 @@ from ottla.http.models import Given, Message, OffsetNumber, PartitionIndex, Stru
 from ottla.http.payloads import Wanted
 from ottla.http.problems import BadRequest
 from ottla.http.reading import read_on
-from ottla.http.topics import topic_of
+from ottla.http.topics import no_such_partition, topic_of
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ async def _spans(call: Call, state: TopicState, query: MessagesQuery) -> list[Sp
     if query.cursor is not None:
         return await _spans_of_cursor(call, state, query.cursor)
     if query.partition is not None and query.partition >= len(state.partitions):
-        raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+        raise no_such_partition(state, query.partition)
     indexes = range(len(state.partitions)) if query.partition is None else [query.partition]
     if query.offset is not None and len(indexes) > 1:
         raise BadRequest("query: an offset needs a partition", hint="Add partition=0, say.")
@@ -129,8 +129,8 @@ async def _spans_of_cursor(call: Call, state: TopicState, cursor: str) -> list[S
         positions = read_cursor(cursor)
     except ValueError as wrong:
         raise BadRequest(f"query: {wrong}") from None
-    if any(index >= len(state.partitions) for index in positions):
-        raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+    if max(positions) >= len(state.partitions):
+        raise no_such_partition(state, max(positions))
     known = await bounds(call.broker, [state.partitions[index] for index in positions], is_stable=True)
     spans = []
     for at, there in sorted(known.items()):

@@ -15,6 +15,7 @@ from ottla.http.models import Given, PartitionIndex, Struct, TimestampMs
 from ottla.http.partitioning import next_partition, partition_of
 from ottla.http.payloads import Encoding, read
 from ottla.http.problems import BadRequest, Problem, problem_of
+from ottla.http.topics import no_such_partition
 from ottla.records.encode import BatchBuilder
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -118,7 +119,7 @@ async def _write_stream(call: Call, name: str) -> Written:
         async for line in _lines(call):
             number += 1
             if line.strip():
-                ready = _read(decode_json(line, NewMessage), f"line {number}")
+                ready = _read(decode_json(line, NewMessage, f"line {number}"), f"line {number}")
                 writer = writer or _Writer(call, await _topic(call, name))
                 writer.add(ready)
                 if writer.size >= _STREAM_BATCH_BYTES:
@@ -209,8 +210,8 @@ class _Writer:
                 return self._without_key
             return partition_of(ready.key, partitions)
         if ready.partition >= partitions:
-            detail = f"{ready.what}: topic {self._state.name} has {partitions} partitions, and no {ready.partition}"
-            raise problem_of(UnknownTopicOrPartition(detail))
+            refusal = no_such_partition(self._state, ready.partition)
+            raise problem_of(UnknownTopicOrPartition(f"{ready.what}: {refusal}"))
         return ready.partition
 
     def _timestamp_of(self, ready: _Ready) -> int:

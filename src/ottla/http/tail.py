@@ -15,14 +15,14 @@ from starlette.responses import Response, StreamingResponse
 from ottla.broker.asking import Refused
 from ottla.broker.fetched import fetch, records_in
 from ottla.broker.partition_facts import bounds
-from ottla.core.errors import ApiError, ErrorCode, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.http.cursors import read_cursor, write_cursor
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.messages import Selection
 from ottla.http.models import PartitionIndex, Struct, message_of
 from ottla.http.problems import BadRequest, problem_of
 from ottla.http.reading import MOST_BYTES
-from ottla.http.topics import topic_of
+from ottla.http.topics import no_such_partition, topic_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -157,11 +157,11 @@ async def _positions(call: Call, state: TopicState, query: TailQuery) -> _Begin:
         except ValueError as wrong:
             raise BadRequest(f"Last-Event-ID: {wrong}") from None
         if max(known) >= len(state.partitions):
-            raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+            raise no_such_partition(state, max(known))
         there = await bounds(call.broker, [state.partitions[index] for index in known], is_stable=True)
         return _Begin(known, {at.partition: each.end for at, each in there.items()})
     if query.partition is not None and query.partition >= len(state.partitions):
-        raise UnknownTopicOrPartition(f"topic {state.name} has {len(state.partitions)} partitions")
+        raise no_such_partition(state, query.partition)
     wanted = state.partitions if query.partition is None else [state.partitions[query.partition]]
     there = await bounds(call.broker, wanted, is_stable=True)
     starts = {at.partition: each.start for at, each in there.items()}

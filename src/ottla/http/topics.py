@@ -8,9 +8,11 @@ import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.partition_facts import bounds, sizes
-from ottla.core.errors import UnknownTopicOrPartition
+from ottla.core.errors import ErrorCode, OffsetOutOfRange, UnknownTopicOrPartition
+from ottla.core.ids import TopicPartition
+from ottla.core.pipeline_status import PIPELINES_TOPIC
 from ottla.core.security import AclOperation, ResourceType
-from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, changed, described
+from ottla.http.configs import TOPIC, ConfigChanges, ConfigList, ConfigValue, changed, described, text_of
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Given, OffsetNumber, PartitionIndex, Struct
 from ottla.wire.declare import NO_UUID
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from ottla.broker.partition import Partition
     from ottla.broker.partition_facts import Bounds
     from ottla.broker.topics import TopicState
-    from ottla.core.ids import TopicPartition
     from ottla.http.endpoints import Call
 
 Count = Annotated[int, msgspec.Meta(ge=-1, le=(1 << 31) - 1)]
@@ -56,11 +57,16 @@ class TopicsQuery(Given, frozen=True, kw_only=True):
     """Also those that the broker keeps for itself."""
 
 
+def is_own(state: TopicState) -> bool:
+    """Whether the broker keeps it for itself; to Kafka clients the topic of pipelines is like any other."""
+    return state.entry.is_internal or state.name == PIPELINES_TOPIC
+
+
 async def list_topics(call: Call) -> TopicList:
     query = call.query(TopicsQuery)
     wanted = []
     for number, (name, state) in enumerate(sorted(call.broker.topics.by_name.items()), 1):
-        is_wanted = name.startswith(query.prefix) and (query.internal or not state.entry.is_internal)
+        is_wanted = name.startswith(query.prefix) and (query.internal or not is_own(state))
         if is_wanted and call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
             wanted.append(state)
         if number % _TURN_TOPICS == 0:
@@ -87,7 +93,7 @@ def _summary(state: TopicState, known: _Known) -> TopicSummary:
         name=state.name,
         topic_id=state.entry.id.text,
         partitions=len(state.partitions),
-        is_internal=state.entry.is_internal,
+        is_internal=is_own(state),
         messages=sum(known.bounds[at].end - known.bounds[at].start for at in places),
         size_bytes=sum(known.sizes[at] for at in places),
     )
@@ -134,6 +140,12 @@ def topic_of(call: Call) -> TopicState:
     return state
 
 
+def no_such_partition(state: TopicState, index: int) -> UnknownTopicOrPartition:
+    count = len(state.partitions)
+    there = "1 partition" if count == 1 else f"{count} partitions"
+    return UnknownTopicOrPartition(f"topic {state.name} has {there}, and no {index}")
+
+
 async def show_topic(call: Call) -> Topic:
     return await _shown(call, topic_of(call))
 
@@ -178,7 +190,7 @@ class NewTopic(Given, frozen=True, kw_only=True):
     partitions: Count = -1
     """-1 for as many as is usual."""
     replication_factor: ReplicationFactor = -1
-    configs: dict[str, str] | None = None
+    configs: dict[str, ConfigValue] | None = None
     dry_run: bool = False
     """Only say whether it would work."""
 
@@ -199,7 +211,9 @@ async def create_topic(call: Call) -> CreatedTopic:
         num_partitions=wanted.partitions,
         replication_factor=wanted.replication_factor,
         assignments=(),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in (wanted.configs or {}).items()),
+        configs=tuple(
+            CreatableTopicConfig(name=name, value=text_of(value)) for name, value in (wanted.configs or {}).items()
+        ),
     )
     [result] = (await call.ask(CreateTopicsRequest(topics=(topic,), validate_only=wanted.dry_run))).topics
     raise_refusal(result.error_code, result.error_message)
@@ -256,6 +270,10 @@ async def delete_records(call: Call) -> DeletedRecords:
     topic = DeleteRecordsTopic(name=state.name, partitions=(partition,))
     answer = await call.ask(DeleteRecordsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS))
     [result] = answer.topics[0].partitions
+    if result.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        at = TopicPartition(state.name, wanted.partition)
+        there = (await bounds(call.broker, [state.partitions[wanted.partition]]))[at]
+        raise OffsetOutOfRange(f"{at} has offsets {there.start} to {there.end}, not {offset}")
     raise_refusal(result.error_code)
     return DeletedRecords(partition=wanted.partition, start_offset=result.low_watermark)
 

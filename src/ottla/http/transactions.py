@@ -10,6 +10,7 @@ from ottla.broker.asking import raise_refusal
 from ottla.core.errors import ErrorCode
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Done, Given, Struct
+from ottla.http.problems import BadRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
@@ -62,6 +63,9 @@ async def list_transactions(call: Call) -> TransactionList:
     )
     answer = await call.ask(request)
     raise_refusal(answer.error_code)
+    if answer.unknown_state_filters:
+        names = ", ".join(answer.unknown_state_filters)
+        raise BadRequest(f"query: there is no state {names}", hint="Such as Ongoing, Empty or CompleteCommit.")
     found = sorted(answer.transaction_states, key=lambda one: one.transactional_id)
     return TransactionList(
         transactions=[

@@ -37,7 +37,7 @@ class ServerTls:
         """How many handshakes have failed."""
         self.context = self._load()
         self.context.sni_callback = self._hand_on
-        self.context.sslobject_class = _counting(self._failed)
+        self.context.sslobject_class = _session_class(self._failed)
 
     def reload_if_changed(self) -> None:
         """Files that cannot be used are reported once, and the last good ones stay in use."""
@@ -95,10 +95,17 @@ class ServerTls:
         return context
 
 
-def _counting(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
-    """A handshake that fails is seen by nobody else: the event loop drops its connection without a word."""
+def _session_class(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
+    """Tells of a handshake that fails, which nobody else sees: the event loop drops its connection without a word."""
 
-    class Counting(ssl.SSLObject):
+    class Session(ssl.SSLObject):
+        _sslobj: ssl.SSLObject
+
+        @property
+        def read(self) -> Callable[..., Any]:
+            """What ssl.SSLObject.read calls. A read brings one record of TLS, and some clients send one per message."""
+            return self._sslobj.read
+
         def do_handshake(self, *arguments: Any) -> None:  # noqa: ANN401 - as the standard library has it
             try:
                 super().do_handshake(*arguments)
@@ -108,4 +115,4 @@ def _counting(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
                 failed(reason)
                 raise
 
-    return Counting
+    return Session

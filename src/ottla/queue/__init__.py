@@ -7,6 +7,7 @@ info_files     the three kinds of small text files
 folder         where everything is, and what there is
 group_commit   one sync for many threads
 part_writer    one part, being written
+encode         what a push writes
 part_reader    one part, being read, past whatever is damaged in it
 positions      where a consumer begins
 tails          where a part really ends

@@ -38,7 +38,7 @@ _INFO_QUEUE: Final = "_info_queue"
 _INFO_KEYS: Final = "_info_keys"
 _INFO_POP: Final = "_info_pop_"
 _NOT_CONSUMERS: Final = (".lock", ".tmp")
-_MAX_NAME_BYTES: Final = 100
+MAX_NAME_BYTES: Final = 100
 # Whoever reads a line while it is written may see neither the old one nor the new one.
 _ATTEMPTS: Final = 3
 _MAX_PART: Final = 0xFFFF_FFFF
@@ -60,8 +60,8 @@ def _problem_of(name: str) -> str:
         size = len(name.encode())
     except UnicodeEncodeError:
         return "it is not Unicode text"
-    if not 1 <= size <= _MAX_NAME_BYTES:
-        return f"a name takes 1 to {_MAX_NAME_BYTES} bytes"
+    if not 1 <= size <= MAX_NAME_BYTES:
+        return f"a name takes 1 to {MAX_NAME_BYTES} bytes"
     if found := _FORBIDDEN.search(name):
         return f"{found[0]!r} is not allowed"
     if name.startswith(".") or name.endswith("."):
@@ -80,6 +80,11 @@ class QueueFolder:
     base: Path
     name: str
     seal: MessageSeal | None = None
+
+    @property
+    def extra_bytes(self) -> int:
+        """How much longer a message is in a part than outside."""
+        return 0 if self.seal is None else self.seal.extra_bytes
 
     @property
     def info_keys(self) -> Path:

@@ -11,7 +11,8 @@ overwritten in place, and a shorter line leaves the rest of a longer one behind 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
-from zlib import crc32
+
+from fastcrc.crc32 import iso_hdlc as crc32
 
 MAX_LINE_BYTES: Final = 4096
 _MAX_U32: Final = 0xFFFF_FFFF
@@ -32,12 +33,6 @@ class PopInfo(NamedTuple):
 
 def queue_line(name: str, part: int) -> bytes:
     text = f"{name};{part};".encode()
-    return b"%b%d\n" % (text, crc32(text))
-
-
-def push_line(name: bytes, right_edge: int, count_pushed: int) -> bytes:
-    # Hot: every push passes here.
-    text = b"%b;%d;%d;" % (name, right_edge, count_pushed)
     return b"%b%d\n" % (text, crc32(text))
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from ottla.core.clock import SystemClock
 from ottla.queue.config import QueueConfig
 from ottla.queue.consumer import Consumer, ConsumerOptions
 from ottla.queue.damage import log_damage
+from ottla.queue.encode import body_of, kind_of
 from ottla.queue.errors import FailWrite, NotFound, NotReady, QueueError
 from ottla.queue.files import overwrite_line, sync_folder
 from ottla.queue.folder import check_name, create_folder
@@ -19,8 +20,8 @@ from ottla.queue.group_commit import GroupCommit
 from ottla.queue.info_files import queue_line
 from ottla.queue.locks import Lock
 from ottla.queue.part_reader import count_of
-from ottla.queue.part_writer import PartWriter
-from ottla.queue.record import HEADER_BYTES, MAX_BODY_BYTES, MAX_NUMBER, OBJECT, TEXT
+from ottla.queue.part_writer import Limits, PartWriter
+from ottla.queue.record import HEADER_BYTES
 from ottla.queue.removal import remove_parts
 from ottla.queue.sealing import note_keys, open_folder
 from ottla.queue.tails import mend_tail
@@ -57,9 +58,8 @@ class Queue:
         self.name = check_name("queue", base.resolve().name if name is None else name)
         self.config = QueueConfig(**options)
         self.folder = open_folder(base, self.name, self.config.keys)
-        self._extra_bytes = 0 if self.folder.seal is None else self.folder.seal.extra_bytes
         self.mode = mode
-        self._clock = clock or SystemClock()
+        self._monotonic_s = time.monotonic if clock is None else clock.monotonic_s
         self._is_durable = self.config.fsync != "never"
         self._shows_synced_only = self.config.fsync == "push"
         syncs_after = {"push": 1, "batch": self.config.batch_messages, "never": math.inf}
@@ -98,17 +98,20 @@ class Queue:
 
     def push(self, message: bytes | str) -> int:
         """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
-        kind, body = _encoded(message, self._extra_bytes)
-        size = HEADER_BYTES + len(body) + self._extra_bytes
+        # Hot, and short for that: two of three pushes' worth of time would be spent here.
+        writer = self._writer
+        return (writer is not None and writer.offer(message)) or self._push(message)
+
+    def _push(self, message: bytes | str) -> int:
+        """With everything that may come with it: another part, and waiting for the disk."""
+        body = body_of(message, self.folder.extra_bytes)
+        size = HEADER_BYTES + len(body) + self.folder.extra_bytes
         while True:
             with self._appending:
                 writer = self._usable()
-                if self._has_room(writer, size):
-                    if self._shows_synced_only:
-                        writer.append(kind, body)
-                    else:
-                        writer.append_and_publish(kind, body)
-                    edge, number = writer.right_edge, writer.count_pushed
+                if writer.has_room(size, 1):
+                    edge = writer.append(kind_of(message), body, is_published=not self._shows_synced_only)
+                    number = writer.count_pushed
                     break
             self._roll(writer)
         if number - writer.count_synced >= self._unsynced_messages:
@@ -122,11 +125,11 @@ class Queue:
         are not in the queue.
         """
         count = 0
-        for chunk, size in _chunks(messages, self.config.part_bytes, self._extra_bytes):
+        for chunk, size in _chunks(messages, self.config.part_bytes, self.folder.extra_bytes):
             while True:
                 with self._appending:
                     writer = self._usable()
-                    if self._has_room(writer, size, len(chunk)):
+                    if writer.has_room(size, len(chunk)):
                         writer.append_many(chunk)
                         number = writer.count_pushed
                         if not self._shows_synced_only:
@@ -171,6 +174,8 @@ class Queue:
         try:
             yield
         except FailWrite as failed:
+            if self._writer is not None:
+                self._writer.is_ended = True
             self._failure = f"queue {self.name} has failed and must be opened again: {failed}"
             raise
 
@@ -183,13 +188,6 @@ class Queue:
             raise NotReady(self._failure or f"queue {self.name} {is_or_has}")
         return writer
 
-    def _has_room(self, writer: PartWriter, size: int, count: int = 1) -> bool:
-        if not writer.count_pushed:
-            return True
-        if writer.right_edge + size > self.config.part_bytes or writer.count_pushed + count > MAX_NUMBER:
-            return False
-        return writer.ends_s == math.inf or self._clock.monotonic_s() < writer.ends_s
-
     def _roll(self, full: PartWriter) -> None:
         """End this part and begin the next, unless another thread has done so."""
         with self._commits.no_sync(), self._appending:
@@ -199,6 +197,7 @@ class Queue:
                 full.close()
 
     def _finish(self, writer: PartWriter) -> None:
+        writer.is_ended = True
         with self._failing():
             if self._is_durable:
                 writer.sync()
@@ -209,10 +208,12 @@ class Queue:
 
     def _begin_part(self, part: int) -> None:
         age_ms = self.config.part_age_ms
-        ends_s = math.inf if age_ms is None else self._clock.monotonic_s() + age_ms / 1000
-        writer = PartWriter(self.folder, part, ends_s, is_durable=self._is_durable)
+        ends_s = math.inf if age_ms is None else self._monotonic_s() + age_ms / 1000
+        limits = Limits(self.config.part_bytes, ends_s, self._unsynced_messages)
+        writer = PartWriter(self.folder, part, self._appending, limits, self._monotonic_s)
         try:
             if self._is_durable:
+                writer.sync_all()
                 sync_folder(self.folder.base)
             overwrite_line(self.folder.info_queue, queue_line(self.name, part), is_durable=self._is_durable)
             if self._is_durable:
@@ -309,13 +310,6 @@ class Queue:
             self.close()
 
 
-def _encoded(message: bytes | str, extra_bytes: int) -> tuple[int, bytes]:
-    kind, body = (TEXT, message.encode()) if isinstance(message, str) else (OBJECT, message)
-    if len(body) + extra_bytes > MAX_BODY_BYTES:
-        raise NotReady(f"a message takes at most {MAX_BODY_BYTES - extra_bytes} bytes, got {len(body)}")
-    return kind, body
-
-
 def _chunks(
     messages: Iterable[bytes | str], part_bytes: int, extra_bytes: int
 ) -> Iterator[tuple[list[tuple[int, bytes]], int]]:
@@ -324,12 +318,12 @@ def _chunks(
     chunk: list[tuple[int, bytes]] = []
     size = 0
     for message in messages:
-        kind, body = _encoded(message, extra_bytes)
+        body = body_of(message, extra_bytes)
         record_bytes = HEADER_BYTES + len(body) + extra_bytes
         if chunk and size + record_bytes > limit:
             yield chunk, size
             chunk, size = [], 0
-        chunk.append((kind, body))
+        chunk.append((kind_of(message), body))
         size += record_bytes
     if chunk:
         yield chunk, size

@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from struct import Struct as Layout
 from typing import TYPE_CHECKING, Final, NamedTuple
-from zlib import crc32
 
 import msgspec
+from fastcrc.crc32 import iso_hdlc as crc32
 
 from ottla.queue.errors import NotReady
 
@@ -37,8 +37,6 @@ SEALED: Final = ord("s") ^ ord("S")
 """What makes a type a sealed one's."""
 
 HEADER: Final = Layout("<QIIIBI")
-_HASHED: Final = Layout("<QIIIB4x")
-_CRC: Final = Layout("<I")
 _CRC_OFFSET: Final = 21
 _NO_CRC: Final = bytes(4)
 
@@ -71,11 +69,6 @@ class Decoded(NamedTuple):
     messages: list[Message]
     is_damaged: bool
     """Whether what comes next is no message; else it is not there as a whole."""
-
-
-def encode(offset: int, number: int, kind: int, body: bytes) -> bytes:
-    hashed = _HASHED.pack(offset, len(body), MAGIC, number, kind)
-    return hashed[:_CRC_OFFSET] + _CRC.pack(crc32(body, crc32(hashed))) + body
 
 
 def decode(data: bytes, offset: int, part: int, number: int, seal: MessageSeal | None = None) -> Decoded:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.queue.encode import push_line
 from ottla.queue.errors import NotFound
 from ottla.queue.files import overwrite_line
-from ottla.queue.info_files import PartInfo, push_line
+from ottla.queue.info_files import PartInfo
 from ottla.queue.part_reader import PartReader, Place
 
 if TYPE_CHECKING:

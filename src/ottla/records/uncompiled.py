@@ -23,7 +23,7 @@ def _unchanged(thing: _T) -> _T:
     return thing
 
 
-cclass = final = no_gc = cfunc = inline = _unchanged
+cclass = final = no_gc = cfunc = ccall = inline = _unchanged
 
 
 def nonecheck(_is_on: bool) -> Callable[[_T], _T]:  # noqa: FBT001

@@ -21,16 +21,18 @@ class ShareConfig:
     """group.share.max.size: how many members a share group may have."""
     max_share_sessions: int = 2000
     """group.share.max.share.sessions: how many members may fetch from this broker at a time."""
-    state_topic_partitions: int = 1
-    """share.coordinator.state.topic.num.partitions: of __share_group_state, when it is created."""
+    state_topic_partitions: int = 0
+    """share.coordinator.state.topic.num.partitions: of __share_group_state, when it is created; 0 for the usual: 1
+    alone, 12 in a cluster."""
     state_updates_per_snapshot: int = 500
     """share.coordinator.snapshot.update.records.per.snapshot: after so many changes to a partition all of its state is
     written down anew, and what was written before can go."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+            least = 0 if name == "state_topic_partitions" else 1
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
         if self.session_timeout_ms <= self.heartbeat_interval_ms:
             raise ValueError(
                 f"session_timeout_ms must be longer than heartbeat_interval_ms, "

@@ -1,4 +1,4 @@
-"""The log of one partition: batches in, batches out, in order, from the start offset to the next one.
+"""The log of one partition: batches in, in order, from the start offset to the next one, and what is removed of them.
 
 It belongs to one thread. What takes long, which is waiting for the disk and removing files, is handed out to be
 run elsewhere.
@@ -6,29 +6,25 @@ run elsewhere.
 
 from __future__ import annotations
 
-import errno
-import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from ottla.core.errors import ApiError, CorruptMessage, OffsetOutOfRange, StorageError
-from ottla.core.sealing import SEAL_BYTES
 from ottla.records.batch import check_batch, check_produced, place, read_header, set_log_append_time
 from ottla.records.control import build_end_marker, read_end_marker
 from ottla.storage import retention
 from ottla.storage.admission import check_keys, check_size, check_timestamp
 from ottla.storage.checkpoints import LEADER_EPOCHS, write_epochs
-from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors, sync_folder
 from ottla.storage.flushing import Flush, sync_all
 from ottla.storage.producer_replay import load_producers
 from ottla.storage.producer_state import ProducerStates
 from ottla.storage.segment import Segment
+from ottla.storage.segmented_log import PASSING_ERRORS, SegmentedLog
 from ottla.storage.segments import Segments
 from ottla.storage.swap_files import discard_cleaned, swap_in
-from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,15 +37,9 @@ if TYPE_CHECKING:
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
     from ottla.storage.rewriting import Rewrite
-    from ottla.storage.segment import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
-_logger: Final = logging.getLogger(__name__)
-
 NO_TIMESTAMP: Final = -1
-_MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
-# There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
-_PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
@@ -61,59 +51,21 @@ class Appended(msgspec.Struct, frozen=True, gc=False):
     is_duplicate: bool
 
 
-class PartitionLog:
+class PartitionLog(SegmentedLog):
     def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
-        self.folder = folder
-        self.config = config
-        self.next_offset = parts.next_offset
-        self.start_offset = parts.start_offset
+        super().__init__(folder, config, clock, files, parts)
         self.producers = parts.producers
         self.epochs = parts.epochs
-        self._clock = clock
-        self._files = files
         self._snapshots = parts.snapshots
-        self.cipher = parts.cipher
-        self._segments = Segments(parts.segments)
-        self._unsynced = Unsynced(folder, files, parts)
         self._as_left_at = parts.next_offset if parts.is_as_left else None
-        self._offline: str | None = None
-        self._is_abandoned = False
         self.before_truncation: Callable[[int], None] | None = None
         """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
-        self._first_timestamp = self._segments.active.first_timestamp
-        self._segment_began_ms = clock.now_ms()
-
-    def __repr__(self) -> str:
-        return f"<log {self.folder.name} {self.start_offset}..{self.next_offset}>"
-
-    @property
-    def size(self) -> int:
-        return self._segments.size
-
-    @property
-    def segments(self) -> tuple[Segment, ...]:
-        return tuple(self._segments.all)
-
-    @property
-    def recovery_point(self) -> int:
-        """Every record below this is known to be on the disk."""
-        return self._unsynced.recovery_point
-
-    @property
-    def is_offline(self) -> bool:
-        """Whether the disk failed this log, which then serves nothing until a restart."""
-        return self._offline is not None
 
     @property
     def last_stable_offset(self) -> int:
         """What a read_committed reader may read up to."""
         unstable = self.producers.first_unstable_offset
         return self.next_offset if unstable is None else max(unstable, self.start_offset)
-
-    def use_config(self, config: LogConfig) -> None:
-        self.config = config
-        for segment in self._segments.all:
-            segment.config = config
 
     # Appending
 
@@ -218,41 +170,6 @@ class PartitionLog:
             self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
             raise self._offline_error() from refused
 
-    def write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
-        """Put a batch that is checked and placed behind the others; the end of the log does not move yet."""
-        active = self._segments.active
-        try:
-            if active.size and self._must_roll(active, len(batch), last_offset, max_timestamp):
-                self.roll()
-                active = self._segments.active
-            if not active.size:
-                self._first_timestamp = max_timestamp
-                self._segment_began_ms = self._clock.now_ms()
-            active.append(batch, last_offset, max_timestamp)
-        except OSError as refused:
-            self.refuse_append(refused)
-
-    def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int) -> bool:
-        config, began = self.config, self._first_timestamp
-        # How long it has been written to is by what its records say, or else by the clock.
-        age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
-        return (
-            active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
-            or age_ms > config.segment_ms
-            or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
-            or active.indexes.is_full
-        )
-
-    def refuse_append(self, refused: OSError) -> None:
-        """A write has failed: StorageError. Unless there may be room again later, the log goes offline."""
-        if refused.errno not in _PASSING_ERRORS:
-            self._go_offline(f"a write failed: {refused.strerror or refused}")
-        try:
-            self._segments.active.forget_torn_tail()
-        except OSError as failed:
-            self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
-        raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
-
     def _begin_epoch(self, epoch: int, offset: int) -> None:
         with storage_errors(f"{self.folder.name}: leader epoch {epoch}"):
             known = list(self.epochs.entries)
@@ -263,114 +180,14 @@ class PartitionLog:
                 self.epochs.entries = known
                 raise
 
-    def roll(self) -> None:
-        """Begin a new segment, if there is anything in the current one."""
-        if self._segments.active.size == 0:
-            return
-        segment = self._files.with_room(self._create_next)
-        self._segments.active.release()
-        self._segments.add(segment)
-        self._unsynced.add(segment)
+    def roll(self) -> bool:
+        if not super().roll():
+            return False
         self._as_left_at = None
         # It only saves time after a crash.
         with suppress(OSError):
             self._snapshots.write(self.next_offset, self.producers)
-
-    def _create_next(self) -> Segment:
-        # Its file is created last: where anything fails, for want of space say, the active segment can still be
-        # appended to, and there is none on disk yet that would be taken for the one behind it.
-        self._segments.active.complete()
-        return Segment.create(self.folder, self.next_offset, self.config, self._files, self.cipher)
-
-    # Reading
-
-    def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
-        """Whole batches from the one with `offset` on: the first whatever its size, more while they fit."""
-        if self._offline is not None:
-            raise self._offline_error()
-        limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
-        if not self.start_offset <= offset <= self.next_offset:
-            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
-        try:
-            return self._segments.read(Bounds(offset, limit, max_bytes), self.next_offset)
-        except OSError as failed:
-            raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
-
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record with this timestamp or a later one."""
-        with storage_errors(self.folder.name):
-            return self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
-
-    def newest_record(self) -> TimestampOffset | None:
-        """The first record with the highest timestamp there is."""
-        with storage_errors(self.folder.name):
-            newest = self._segments.newest_timestamp()
-        return self.offset_for_timestamp(newest) if newest >= 0 else None
-
-    def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions with records between these offsets, by first offset."""
-        with storage_errors(self.folder.name):
-            return self._segments.aborted_transactions(from_offset, until_offset)
-
-    # Flushing
-
-    @property
-    def acknowledged_offset(self) -> int:
-        """Appends below this may be acknowledged: they are as durable as the flush policy promises."""
-        return self.recovery_point if self.config.flush == "ack" else self.next_offset
-
-    def is_flush_due(self, now_s: float, last_flush_s: float) -> bool:
-        """Whether the flush policy asks for a flush now, `last_flush_s` being when the last one began."""
-        if self._offline is not None or not self.is_dirty:
-            return False
-        match self.config.flush:
-            case "ack":
-                return True
-            case "interval":
-                return (now_s - last_flush_s) * 1000 >= self.config.flush_interval_ms
-            case "os":
-                # Only what was rolled away, so that a start after a crash need not check every segment there is.
-                return self._unsynced.has_full_segments
-
-    @property
-    def is_dirty(self) -> bool:
-        return self.recovery_point < self.next_offset or self._unsynced.has_new_files
-
-    def begin_flush(self) -> Flush | None:
-        """What has to be synced to make more of what is appended so far durable; None if nothing has."""
-        if not self.is_dirty:
-            return None
-        # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
-        with storage_errors(self.folder.name):
-            return self._unsynced.begin_flush(self.next_offset)
-
-    def finish_flush(self, flush: Flush) -> None:
-        """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
-        if flush.error is not None:
-            self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
-        if self._offline is not None:
-            # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
-            raise self._offline_error() from flush.error
-        self._unsynced.finish_flush(flush)
-
-    def flush(self) -> None:
-        """Make everything appended so far durable before returning."""
-        if self._offline is not None:
-            raise self._offline_error()
-        flush = self.begin_flush()
-        while flush is not None:
-            flush.run()
-            self.finish_flush(flush)
-            # Whoever has begun another one and not finished it yet keeps the log dirty.
-            flush = self.begin_flush() if self._unsynced.has_new_files else None
-
-    def _go_offline(self, reason: str) -> None:
-        if self._offline is None:
-            self._offline = reason
-            _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
-
-    def _offline_error(self) -> StorageError:
-        return StorageError(f"{self.folder.name} is offline: {self._offline}")
+        return True
 
     # Removing
 
@@ -498,7 +315,7 @@ class PartitionLog:
         try:
             self.roll()
         except OSError as refused:
-            if refused.errno not in _PASSING_ERRORS:
+            if refused.errno not in PASSING_ERRORS:
                 raise
             return False
         return True
@@ -550,9 +367,3 @@ class PartitionLog:
             self.flush()
             raise
         return self._unsynced.begin_flush(self.next_offset, new_snapshots)
-
-    def abandon(self) -> None:
-        """Let go of the files as they are, as a crash would."""
-        self._is_abandoned = True
-        for segment in self._segments.all:
-            segment.close()

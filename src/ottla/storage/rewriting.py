@@ -44,11 +44,6 @@ class Rewrite:
     def base_offset(self) -> int:
         return self.segments[0].base_offset
 
-    @property
-    def size(self) -> int:
-        """What the old segments take."""
-        return sum(self._sizes)
-
     def is_of(self, segments: list[Segment]) -> bool:
         """Whether what was written anew is still there, and as it was."""
         if self.segments[0] not in segments:

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.core.errors import ApiError, CorruptMessage
 from ottla.records.batch import HEADER_BYTES, count_intact, read_header
 from ottla.records.batches import find_batches
-from ottla.records.reader import RecordReader
 from ottla.storage.cipher import KEY_ID_END, key_id_of_batch
 from ottla.storage.cold_read import Bounds, Unverified, find_checked
 from ottla.storage.files import DELETED, ENCRYPTED_LOG, LOG, TXN_INDEX, file_name, write_all
 from ottla.storage.scan import NO_LIMIT, Damage, FoundBatch, Stretch, walk
 from ottla.storage.segment_indexes import NO_TIMESTAMP, OffsetEntry, SegmentIndexes
+from ottla.storage.timestamps import is_newest_right
 from ottla.storage.txn_index import TxnIndex
 
 if TYPE_CHECKING:
@@ -35,12 +35,6 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _REMEMBERED_READS: Final = 64
-
-
-class TimestampOffset(NamedTuple):
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 class SegmentPlace(NamedTuple):
@@ -105,25 +99,10 @@ class Segment:
     def newest_timestamp(self) -> int:
         """The highest timestamp in the segment, NO_TIMESTAMP if there is none."""
         if not self._is_newest_known:
-            # What seems too old is deleted, so a time index that was found on disk is not taken at its word.
-            if self.indexes.is_found and not self._is_newest(self.indexes.times.last):
-                self._rebuild_wrong_indexes()
+            if self.indexes.is_found and not is_newest_right(self):
+                self.rebuild_indexes()
             self._is_newest_known = True
         return self.indexes.newest_timestamp
-
-    def _is_newest(self, last: tuple[int, int] | None) -> bool:
-        """Whether this last entry of the time index is about a batch, and none at the segment's end is newer.
-
-        Those before the last offset entry had theirs looked at when it was made, and are not all read again.
-        """
-        if last is not None:
-            _, header = next(self.headers(self.base_offset + last[1]), (0, None))
-            if header is None or (header.max_timestamp, header.last_offset - self.base_offset) != last:
-                return False
-        newest = self.indexes.newest_timestamp
-        entry = self.indexes.last
-        at_the_end = self.headers(self.base_offset if entry is None else entry.last_offset)
-        return all(header.max_timestamp <= newest for _, header in at_the_end)
 
     @property
     def last_used_ms(self) -> int:
@@ -249,7 +228,7 @@ class Segment:
         entry = self.indexes.last
         if entry is not None and not self._is_right(entry):
             return False
-        return self.indexes.times.last is not None or self.size == 0 or self.first_timestamp < 0
+        return self.indexes.last_time is not None or self.size == 0 or self.first_timestamp < 0
 
     def rewind_indexes(self, from_offset: int) -> tuple[int, int]:
         """Drop what the indexes say from `from_offset` on, and perhaps from before it.
@@ -260,8 +239,10 @@ class Segment:
         entry = None
         if self.are_indexes_sane():
             # A power cut may keep offset entries and lose time entries; behind the last of those none is believed.
-            last_time = self.indexes.times.last
-            entry = self.indexes.at_or_before(min(from_offset, self.base_offset + (last_time[1] if last_time else 0)))
+            last_time = self.indexes.last_time
+            entry = self.indexes.at_or_before(
+                min(from_offset, last_time.last_offset if last_time else self.base_offset)
+            )
         if entry is None or not self._is_right(entry):
             self.indexes.reset()
             return 0, self.base_offset
@@ -278,11 +259,11 @@ class Segment:
     def _entry_before(self, offset: int) -> OffsetEntry | None:
         entry = self.indexes.at_or_before(offset)
         if entry is not None and self.indexes.is_found and not self._is_right(entry):
-            self._rebuild_wrong_indexes()
+            self.rebuild_indexes()
             entry = self.indexes.at_or_before(offset)
         return entry
 
-    def _rebuild_wrong_indexes(self) -> None:
+    def rebuild_indexes(self) -> None:
         """Either an index is wrong or the batch it points to: only intact batches get into the new one."""
         _logger.warning("%s: the indexes do not fit the batches and are rebuilt", self.path)
         self.indexes.reset()
@@ -303,7 +284,7 @@ class Segment:
         the segment's last record.
         """
         known = self._read_ends.pop(bounds.from_offset, None)
-        position = self.position_before(bounds.from_offset) if known is None else known
+        position = self.place_before(bounds.from_offset)[0] if known is None else known
         slack = self.config.index_interval_bytes if known is None else 0
         floor = self.base_offset if known is None else bounds.from_offset
         size = max(bounds.max_bytes + slack, HEADER_BYTES)
@@ -361,7 +342,7 @@ class Segment:
 
     def _read_damaged(self, bounds: Bounds, end_offset: int) -> memoryview:
         """What can still be read, batch by batch; CorruptMessage if the very batch that is wanted is damaged."""
-        position, offset = self._place_before(bounds.from_offset)
+        position, offset = self.place_before(bounds.from_offset)
         try:
             found = find_checked(self._stretch(position, offset, end_offset), bounds)
         except CorruptMessage as damaged:
@@ -374,12 +355,8 @@ class Segment:
             self._read_ends.pop(next(iter(self._read_ends)))
         self._read_ends[next_offset] = position
 
-    def position_before(self, offset: int) -> int:
-        """A position at or before the batch with `offset`, as near as the index knows."""
-        return self._place_before(offset)[0]
-
-    def _place_before(self, offset: int) -> tuple[int, int]:
-        """The same, and the lowest offset that can be there."""
+    def place_before(self, offset: int) -> tuple[int, int]:
+        """A position at or before the batch with `offset`, as near as the index knows, and the lowest offset there."""
         entry = self._entry_before(offset)
         if entry is None:
             return 0, self.base_offset
@@ -399,31 +376,9 @@ class Segment:
 
     def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
         """The position and header of each intact batch from the one with `from_offset` on."""
-        for batch in self.walk(*self._place_before(from_offset)):
+        for batch in self.walk(*self.place_before(from_offset)):
             if isinstance(batch, FoundBatch) and batch.header.last_offset >= from_offset:
                 yield batch.position, batch.header
-
-    def find_timestamp(self, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT) -> TimestampOffset | None:
-        """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
-        place = self._place_before(max(self._offset_before_time(timestamp), from_offset))
-        for batch in self.walk(*place, end_offset):
-            if isinstance(batch, Damage):
-                continue
-            if batch.header.max_timestamp >= timestamp and batch.header.last_offset >= from_offset:
-                for record in RecordReader(batch.data, from_offset):
-                    if record.timestamp >= timestamp:
-                        return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
-        return None
-
-    def _offset_before_time(self, timestamp: int) -> int:
-        """An offset below which no record has this timestamp or a later one, as high as the index knows."""
-        entry = self.indexes.at_or_before_time(timestamp)
-        if entry is not None and self.indexes.is_found:
-            _, header = next(self.headers(entry.last_offset), (0, None))
-            if header is None or (header.max_timestamp, header.last_offset) != entry:
-                self._rebuild_wrong_indexes()
-                entry = self.indexes.at_or_before_time(timestamp)
-        return self.base_offset if entry is None else entry.last_offset
 
     def header_at(self, position: int) -> BatchHeader:
         return read_header(self.read_at(position, HEADER_BYTES))

@@ -97,14 +97,17 @@ class SegmentIndexes:
     def last(self) -> OffsetEntry | None:
         return self._offset_entry(self.offsets.last)
 
+    @property
+    def last_time(self) -> TimeEntry | None:
+        return self._time_entry(self.times.last)
+
     def at_or_before(self, offset: int) -> OffsetEntry | None:
         """The last entry for a batch that ends with `offset` or before."""
         return self._offset_entry(self.offsets.find(offset - self._base_offset))
 
     def at_or_before_time(self, timestamp: int) -> TimeEntry | None:
         """The last entry whose timestamp is at most this: no batch before its own has a later one."""
-        entry = self.times.find(timestamp)
-        return TimeEntry(entry[0], self._base_offset + entry[1]) if entry else None
+        return self._time_entry(self.times.find(timestamp))
 
     def is_whole(self) -> bool:
         """Whether both files are there and could be what they should be."""
@@ -152,3 +155,6 @@ class SegmentIndexes:
 
     def _offset_entry(self, entry: tuple[int, int] | None) -> OffsetEntry | None:
         return OffsetEntry(self._base_offset + entry[0], entry[1]) if entry else None
+
+    def _time_entry(self, entry: tuple[int, int] | None) -> TimeEntry | None:
+        return TimeEntry(entry[0], self._base_offset + entry[1]) if entry else None

@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
+from ottla.storage.timestamps import find_timestamp
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.storage.cold_read import Bounds
-    from ottla.storage.segment import Segment, TimestampOffset
+    from ottla.storage.segment import Segment
+    from ottla.storage.timestamps import TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
 
@@ -67,11 +70,19 @@ class Segments:
             number += 1
         return memoryview(b"")
 
+    def size_between(self, offset: int, until_offset: int) -> int:
+        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        if offset >= until_offset:
+            return 0
+        first, last = self.number_of(offset), self.number_of(until_offset)
+        before = sum(segment.size for segment in self.all[first:last])
+        return before + self.all[last].position_of(until_offset) - self.all[first].position_of(offset)
+
     def find_timestamp(self, timestamp: int, from_offset: int, next_offset: int) -> TimestampOffset | None:
         """The first record from `from_offset` on with this timestamp or a later one."""
         for segment, end_offset in self._with_ends(next_offset):
             if segment.newest_timestamp >= timestamp:
-                found = segment.find_timestamp(timestamp, from_offset, end_offset)
+                found = find_timestamp(segment, timestamp, from_offset, end_offset)
                 if found is not None:
                     return found
         return None

@@ -21,7 +21,6 @@ _IMAGE: Final = "ottla"
 _HOST: Final = "localhost"
 _LOOK_EVERY_S: Final = 0.05
 _ASK_TIMEOUT_S: Final = 2.0
-_STOP_AFTER_S: Final = 5
 
 
 class OttlaContainer:

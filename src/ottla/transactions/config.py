@@ -13,10 +13,12 @@ class TransactionConfig:
     """transactional.id.expiration.ms: how long a transactional id is remembered after its last transaction."""
     id_expiration_check_interval_ms: int = 3_600_000
     """transaction.remove.expired.transaction.cleanup.interval.ms: how often to look for ids that have expired."""
-    state_topic_partitions: int = 1
-    """transaction.state.log.num.partitions: how many partitions `__transaction_state` is created with."""
+    state_topic_partitions: int = 0
+    """transaction.state.log.num.partitions: how many partitions `__transaction_state` is created with; 0 for the
+    usual: 1 alone, 12 in a cluster."""
 
     def __post_init__(self) -> None:
-        for name in ("max_timeout_ms", "id_expiration_ms", "id_expiration_check_interval_ms", "state_topic_partitions"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        for name in self.__slots__:
+            least = 0 if name == "state_topic_partitions" else 1
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")

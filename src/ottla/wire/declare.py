@@ -94,8 +94,6 @@ Int8: TypeAlias = Annotated[int, Fixed("b", 1)]
 Int16: TypeAlias = Annotated[int, Fixed("h", 2)]
 Int32: TypeAlias = Annotated[int, Fixed("i", 4)]
 Int64: TypeAlias = Annotated[int, Fixed("q", 8)]
-UInt16: TypeAlias = Annotated[int, Fixed("H", 2)]
-UInt32: TypeAlias = Annotated[int, Fixed("I", 4)]
 Float64: TypeAlias = Annotated[float, Fixed("d", 8)]
 Uuid: TypeAlias = Annotated[bytes, Fixed("16s", 16)]
 """The 16 bytes themselves: topics are looked up by them, and a UUID object costs more to build than the rest

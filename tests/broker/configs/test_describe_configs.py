@@ -16,8 +16,9 @@ from ottla.broker.configs.describe import (
 )
 from ottla.broker.configs.layers import BrokerConfigs, ConfigSource
 from ottla.broker.configs.replies import for_create, for_describe
-from ottla.broker.configs.static import default_settings, static_settings
+from ottla.broker.configs.static import default_settings, share_settings, static_settings
 from ottla.broker.configs.values import to_text
+from ottla.broker.settings import Settings
 from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
@@ -212,7 +213,9 @@ def test_what_nobody_has_set_is_the_default_and_that_is_what_the_broker_goes_by(
     for name, value in usual.items():
         assert (name, described[name].value) == (name, None if value is None else to_text(value))
     assert {one.source for one in described.values()} == {DEFAULT}
-    assert static_settings(BrokerConfig(), NetConfig(), GroupConfig(), Address("127.0.0.1", 9092)) == {}
+    alone = Settings().completed(is_member=False)
+    assert static_settings(alone.broker, NetConfig(), GroupConfig(), Address("127.0.0.1", 9092)) == {}
+    assert share_settings(alone.share) == {}
 
 
 def test_synonyms_and_documentation_are_sent_to_who_asks_for_them() -> None:

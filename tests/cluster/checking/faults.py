@@ -6,6 +6,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .networks import Way
 from .processes import SESSION_MS
 
 if TYPE_CHECKING:
@@ -139,34 +140,31 @@ class Faults:
 
     def cut_leader_from_followers(self, writers: list[Writer]) -> None:
         """All see ZooKeeper, and the leader sees nobody else: too few are in sync, so nothing is acknowledged."""
-        leader = self._leader()
-        others = [node for node in self.nodes.values() if node is not leader]
-        self._cut([(leader, other.host) for other in others] + [(other, leader.host) for other in others], 5.0)
+        assert self.network is not None
+        leader = self._leader().number
+        self._cut(self.network.ways_between(leader, self.nodes.keys() - {leader}), 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_one_way(self, writers: list[Writer]) -> None:
         """What followers say arrives at the leader, and what it says does not arrive at them."""
         leader = self._leader()
-        self._cut([(leader, node.host) for node in self.nodes.values() if node is not leader], 5.0)
+        self._cut([Way(leader.number, node.host) for node in self.nodes.values() if node is not leader], 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_leader_from_zookeeper(self, writers: list[Writer]) -> None:
         """Its followers go on to fetch from it, its clients to write to it, and others lead."""
         assert self.network is not None
-        self._cut([(self._leader(), self.network.host)], SESSION_MS / 1000 * 3)
+        self._cut([Way(self._leader().number, self.network.host)], SESSION_MS / 1000 * 3)
         for writer in writers:
             writer.wait_for_more()
 
-    def _cut(self, ways: list[tuple[Node, str]], seconds: float) -> None:
+    def _cut(self, ways: list[Way], seconds: float) -> None:
         assert self.network is not None
-        for node, address in ways:
-            self.history.event(f"cut: node {node.number} to {address}")
-            self.network.cut(node.number, address)
-        time.sleep(seconds)
-        for node, address in ways:
-            self.network.heal(node.number, address)
+        self.history.event(f"cut: {ways}")
+        with self.network.cut(ways):
+            time.sleep(seconds)
         self.history.event("the network is whole again")
         self.placed.wait_until_in_sync(len(self.nodes))
 

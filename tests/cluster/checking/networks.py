@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from typing import Final
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SUBNET: Final = "10.197.{}"
 _HOST_NUMBER: Final = 254
@@ -18,6 +22,13 @@ def _ip(*arguments: str) -> None:
     done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
     if done.returncode:
         raise NoNamespaces(f"ip {' '.join(arguments)}: {done.stderr.strip()}")
+
+
+class Way(NamedTuple):
+    """From a node to an address."""
+
+    number: int
+    address: str
 
 
 class Network:
@@ -71,9 +82,17 @@ class Network:
         """Put before a command, this runs it at a node's place in the network."""
         return ("ip", "netns", "exec", self._namespace(number))
 
-    def cut(self, number: int, address: str) -> None:
-        """From now on nothing that this node sends to that address arrives."""
-        _ip("-n", self._namespace(number), "route", "add", "blackhole", f"{address}/32")
+    @contextmanager
+    def cut(self, ways: Sequence[Way]) -> Iterator[None]:
+        """Nothing arrives meanwhile that goes these ways."""
+        for number, address in ways:
+            _ip("-n", self._namespace(number), "route", "add", "blackhole", f"{address}/32")
+        try:
+            yield
+        finally:
+            for number, address in ways:
+                _ip("-n", self._namespace(number), "route", "delete", "blackhole", f"{address}/32")
 
-    def heal(self, number: int, address: str) -> None:
-        _ip("-n", self._namespace(number), "route", "delete", "blackhole", f"{address}/32")
+    def ways_between(self, one: int, others: Iterable[int]) -> list[Way]:
+        """Both directions."""
+        return [way for other in others for way in (Way(one, self.address(other)), Way(other, self.address(one)))]

@@ -22,6 +22,8 @@ from .clocks import ShiftedClock
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ottla.cluster.server import ZooKeeperServer
+
     from .networks import Network
     from .slow_links import SlowLinks
 
@@ -79,7 +81,6 @@ class Node:
         self._ready_file.unlink(missing_ok=True)
         given = (
             f"cluster.session_timeout_ms={SESSION_MS}",
-            "broker.offsets_topic_partitions=3",
             "replication.replica_lag_time_max_ms=3000",
             *self._settings,
             *settings,
@@ -169,6 +170,11 @@ class Processes:
     @property
     def servers(self) -> str:
         return ",".join(node.address for node in self.nodes.values())
+
+
+class Cluster(NamedTuple):
+    processes: Processes
+    zookeeper: ZooKeeperServer
 
 
 def until(holds: Callable[[], object], what: str, patience_s: float = _PATIENCE_S) -> None:

@@ -7,25 +7,24 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.faults.mounting import CannotMount, tmpfs
-
-from ottla.cluster.server import ZooKeeperServer, free_port
 
 from .checker import violations
 from .clocks import NoCompiler
 from .faults import Faults
 from .history import History
 from .load import ConfluentWriter, OttlaWriter, Placed, PlainWriter, Trial, read_all, under_load
-from .networks import Network, NoNamespaces
-from .processes import Processes, Surroundings
+from .processes import Cluster, Processes, Surroundings
 from .slow_links import SlowLinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from ottla.cluster.server import ZooKeeperServer
 
     from .load import Writer
 
@@ -43,11 +42,6 @@ LONG = [
     Faults.restart_zookeeper,
 ]
 IN_A_NETWORK = [Faults.cut_leader_from_followers, Faults.cut_one_way, Faults.cut_leader_from_zookeeper]
-
-
-class Cluster(NamedTuple):
-    processes: Processes
-    zookeeper: ZooKeeperServer
 
 
 def found_wrong(
@@ -74,22 +68,6 @@ def cluster(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPath
     folder = tmp_path_factory.mktemp("cluster")
     with Processes(folder, f"{zookeeper_server.address}/{folder.name}") as running:
         yield Cluster(running, zookeeper_server)
-
-
-@pytest.fixture(scope="module")
-def networked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Each node in a network namespace of its own, and a ZooKeeper that all can reach."""
-    folder = tmp_path_factory.mktemp("networked")
-    with ExitStack() as stack:
-        try:
-            network = stack.enter_context(Network(count=3))
-        except NoNamespaces as missing:
-            pytest.skip(str(missing))
-        zookeeper = ZooKeeperServer(folder / "zookeeper", free_port(), "clientPortAddress=0.0.0.0")
-        zookeeper.start()
-        stack.callback(zookeeper.stop)
-        servers = f"{network.host}:{zookeeper.port}"
-        yield Cluster(stack.enter_context(Processes(folder, servers, network=network)), zookeeper)
 
 
 @pytest.fixture(scope="module")

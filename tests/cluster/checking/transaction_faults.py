@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from tests.broker.raw_client import RawClient
@@ -10,14 +11,15 @@ from tests.broker.raw_client import RawClient
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
+from .networks import Way
 from .processes import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ottla.wire.messages.metadata import MetadataResponse
 
-    from .processes import Node, Processes
+    from .processes import Cluster, Node
     from .transacting import Scene, Worker
 
 _TRANSACTION: Final = 1
@@ -25,11 +27,16 @@ _ANSWERED_S: Final = 0.9
 """What is asked now has been answered, if it is answered at once, and no session is over."""
 _SEVERAL: Final = 3
 _LONGER_THAN_A_SESSION_S: Final = SESSION_MS / 1000 * 2
+_LONGER_THAN_REPLICAS_MAY_LAG_S: Final = 5.0
+_SLOW_S: Final = 0.05
 
 
 class TransactionFaults:
-    def __init__(self, processes: Processes, scene: Scene, workers: Sequence[Worker]) -> None:
+    def __init__(self, cluster: Cluster, scene: Scene, workers: Sequence[Worker]) -> None:
+        processes, self._zookeeper = cluster
         self._nodes = processes.nodes
+        self._network = processes.network
+        self._links = processes.links
         self._scene = scene
         self._workers = workers
 
@@ -76,13 +83,41 @@ class TransactionFaults:
             node.wait_until_ready()
         self._until_in_sync()
 
+    def wipe_coordinator(self) -> None:
+        """It comes back with an empty disk, and is to learn from others what it had decided."""
+        node = self._coordinator()
+        self._scene.stories.event(f"node {node.number} loses its disk")
+        node.kill()
+        node.wipe()
+        self._all_go_on()
+        self._back(node)
+
+    def jump_clocks(self) -> None:
+        """An hour ahead, an hour back: no transaction takes too long by that."""
+        for seconds in (3600, -3600, 0):
+            for node in self._nodes.values():
+                assert node.clock is not None
+                self._scene.stories.event(f"the clock of node {node.number} is {seconds} s off")
+                node.clock.jump(seconds)
+            self._all_go_on()
+
+    def restart_zookeeper(self) -> None:
+        """Away for longer than sessions last: nobody coordinates, until it is back."""
+        self._scene.stories.event("kill -9 of ZooKeeper")
+        self._zookeeper.kill()
+        time.sleep(_LONGER_THAN_A_SESSION_S)
+        self._zookeeper.start()
+        self._scene.stories.event("ZooKeeper is back")
+        self._all_go_on()
+        self._until_in_sync()
+
     def kill_coordinator_of_frozen_followers(self) -> None:
         """What it answers now is nowhere else when it dies."""
         coordinator = self._coordinator()
         if any(worker.pause_s for worker in self._workers):
             # More than one: what comes first answers a fetch that followers had sent before.
             until(lambda: sum(each.is_about_to_end for each in self._workers) >= _SEVERAL, "several to be committed")
-        followers = [node for node in self._nodes.values() if node is not coordinator]
+        followers = self._others(coordinator)
         for node in followers:
             node.freeze()
         self._scene.stories.event(f"all but node {coordinator.number} are frozen")
@@ -94,7 +129,61 @@ class TransactionFaults:
         self._all_go_on()
         self._back(coordinator)
 
+    def cut_coordinator_from_followers(self) -> None:
+        """It can write nothing down that counts, so nothing it is asked may come to pass."""
+        coordinator = self._coordinator().number
+        with self._cut(self._ways_between(coordinator, self._nodes.keys() - {coordinator})):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def cut_coordinator_one_way(self) -> None:
+        """It hears all, and nobody hears it: neither its followers nor those whom it tells how transactions end."""
+        coordinator = self._coordinator()
+        with self._cut([Way(coordinator.number, node.host) for node in self._others(coordinator)]):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def cut_coordinator_from_zookeeper(self) -> None:
+        """Others coordinate, while clients and followers still reach the one that believes it does."""
+        assert self._network is not None
+        with self._cut([Way(self._coordinator().number, self._network.host)]):
+            time.sleep(_LONGER_THAN_A_SESSION_S)
+            self._all_go_on()
+
+    def cut_coordinator_from_leader(self) -> None:
+        """Of one partition, which it can neither be asked by nor tell how transactions end."""
+        coordinator = self._coordinator().number
+        leaders = {each.leader_id for each in self._metadata().topics[0].partitions}
+        with self._cut(self._ways_between(coordinator, [min(leaders - {coordinator})])):
+            time.sleep(_LONGER_THAN_REPLICAS_MAY_LAG_S)
+
+    def slow_all_links(self) -> None:
+        """Between clients, nodes and ZooKeeper; then a coordinator dies while they are slow."""
+        assert self._links is not None
+        self._scene.stories.event("every link is slow")
+        self._links.delay_s = _SLOW_S
+        self._all_go_on()
+        self._kill(self._coordinator())
+        self._links.delay_s = 0.0
+        self._scene.stories.event("links are fast again")
+
     # How
+
+    def _others(self, node: Node) -> list[Node]:
+        return [each for each in self._nodes.values() if each is not node]
+
+    def _ways_between(self, one: int, others: Iterable[int]) -> list[Way]:
+        assert self._network is not None
+        return self._network.ways_between(one, others)
+
+    @contextmanager
+    def _cut(self, ways: list[Way]) -> Iterator[None]:
+        """And wait until all is as it was."""
+        assert self._network is not None
+        self._scene.stories.event(f"cut: {ways}")
+        with self._network.cut(ways):
+            yield
+        self._scene.stories.event("the network is whole again")
+        self._all_go_on()
+        self._until_in_sync()
 
     def _kill(self, node: Node) -> None:
         self._scene.stories.event(f"kill -9 of node {node.number}")

@@ -10,6 +10,8 @@ import pytest
 from tests.cluster.memory import Brokers, brokers_of, until
 from tests.cluster.test_replication import batch, in_loop
 
+from ottla import Producer
+from ottla.broker.replication.throttling import Throttling
 from ottla.cluster.replication.throttle import Throttle, is_listed
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
@@ -17,6 +19,9 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ottla.broker.replication.replica import Replica
+    from ottla.testing import EphemeralCluster
 
 RATE = 400_000
 BATCHES = 20
@@ -102,3 +107,22 @@ async def test_a_throttle_that_is_lifted_is_noticed_soon(tmp_path: Path) -> None
         brokers[3].change_configs(resource, lambda _: {})
         async with asyncio.timeout(10):
             await until(lambda: brokers.log(3).next_offset == BATCHES)
+
+
+def test_who_may_fetch_again_while_it_is_being_looked_at_does(
+    ottla_cluster: EphemeralCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: set[Replica] = set()
+
+    def wait_that_is_over_at_the_second_look_s(_: Throttling, replica: Replica) -> float:
+        wait_s = 0.0 if replica in looked_at else 0.001
+        looked_at.add(replica)
+        return wait_s
+
+    monkeypatch.setattr(Throttling, "wait_to_fetch_s", wait_that_is_over_at_the_second_look_s)
+    monkeypatch.setattr(Throttling, "fetched", lambda _, replica, __: looked_at.discard(replica))
+
+    ottla_cluster.create_topic("t", configs={"min.insync.replicas": "3"})
+    with Producer(ottla_cluster.bootstrap_servers, delivery_timeout_ms=10_000) as producer:
+        for _ in range(5):
+            producer.send("t", b"copied").result()

@@ -146,6 +146,29 @@ def test_more_partitions_are_shared_out_with_the_next_heartbeat() -> None:
     assert (ann.epoch, numbers(ann)) == (3, [0, 1, 2, 3])
 
 
+def test_partitions_that_move_to_other_racks_begin_another_epoch() -> None:
+    office = Office()
+    office.topics.put("read", 2, racks=(("a", "b"), ("a", "c")))
+    ann = office.client("ann", "read")
+    ann.beat()
+    office.topics.put("read", 2, racks=(("a", "b"), ("a", "c")))
+    ann.beat()
+    assert ann.epoch == 2, "nothing has moved"
+    office.topics.put("read", 2, racks=(("a", "b"), ("b", "c")))
+    ann.beat()
+    assert (ann.epoch, numbers(ann)) == (3, [0, 1])
+
+
+def test_the_rack_of_a_member_is_noted_and_begins_no_epoch() -> None:
+    office = Office({"read": 2})
+    ann = office.client("ann", "read", rack_id="a")
+    ann.beat()
+    assert ann.subscribe(rack_id="b").error_code == ErrorCode.NONE
+    assert ann.epoch == 2
+    [member] = office.group.state_of_members.members.values()
+    assert member.rack_id == "b"
+
+
 def test_a_topic_that_is_made_anew_is_another_topic() -> None:
     office = Office({"read": 1})
     ann = office.client("ann", "read")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.config import BrokerConfig
 from ottla.broker.configs.values import to_text
+from ottla.broker.settings import Settings
 from ottla.core.ids import Address
-from ottla.groups.config import GroupConfig
-from ottla.net.config import NetConfig
-from ottla.share.config import ShareConfig
-from ottla.transactions.config import TransactionConfig
 
 if TYPE_CHECKING:
+    from ottla.broker.config import BrokerConfig
     from ottla.broker.configs.definition import Value
+    from ottla.cluster.config import ClusterConfig
+    from ottla.groups.config import GroupConfig
+    from ottla.net.config import NetConfig
     from ottla.net.listener_config import ListenerConfig
+    from ottla.share.config import ShareConfig
+    from ottla.transactions.config import TransactionConfig
 
 
-_USUAL_TRANSACTIONS: Final = TransactionConfig()
+_USUAL: Final = Settings().completed(is_member=False)
 
 
 def static_settings(
@@ -25,7 +27,7 @@ def static_settings(
     net: NetConfig,
     groups: GroupConfig,
     address: Address,
-    transactions: TransactionConfig = _USUAL_TRANSACTIONS,
+    transactions: TransactionConfig = _USUAL.transactions,
 ) -> dict[str, str]:
     """What somebody has chosen: the rest are the defaults of the definitions.
 
@@ -37,8 +39,19 @@ def static_settings(
 
 def share_settings(share: ShareConfig) -> dict[str, str]:
     """The same of share groups."""
-    told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(ShareConfig())
+    told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(_USUAL.share)
     return {name: str(value) for name, value in told.items() if value != usual[name]}
+
+
+def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:
+    """Of a member of a cluster: how many nodes hold a new topic, and where this one is."""
+    told = {
+        "default.replication.factor": cluster.default_replication_factor,
+        "offsets.topic.replication.factor": cluster.internal_replication_factor,
+        "transaction.state.log.replication.factor": cluster.internal_replication_factor,
+    }
+    rack = {"broker.rack": cluster.rack} if cluster.rack else {}
+    return {name: str(value) for name, value in told.items() if value != 1} | rack
 
 
 def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
@@ -56,8 +69,8 @@ def _share_in_kafkas_words(share: ShareConfig) -> dict[str, int]:
 
 
 def default_settings() -> dict[str, Value | None]:
-    usual = NetConfig()
-    return in_kafkas_words(BrokerConfig(), usual, GroupConfig(), Address(usual.host, usual.port), _USUAL_TRANSACTIONS)
+    address = Address(_USUAL.net.host, _USUAL.net.port)
+    return in_kafkas_words(_USUAL.broker, _USUAL.net, _USUAL.groups, address, _USUAL.transactions)
 
 
 def in_kafkas_words(

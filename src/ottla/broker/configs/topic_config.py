@@ -38,18 +38,15 @@ _COMPRESSION_LEVELS: Final = ("gzip", "lz4", "zstd")
 
 
 class TopicConfig(Struct, frozen=True, kw_only=True):
-    """Every setting of a topic that has an effect, or will have one."""
+    """What of a topic's settings its leader goes by."""
 
     log: LogConfig
     compression_type: CompressionType
     compression_level: int | None
     """None where there is nothing to choose: as the producer did it, uncompressed, snappy."""
     min_insync_replicas: int
-    unclean_leader_election_enable: bool
     leader_replication_throttled_replicas: tuple[str, ...]
     follower_replication_throttled_replicas: tuple[str, ...]
-    file_delete_delay_ms: int
-    segment_jitter_ms: int
     delete_retention_ms: int
     min_compaction_lag_ms: int
     max_compaction_lag_ms: int

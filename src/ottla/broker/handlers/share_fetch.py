@@ -1,7 +1,7 @@
 """ShareFetch (78) and ShareAcknowledge (79).
 
-A fetch that finds nothing waits: for an append, for records that are given back, for a delay to end. It does not wait
-for `min_bytes`: what is there is given at once.
+A fetch that finds nothing waits: for an append, for records that are given back, for a delay to end. One that finds
+less than `min_bytes` takes nothing meanwhile: others may have it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.share.taking import Asked, take
+from ottla.broker.share.taking import Asked, available_bytes, take
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import AclOperation, ResourceType
@@ -75,23 +75,40 @@ async def _take(
     """Something of these partitions, waiting until there is."""
     share, group_id = broker.share, session.key.group_id
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
+    least = max(request.min_bytes, 1)
+    may_wait = request.max_wait_ms > 0 and request.max_records > 0 and request.max_bytes > 0
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Begun before they are looked at: what happens to them from now on must count.
-        wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], 1, until_s)
+        wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], least, until_s)
         try:
-            taken, is_unfinished = _take_now(broker, session, request, shared, failed)
-            if is_unfinished:
-                await asyncio.sleep(0)
-                continue
-            if taken or failed or request.max_wait_ms <= 0 or request.max_records <= 0 or request.max_bytes <= 0:
-                return taken, failed
+            available = _available(broker, group_id, shared, least)
+            if failed or available >= least or not may_wait:
+                taken, is_unfinished = _take_now(broker, session, request, shared, failed)
+                if is_unfinished:
+                    await asyncio.sleep(0)
+                    continue
+                if taken or failed or not may_wait:
+                    return taken, failed
+                available = least - 1  # Of what is there nothing is to be had: whatever comes next may be.
+            wait.got(available)
             await wait
         finally:
             wait.end()
         if wait.is_last:
             shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
             return _take_now(broker, session, request, shared, failed)[0], failed
+
+
+def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least: int) -> int:
+    """How many bytes there are. A single one is not worth counting: `_take_now` finds out."""
+    if least == 1:
+        return 1
+    settings = broker.share.settings(group_id)
+    try:
+        return sum(available_bytes(one, settings) for one in shared.values())
+    except ApiError:
+        return least  # The client should learn of it at once.
 
 
 def _find(

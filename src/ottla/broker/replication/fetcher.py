@@ -6,18 +6,15 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.node_connections import NodeConnections
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
-from ottla.client.config import ClientConfig
-from ottla.client.errors import ClientClosed, ClientError, ConnectFailed, NobodyListens
-from ottla.client.opening import Manner, open_connection
+from ottla.client.errors import ClientClosed, ClientError, NobodyListens
 from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ottla.broker.replication.replica import Replica
     from ottla.broker.replication.replication import Replication
     from ottla.client.connection import Connection
@@ -44,14 +41,13 @@ class Fetcher:
         self._connection: Connection | None = None
         self._complaint = ""
         self._complaints: dict[PartitionKey, str] = {}
-        wait_ms = replication.config.replica_fetch_wait_max_ms
-        config = ClientConfig(
-            client_id=f"broker-{replication.node_id}-fetcher-{leader}",
-            request_timeout_ms=wait_ms + _PATIENCE_MS,
-            connect_timeout_ms=_PATIENCE_MS,
-            security=replication.security,
+        self._connections = NodeConnections(
+            replication,
+            f"-fetcher-{leader}",
+            connect_ms=_PATIENCE_MS,
+            answer_ms=replication.config.replica_fetch_wait_max_ms + _PATIENCE_MS,
+            scratch_bytes=_SCRATCH_BYTES,
         )
-        self._manner = Manner(config, replication.tls, bytearray(_SCRATCH_BYTES))
         self._task = asyncio.create_task(self._run())
 
     def add(self, replica: Replica) -> None:
@@ -89,12 +85,12 @@ class Fetcher:
         while True:
             self._wake.clear()
             try:
-                if not any(self._due()) or self._leader not in self._replication.cluster.view.brokers:
-                    await self._pause(self._next_due_s())
+                if (wait_s := self._wait_s()) is None or wait_s > 0:
+                    await self._pause(wait_s)
                     continue
                 connection = await self._connected()
                 # Only now: there may be more to ask for than when there was no connection yet.
-                answer = await connection.ask(self._request(list(self._due())))
+                answer = await connection.ask(self._request(self._due()))
                 await self._take(answer, dict(self._epochs), connection)
                 self._complaint = ""
             except ClientClosed:
@@ -112,25 +108,20 @@ class Fetcher:
     def _backoff_s(self) -> float:
         return self._replication.config.replica_fetch_backoff_ms / 1000
 
-    def _due(self) -> Iterator[Replica]:
+    def _due(self) -> list[Replica]:
         now_s = asyncio.get_running_loop().time()
-        throttling = self._replication.throttling
-        for key, replica in self._replicas.items():
-            if self._delayed_until.get(key, 0.0) <= now_s and not throttling.wait_to_fetch_s(replica):
-                yield replica
+        return [replica for replica in self._replicas.values() if self._wait_for_s(replica, now_s) <= 0]
 
-    def _throttled_s(self) -> float | None:
-        """How long until one that is held to a rate may be fetched again, if there is one."""
-        waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
-        return min((wait_s for wait_s in waits_s if wait_s), default=None)
-
-    def _next_due_s(self) -> float | None:
+    def _wait_s(self) -> float | None:
+        """How long until there is something to ask for; None if time alone does not bring it."""
+        if self._leader not in self._replication.cluster.view.brokers:
+            return None
         now_s = asyncio.get_running_loop().time()
-        throttled_s = self._throttled_s()
-        waits_s = [] if throttled_s is None else [min(throttled_s, _LOOK_AT_RATES_S)]
-        if self._delayed_until:
-            waits_s.append(max(min(self._delayed_until.values()) - now_s, self._backoff_s))
-        return min(waits_s, default=None)
+        return min((self._wait_for_s(replica, now_s) for replica in self._replicas.values()), default=None)
+
+    def _wait_for_s(self, replica: Replica, now_s: float) -> float:
+        throttled_s = self._replication.throttling.wait_to_fetch_s(replica)
+        return max(self._delayed_until.get(replica.key, 0.0) - now_s, min(throttled_s, _LOOK_AT_RATES_S))
 
     async def _pause(self, most_s: float | None) -> None:
         try:
@@ -141,11 +132,8 @@ class Fetcher:
 
     async def _connected(self) -> Connection:
         if self._connection is None:
-            broker = self._replication.cluster.view.brokers.get(self._leader)
-            if broker is None:
-                raise ConnectFailed(f"broker {self._leader} is not there")
             try:
-                self._connection = await open_connection(broker.address, self._manner)
+                self._connection = await self._connections.open(self._leader)
             except NobodyListens:
                 self._replication.suspects.add(self._leader)
                 raise
@@ -184,8 +172,10 @@ class Fetcher:
         )
 
     def _most_wait_ms(self) -> int:
-        throttled_s, most = self._throttled_s(), self._replication.config.replica_fetch_wait_max_ms
-        return most if throttled_s is None else int(min(most, throttled_s * 1000 + 1))
+        """No longer than until one that is held to a rate may be fetched again."""
+        waits_s = map(self._replication.throttling.wait_to_fetch_s, self._replicas.values())
+        most = self._replication.config.replica_fetch_wait_max_ms
+        return int(min([most, *(wait_s * 1000 + 1 for wait_s in waits_s if wait_s)]))
 
     def _most_bytes(self, replica: Replica) -> int:
         most = self._replication.config.replica_fetch_max_bytes

@@ -51,7 +51,7 @@ def audited(audit: Audit, handler: Handler) -> Handler:
     def noted(broker: Broker, request: Request, context: Context) -> Answer:
         def note(response: Response) -> Response:
             errors = sorted({ErrorCode(code).name for code in error_codes(response)})
-            audit.changed(context, list(names_in(request)), errors)
+            audit.changed(context, list(dict.fromkeys(names_in(request))), errors)
             return response
 
         answer = handler(broker, request, context)

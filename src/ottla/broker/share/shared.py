@@ -29,7 +29,7 @@ class Shared:
     def wake(self) -> None:
         """There may be something to be had."""
         for wait in tuple(self.waits):
-            wait.got(1)
+            wait.end()
 
     def follow_the_log(self) -> None:
         """What the log has lost, by retention or a power cut, nobody can be given."""

@@ -75,6 +75,16 @@ def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> 
     return taking.taken
 
 
+def available_bytes(shared: Shared, settings: GroupSettings) -> int:
+    """What lies between the first record that may be had and the end, as Kafka counts it for `min_bytes`."""
+    shared.follow_the_log()
+    offset = shared.rules.wanted(settings.limits.in_flight)
+    partition = shared.partition
+    return (
+        0 if offset is None else partition.log.size_between(offset, partition.readable_until(settings.isolation_level))
+    )
+
+
 class _Taking:
     def __init__(self, shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> None:
         self.taken = Taken()

@@ -14,10 +14,11 @@ import msgspec
 from ottla.broker.inherited import Inherited
 from ottla.cli.logs import set_up_logging
 from ottla.cli.ready import ready_facts
-from ottla.cli.serve import run, serve_until_stopped
+from ottla.cli.serve import serve_until_stopped
 from ottla.cluster.builtin.link import CatalogLink
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

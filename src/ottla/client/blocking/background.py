@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from ottla.client.client import Client
 from ottla.client.errors import ClientClosed, ClientError
+from ottla.event_loop import new_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -29,7 +30,7 @@ class Background:
     def __init__(self, what: str, servers: str | Iterable[str], options: ClientOptions) -> None:
         self._what = what
         self._pid = os.getpid()
-        self._loop = _new_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"ottla-{what}", daemon=True)
         self._is_closed = False
         self._thread.start()
@@ -107,11 +108,3 @@ class Background:
             _log.error("the %s was not closed, and at the end of the program: %r", self._what, failed)
         self._is_closed = True
         self._loop.call_soon_threadsafe(self._loop.stop)
-
-
-def _new_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.new_event_loop()
-    return uvloop.new_event_loop()

@@ -26,6 +26,7 @@ from ottla.client.producer.partitioner import StickyChoice
 from ottla.client.producer.push import Pusher
 from ottla.client.producer.transactions import Transactions
 from ottla.client.view import NO_LEADER
+from ottla.core.errors import ErrorCode
 from ottla.records.compression import Compression
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
@@ -295,7 +296,10 @@ class Sender:
             response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
             if not response.error_code:
                 break
-            failed = broker_error(response.error_code, "a producer id, which idempotence needs")
+            # Kafka's rule: whoever may write to any topic may have one.
+            is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            why = "this user may write to no topic" if is_denied else None
+            failed = broker_error(response.error_code, "a producer id, which idempotence needs", why)
             if not failed.is_retriable or await patience.is_over():
                 raise failed
         self._identity = Identity(response.producer_id, response.producer_epoch)

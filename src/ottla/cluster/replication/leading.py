@@ -158,9 +158,3 @@ class Leading:
     def propose(self, isr: frozenset[int]) -> None:
         """From now on, until the cluster has spoken, both sets count."""
         self.proposed = isr
-
-    @property
-    def lowest_start(self) -> int:
-        """Where the log starts on the replica in sync that keeps the most; DeleteRecords waits for it."""
-        starts = [self.followers[node].start_offset for node in self.isr if node in self.followers]
-        return min(starts, default=1 << 62)

@@ -58,6 +58,10 @@ startHistory((broker, problem) => {
 
 let isFirst = true;
 
+function refuse(problem) {
+  replace(main, h("h1", "Nothing to show"), problem);
+}
+
 follow(ROUTES, async (place, load) => {
   const section = place.path.split("/")[0];
   for (const link of nav.children) {
@@ -66,7 +70,7 @@ follow(ROUTES, async (place, load) => {
   }
   document.title = [...Object.values(place.params).reverse(), section, "Ottla"].filter(Boolean).join(" · ");
   if (load === undefined) {
-    replace(main, problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
+    refuse(problemCard({ title: "There is no such page", hint: "The pages there are stand in the menu." }));
     return;
   }
   main.setAttribute("aria-busy", "true");
@@ -81,7 +85,7 @@ follow(ROUTES, async (place, load) => {
   } catch (failed) {
     if (failed.name === "AbortError" || place.signal.aborted) return;
     const stale = failed instanceof TypeError && "Reload the page: the broker may have been updated.";
-    replace(main, problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
+    refuse(problemCard(failed.problem ?? { title: failed.message, hint: stale || "" }));
   } finally {
     if (!place.signal.aborted) main.removeAttribute("aria-busy");
   }

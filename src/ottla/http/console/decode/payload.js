@@ -20,6 +20,10 @@ export class Payload {
     return this.#encoded === null;
   }
 
+  get isEmpty() {
+    return this.#encoded === "";
+  }
+
   get bytes() {
     return (this.#bytes ??= fromBase64(this.#encoded ?? ""));
   }

@@ -86,7 +86,8 @@ function columns(edit) {
 
 function valueOf({ name, value, is_sensitive: isSecret }) {
   if (isSecret) return h("span.soft", "secret");
-  return h("span", h("span.mono", value ?? "none"), " ", h("small", meaning(name, value ?? "")));
+  if (!value) return h("span.soft", value === "" ? "empty" : "none");
+  return h("span", h("span.mono", value), " ", h("small", meaning(name, value)));
 }
 
 function action(config, edit) {

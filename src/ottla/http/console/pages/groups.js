@@ -14,9 +14,12 @@ const REFRESH_MS = 3000;
 export async function show({ signal }) {
   const refusal = h("div.refusal");
   const search = h("input.grow", { type: "search", placeholder: "Filter by name", "aria-label": "Filter by name" });
-  const list = table(COLUMNS, { caption: "Groups", empty: "No group matches. A consumer that joins one makes it." });
+  const list = table(COLUMNS, { caption: "Groups", empty: "No group matches." });
   let groups = [];
-  const draw = () => list.update(groups.filter(({ id }) => id.includes(search.value.trim())));
+  const draw = () => {
+    const found = groups.filter(({ id }) => id.includes(search.value.trim()));
+    list.update(found, groups.length === 0 ? noGroups() : undefined);
+  };
   search.addEventListener("input", draw);
   await every(REFRESH_MS, signal, () =>
     attempt(refusal, async () => {
@@ -27,10 +30,14 @@ export async function show({ signal }) {
   return h("div.page", heading("Groups"), refusal, card("", h("div.bar-of-fields", search), list));
 }
 
+function noGroups() {
+  return ["No groups yet: the first consumer of one makes it. ", h("a", { href: place("connect") }, "Connect a client")];
+}
+
 const COLUMNS = [
   { label: "Group", cell: ({ id }) => h("a", { href: place("groups", id) }, id), sort: ({ id }) => id },
   { label: "State", cell: ({ state }) => stateBadge(state), sort: ({ state }) => state },
-  { label: "Type", cell: ({ type }) => type, sort: ({ type }) => type },
+  { label: "Type", isShort: true, cell: ({ type }) => type, sort: ({ type }) => type },
   { label: "Members", isNumber: true, cell: ({ members }) => count(members), sort: ({ members }) => members },
   { label: "Lag", isNumber: true, cell: ({ lag }) => count(lag), sort: ({ lag }) => lag },
 ];

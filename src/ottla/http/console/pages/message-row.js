@@ -18,6 +18,7 @@ export function messageRow(message, { hasDate = false, open }) {
 
 function cell(name, payload) {
   if (payload.isNull) return h(`span.${name}.none`, "none");
+  if (payload.isEmpty) return h(`span.${name}.none`, "empty");
   const { text, isBinary } = payload.preview();
   return h(`span.${name}${isBinary ? ".binary" : ""}`, text);
 }

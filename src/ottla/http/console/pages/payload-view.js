@@ -22,6 +22,7 @@ const VIEWS = [
 /** `place` names what the Avro schema is remembered for. */
 export function payloadView(title, payload, place) {
   if (payload.isNull) return h("section.payload", h("h2", title), h("p.soft", "None."));
+  if (payload.isEmpty) return h("section.payload", h("h2", title), h("p.soft", "Empty: no bytes."));
   const first = { json: "json", text: "text", binary: isAvro(payload.bytes) ? "avro" : "hex" }[payload.kind];
   const content = h("div.payload");
   const pick = (name) => replace(content, SHOW[name](payload, place));

@@ -31,8 +31,9 @@ export async function show({ params: { name }, signal }) {
     if (points.length > SPAN_MS / REFRESH_MS) points.shift();
   };
   const draw = (pipeline) => {
-    const facts = ` on ${pipeline.host}, process ${pipeline.pid}, since ${dateTime(pipeline.started_ms)}; last heard of `;
-    replace(about, stateBadge(pipeline.state), facts, dateTime(pipeline.seen_ms));
+    const runsOn = pipeline.host ? `on ${pipeline.host}, process ${pipeline.pid}, ` : "";
+    const times = `since ${dateTime(pipeline.started_ms)}; last heard of ${dateTime(pipeline.seen_ms)}`;
+    replace(about, stateBadge(pipeline.state), " ", runsOn, times);
     const reason = pipeline.error || (pipeline.state === "lost" ? GONE : "");
     replace(problem, reason);
     problem.hidden = !reason;
@@ -59,7 +60,7 @@ const QUERY_COLUMNS = [
   { label: "Query", cell: ({ name }) => name, sort: ({ name }) => name },
   { label: "Writes to", cell: ({ sink }) => h("code", sink), sort: ({ sink }) => sink },
   { label: "Batch", isNumber: true, cell: ({ batch }) => count(batch), sort: ({ batch }) => batch },
-  { label: "Rows", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
+  { label: "Rows read", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
   {
     label: "Rows/s",
     isNumber: true,

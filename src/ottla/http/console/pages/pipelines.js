@@ -10,15 +10,21 @@ import { place } from "../parts/router.js";
 import { table } from "../parts/table.js";
 
 const REFRESH_MS = 3000;
-const NONE = "No pipeline has told of itself. `ottla pipeline run FILE` starts one.";
 
 export async function show({ signal }) {
   const refusal = h("div.refusal");
-  const list = table(COLUMNS, { caption: "Pipelines", empty: NONE });
+  const list = table(COLUMNS, { caption: "Pipelines", empty: noPipelines() });
   await every(REFRESH_MS, signal, () =>
     attempt(refusal, async () => list.update((await api.get("/v1/pipelines", signal)).pipelines)),
   );
   return h("div.page", heading("Pipelines"), refusal, card("", list));
+}
+
+function noPipelines() {
+  return [
+    h("span", "No pipelines yet. ", h("code", "ottla pipeline init TOPIC"), " writes the file of one, "),
+    h("span", h("code", "ottla pipeline run FILE"), " runs it."),
+  ];
 }
 
 const COLUMNS = [
@@ -34,9 +40,14 @@ const COLUMNS = [
     cell: ({ rows_per_second: rate }) => perSecond(rate),
     sort: ({ rows_per_second: rate }) => rate,
   },
-  { label: "Rows", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
+  { label: "Rows read", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
   { label: "Lag", isNumber: true, cell: ({ lag }) => count(lag), sort: ({ lag }) => lag },
-  { label: "Last heard of", cell: ({ seen_ms: seen }) => dateTime(seen), sort: ({ seen_ms: seen }) => seen },
+  {
+    label: "Last heard of",
+    isShort: true,
+    cell: ({ seen_ms: seen }) => dateTime(seen),
+    sort: ({ seen_ms: seen }) => seen,
+  },
 ];
 
 export function stateBadge(state) {

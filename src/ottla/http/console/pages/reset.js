@@ -49,7 +49,7 @@ export function resetGroup(group, done) {
     field("Topics", topics, "Separated by commas; empty for all that it has committed offsets for"),
     preview,
     refusal,
-    h("footer", look, apply),
+    h("footer", h("button.quiet", { type: "button", onclick: () => dialog.close() }, "Cancel"), look, apply),
   );
   form.addEventListener("input", forget);
   form.addEventListener("submit", async (event) => {

@@ -34,6 +34,7 @@ export class Search {
     const isOlder = this.isBackwards && this.#shown.length > 0;
     const found = isOlder ? await this.#older(signal) : await this.#onward(signal, progress);
     this.#shown.push(...found);
+    if (this.isBackwards) this.isEnd = this.hasFilter || found.length === 0 || this.#isAtTheStart;
     return found;
   }
 
@@ -49,9 +50,7 @@ export class Search {
       this.isEnd = page.is_end;
       progress(found.length);
     }
-    if (!this.isBackwards) return found;
-    this.isEnd = this.hasFilter || found.length === 0;
-    return newestFirst(found).slice(0, this.#wanted.limit);
+    return this.isBackwards ? newestFirst(found).slice(0, this.#wanted.limit) : found;
   }
 
   #start(left) {
@@ -93,14 +92,23 @@ export class Search {
       const some = this.#read.slice(at, at + AT_ONCE);
       older.push(...(await Promise.all(some.map((one) => this.#before(one, BigInt(this.#perPartition), signal)))));
     }
-    const found = newestFirst(older.flat()).slice(0, this.#wanted.limit);
-    this.isEnd = found.length === 0;
-    return found;
+    return newestFirst(older.flat()).slice(0, this.#wanted.limit);
   }
 
-  async #before({ partition, start_offset: start, end_offset: end }, limit, signal) {
+  /** Whether nothing lies before what is shown. */
+  get #isAtTheStart() {
+    return this.#read.every((one) => this.#lowest(one) <= BigInt(one.start_offset));
+  }
+
+  /** The first offset of a partition that is shown; of one of which nothing is, its end. */
+  #lowest({ partition, end_offset: end }) {
     const offsets = this.#shown.filter((one) => one.partition === partition).map((one) => BigInt(one.offset));
-    const until = offsets.reduce((lowest, one) => (one < lowest ? one : lowest), BigInt(end));
+    return offsets.reduce((lowest, one) => (one < lowest ? one : lowest), BigInt(end));
+  }
+
+  async #before(one, limit, signal) {
+    const { partition, start_offset: start } = one;
+    const until = this.#lowest(one);
     const from = until - limit > BigInt(start) ? until - limit : BigInt(start);
     if (from >= until) return [];
     const page = await this.#page({ partition, offset: from, limit: until - from }, signal);

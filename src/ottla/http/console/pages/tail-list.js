@@ -18,6 +18,7 @@ export class TailList {
   #rowHeight = 30;
   #window = h("div.tail-window");
   #spacer = h("div");
+  #empty = h("p.empty", "Messages appear here as they are written.");
   #open;
 
   /** `open(messages, index)` shows one of them. */
@@ -27,6 +28,7 @@ export class TailList {
     this.element = h(
       "div.tail-view",
       { tabindex: 0, "aria-label": "Messages as they come" },
+      this.#empty,
       this.#spacer,
       this.#window,
     );
@@ -87,6 +89,7 @@ export class TailList {
 
   #draw() {
     const view = this.element;
+    this.#empty.hidden = this.#entries.length > 0;
     this.#spacer.style.blockSize = `${this.#entries.length * this.#rowHeight}px`;
     if (!this.#isPaused) view.scrollTop = view.scrollHeight;
     const first = Math.max(0, Math.floor(view.scrollTop / this.#rowHeight) - MARGIN_ROWS);

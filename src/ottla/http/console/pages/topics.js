@@ -23,7 +23,10 @@ export async function show({ signal }) {
   );
   let topics = [];
 
-  const draw = () => list.update(topics.filter((topic) => topic.name.includes(search.value.trim())));
+  const draw = () => {
+    const found = topics.filter((topic) => topic.name.includes(search.value.trim()));
+    list.update(found, topics.length === 0 ? noTopics() : undefined);
+  };
   const load = () =>
     attempt(refusal, async () => {
       topics = (await api.get(`/v1/topics?internal=${internal.checked}`, signal)).topics;
@@ -38,6 +41,11 @@ export async function show({ signal }) {
     refusal,
     card("", h("div.bar-of-fields", search, h("label.check", internal, "Show the broker's own")), list),
   );
+}
+
+function noTopics() {
+  const create = h("button.link", { type: "button", onclick: () => createTopic() }, "Create one");
+  return ["No topics yet. ", create, ", or ", h("a", { href: place("connect") }, "connect a client"), " that writes."];
 }
 
 function columns(reload) {

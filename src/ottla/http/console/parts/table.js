@@ -5,12 +5,12 @@ import { count } from "./format.js";
 
 const MOST_ROWS = 500;
 
-/** A column is { label, cell(row) → child, sort?(row) → value, isNumber? }. */
+/** A column is { label, cell(row) → child, sort?(row) → value, isNumber?, isShort? }. */
 export function table(columns, { caption, empty = "Nothing here yet." }) {
   const body = h("tbody");
   const headings = columns.map((column, index) => heading(column, () => sortBy(index)));
   const whole = h("table", h("caption.unseen", caption), h("thead", h("tr", headings)), body);
-  const nothing = h("p.empty", empty);
+  const nothing = h("p.empty");
   const rest = h("p.empty");
   const frame = h("div.table", whole, nothing, rest);
   let rows = [];
@@ -49,10 +49,12 @@ export function table(columns, { caption, empty = "Nothing here yet." }) {
     );
   }
 
-  frame.update = (given) => {
+  /** Where there are no rows, `why` says so. */
+  frame.update = (given, why = empty) => {
     // What has the keyboard's attention keeps it.
     const held = body.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     rows = given;
+    replace(nothing, why);
     draw();
     if (held) [...body.querySelectorAll("a")].find((link) => link.getAttribute("href") === held)?.focus();
     return frame;
@@ -65,8 +67,8 @@ function heading({ label, sort, isNumber }, onclick) {
   return h(isNumber ? "th.number" : "th", { scope: "col" }, content);
 }
 
-function cellOf({ label, cell, isNumber }, row) {
-  return h(isNumber ? "td.number" : "td", { "data-label": label }, cell(row));
+function cellOf({ label, cell, isNumber, isShort }, row) {
+  return h(isNumber ? "td.number" : isShort ? "td.short" : "td", { "data-label": label }, cell(row));
 }
 
 function compare(one, other) {

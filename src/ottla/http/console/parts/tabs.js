@@ -7,6 +7,9 @@ export function tabs(label, base, names, current) {
   const links = names.map(([name, shown]) =>
     h("a", { href: place(...base, name), "aria-current": name === current ? "page" : undefined }, shown),
   );
+  // On a narrow screen the one that is shown may lie outside.
+  const shown = links.find((link) => link.hasAttribute("aria-current"));
+  requestAnimationFrame(() => shown?.scrollIntoView({ block: "nearest", inline: "nearest" }));
   return h("nav.tabs", { "aria-label": label }, links);
 }
 

@@ -1,0 +1,236 @@
+"""A log as its files: batches one behind the other, in segments that are begun, written to, read and synced.
+
+It belongs to one thread. What takes long, which is waiting for the disk, is handed out to be run elsewhere. Which
+batches may come, and what they mean, is for `PartitionLog` to know.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import OffsetOutOfRange, StorageError
+from ottla.core.sealing import SEAL_BYTES
+from ottla.storage.cold_read import Bounds
+from ottla.storage.files import storage_errors
+from ottla.storage.segment import Segment
+from ottla.storage.segments import Segments
+from ottla.storage.unsynced import Unsynced
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ottla.core.clock import Clock
+    from ottla.storage.config import LogConfig
+    from ottla.storage.flushing import Flush
+    from ottla.storage.open_files import OpenFiles
+    from ottla.storage.recovery import LogParts
+    from ottla.storage.timestamps import TimestampOffset
+    from ottla.storage.txn_index import AbortedTransaction
+
+_logger: Final = logging.getLogger(__name__)
+
+_MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
+# There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
+PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
+
+
+class SegmentedLog:
+    def __init__(self, folder: Path, config: LogConfig, clock: Clock, files: OpenFiles, parts: LogParts) -> None:
+        self.folder = folder
+        self.config = config
+        self.next_offset = parts.next_offset
+        self.start_offset = parts.start_offset
+        self.cipher = parts.cipher
+        self._clock = clock
+        self._files = files
+        self._segments = Segments(parts.segments)
+        self._unsynced = Unsynced(folder, files, parts)
+        self._offline: str | None = None
+        self._is_abandoned = False
+        self._first_timestamp = self._segments.active.first_timestamp
+        self._segment_began_ms = clock.now_ms()
+
+    def __repr__(self) -> str:
+        return f"<log {self.folder.name} {self.start_offset}..{self.next_offset}>"
+
+    @property
+    def size(self) -> int:
+        return self._segments.size
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        return tuple(self._segments.all)
+
+    @property
+    def recovery_point(self) -> int:
+        """Every record below this is known to be on the disk."""
+        return self._unsynced.recovery_point
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed this log, which then serves nothing until a restart."""
+        return self._offline is not None
+
+    def use_config(self, config: LogConfig) -> None:
+        self.config = config
+        for segment in self._segments.all:
+            segment.config = config
+
+    # Writing
+
+    def write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
+        """Put a batch that is checked and placed behind the others; the end of the log does not move yet."""
+        active = self._segments.active
+        try:
+            if active.size and self._must_roll(active, len(batch), last_offset, max_timestamp):
+                self.roll()
+                active = self._segments.active
+            if not active.size:
+                self._first_timestamp = max_timestamp
+                self._segment_began_ms = self._clock.now_ms()
+            active.append(batch, last_offset, max_timestamp)
+        except OSError as refused:
+            self.refuse_append(refused)
+
+    def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int) -> bool:
+        config, began = self.config, self._first_timestamp
+        # How long it has been written to is by what its records say, or else by the clock.
+        age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
+        return (
+            active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
+            or age_ms > config.segment_ms
+            or last_offset - active.base_offset > _MAX_RELATIVE_OFFSET
+            or active.indexes.is_full
+        )
+
+    def refuse_append(self, refused: OSError) -> None:
+        """A write has failed: StorageError. Unless there may be room again later, the log goes offline."""
+        if refused.errno not in PASSING_ERRORS:
+            self._go_offline(f"a write failed: {refused.strerror or refused}")
+        try:
+            self._segments.active.forget_torn_tail()
+        except OSError as failed:
+            self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
+        raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
+
+    def roll(self) -> bool:
+        """Begin a new segment, if there is anything in the current one; whether there was."""
+        if self._segments.active.size == 0:
+            return False
+        segment = self._files.with_room(self._create_next)
+        self._segments.active.release()
+        self._segments.add(segment)
+        self._unsynced.add(segment)
+        return True
+
+    def _create_next(self) -> Segment:
+        # Its file is created last: where anything fails, for want of space say, the active segment can still be
+        # appended to, and there is none on disk yet that would be taken for the one behind it.
+        self._segments.active.complete()
+        return Segment.create(self.folder, self.next_offset, self.config, self._files, self.cipher)
+
+    # Reading
+
+    def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
+        """Whole batches from the one with `offset` on: the first whatever its size, more while they fit."""
+        if self._offline is not None:
+            raise self._offline_error()
+        limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
+        if not self.start_offset <= offset <= self.next_offset:
+            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
+        try:
+            return self._segments.read(Bounds(offset, limit, max_bytes), self.next_offset)
+        except OSError as failed:
+            raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
+
+    def size_between(self, offset: int, until_offset: int) -> int:
+        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        if self._offline is not None:
+            raise self._offline_error()
+        return self._segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
+
+    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
+        """The first record with this timestamp or a later one."""
+        with storage_errors(self.folder.name):
+            return self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
+
+    def newest_record(self) -> TimestampOffset | None:
+        """The first record with the highest timestamp there is."""
+        with storage_errors(self.folder.name):
+            newest = self._segments.newest_timestamp()
+        return self.offset_for_timestamp(newest) if newest >= 0 else None
+
+    def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions with records between these offsets, by first offset."""
+        with storage_errors(self.folder.name):
+            return self._segments.aborted_transactions(from_offset, until_offset)
+
+    # Flushing
+
+    @property
+    def acknowledged_offset(self) -> int:
+        """Appends below this may be acknowledged: they are as durable as the flush policy promises."""
+        return self.recovery_point if self.config.flush == "ack" else self.next_offset
+
+    def is_flush_due(self, now_s: float, last_flush_s: float) -> bool:
+        """Whether the flush policy asks for a flush now, `last_flush_s` being when the last one began."""
+        if self._offline is not None or not self.is_dirty:
+            return False
+        match self.config.flush:
+            case "ack":
+                return True
+            case "interval":
+                return (now_s - last_flush_s) * 1000 >= self.config.flush_interval_ms
+            case "os":
+                # Only what was rolled away, so that a start after a crash need not check every segment there is.
+                return self._unsynced.has_full_segments
+
+    @property
+    def is_dirty(self) -> bool:
+        return self.recovery_point < self.next_offset or self._unsynced.has_new_files
+
+    def begin_flush(self) -> Flush | None:
+        """What has to be synced to make more of what is appended so far durable; None if nothing has."""
+        if not self.is_dirty:
+            return None
+        # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
+        with storage_errors(self.folder.name):
+            return self._unsynced.begin_flush(self.next_offset)
+
+    def finish_flush(self, flush: Flush) -> None:
+        """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
+        if flush.error is not None:
+            self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
+        if self._offline is not None:
+            # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
+            raise self._offline_error() from flush.error
+        self._unsynced.finish_flush(flush)
+
+    def flush(self) -> None:
+        """Make everything appended so far durable before returning."""
+        if self._offline is not None:
+            raise self._offline_error()
+        flush = self.begin_flush()
+        while flush is not None:
+            flush.run()
+            self.finish_flush(flush)
+            # Whoever has begun another one and not finished it yet keeps the log dirty.
+            flush = self.begin_flush() if self._unsynced.has_new_files else None
+
+    # The end
+
+    def _go_offline(self, reason: str) -> None:
+        if self._offline is None:
+            self._offline = reason
+            _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
+
+    def _offline_error(self) -> StorageError:
+        return StorageError(f"{self.folder.name} is offline: {self._offline}")
+
+    def abandon(self) -> None:
+        """Let go of the files as they are, as a crash would."""
+        self._is_abandoned = True
+        for segment in self._segments.all:
+            segment.close()

@@ -1,0 +1,77 @@
+"""A mistake in a request is answered with what would have been right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    import httpx
+
+ENCODINGS = "`base64`, `hex`, `json`, `none`, `utf8`"
+
+
+@pytest.mark.parametrize(
+    ("body", "detail"),
+    [
+        ("", "the body is empty"),
+        ('{"mesages": []}', "the body: there is no `mesages`; did you mean `messages`?"),
+        ('{"messages": [{"val": 1}]}', "the body: there is no `val`, at $.messages[0]; did you mean `value`?"),
+        (
+            '{"messages": [{"key_encoding": "xml"}]}',
+            f"the body: `xml` is not possible, at $.messages[0].key_encoding; known: {ENCODINGS}",
+        ),
+        (
+            '{"messages": [{"value": 1, "timestamp": "now"}]}',
+            "the body: Expected `int`, got `str`, at $.messages[0].timestamp",
+        ),
+        ("[]", "the body: Expected `object`, got `array`"),
+    ],
+)
+def test_a_wrong_body_is_told_what_there_is(http: httpx.Client, topic: str, body: str, detail: str) -> None:
+    refused = http.post(f"/v1/topics/{topic}/messages", content=body)
+    assert (refused.status_code, refused.json()["detail"]) == (400, detail)
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ({"limt": "3"}, "query: there is no `limt`; did you mean `limit`?"),
+        (
+            {"values": "xml"},
+            "query: `xml` is not possible, at $.values; known: `auto`, `base64`, `hex`, `json`, `utf8`",
+        ),
+        ({"limit": "many"}, "query: Expected `int`, got `str`, at $.limit"),
+    ],
+)
+def test_a_wrong_query_is_told_what_there_is(
+    http: httpx.Client, topic: str, query: dict[str, Any], detail: str
+) -> None:
+    refused = http.get(f"/v1/topics/{topic}/messages", params=query)
+    assert (refused.status_code, refused.json()["detail"]) == (400, detail)
+
+
+def test_a_wrong_line_of_a_stream_is_called_a_line(http: httpx.Client, topic: str) -> None:
+    lines = '{"value": "a"}\n{"value": }\n'
+    refused = http.post(f"/v1/topics/{topic}/messages", content=lines, headers={"content-type": "application/x-ndjson"})
+    assert refused.json()["detail"].startswith("line 2 is not JSON")
+    assert refused.json()["written"] == 1
+
+
+def test_a_compressed_body_is_refused_by_name(http: httpx.Client, topic: str) -> None:
+    refused = http.post(f"/v1/topics/{topic}/messages", content=b"\x1f\x8b", headers={"content-encoding": "gzip"})
+    assert (refused.status_code, refused.json()["detail"]) == (415, "a body in the encoding gzip is not understood")
+
+
+def test_a_partition_that_is_not_there_is_named_with_those_that_are(http: httpx.Client, topic: str, name: str) -> None:
+    refused = http.get(f"/v1/topics/{topic}/messages", params={"partition": 9})
+    assert refused.json()["detail"] == f"topic {topic} has 2 partitions, and no 9"
+    http.post("/v1/topics", json={"name": f"{name}-one"})
+    refused = http.post(f"/v1/topics/{name}-one/messages", json={"messages": [{"value": 1, "partition": 7}]})
+    assert refused.json()["detail"] == f"message 1: topic {name}-one has 1 partition, and no 7"
+
+
+def test_a_state_that_no_transaction_has_is_refused(http: httpx.Client) -> None:
+    refused = http.get("/v1/transactions", params={"state": "Odd"})
+    assert (refused.status_code, refused.json()["detail"]) == (400, "query: there is no state Odd")

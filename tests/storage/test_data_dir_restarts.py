@@ -1,0 +1,287 @@
+"""What a data folder knows of its partitions when it is opened again."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.core.errors import StorageError
+from ottla.core.ids import TopicPartition
+from ottla.storage import flushing
+from ottla.storage.data_dir import CLEAN_SHUTDOWN
+
+from .data_dirs import CONFIG, ORDERS, Dirs, abort, append, contents
+from .making import batch, open_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from ottla.storage.flushing import Flush
+
+# Leaving and coming back
+
+
+def test_the_clean_marker_is_there_only_between_a_clean_stop_and_the_next_start(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1")
+        assert not (dirs.path / CLEAN_SHUTDOWN).exists()
+    assert json.loads((dirs.path / CLEAN_SHUTDOWN).read_bytes()) == {"version": 0, "brokerEpoch": -1}
+
+    assert dirs.open().was_clean
+    assert not (dirs.path / CLEAN_SHUTDOWN).exists()
+    dirs.kill()
+    assert not dirs.open().was_clean
+
+
+def test_checkpoints_are_kafkas(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1", b"2", b"3")
+        append(folder, b"1", at=TopicPartition("other-topic", 4))
+        folder.logs[ORDERS].raise_start(2)
+
+    assert (dirs.path / "recovery-point-offset-checkpoint").read_text() == "0\n2\norders 0 3\nother-topic 4 1\n"
+    assert (dirs.path / "log-start-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
+
+
+def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].raise_start(2)
+    folder.checkpoint()
+    dirs.kill()
+
+    assert contents(dirs.open()) == [b"3"]
+
+
+def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].raise_start(2)
+    written = folder.begin_checkpoint()
+    written.run()
+    folder.place_checkpoint(written).run()
+    dirs.kill()
+
+    assert contents(dirs.open()) == [b"3"]
+    assert not list(dirs.path.glob("*.tmp"))
+
+
+@pytest.mark.parametrize("is_created_again_first", [False, True])
+def test_a_checkpoint_that_was_overtaken_by_a_deletion_says_nothing_of_it(
+    dirs: Dirs,
+    is_created_again_first: bool,  # noqa: FBT001
+) -> None:
+    folder = dirs.open()
+    append(folder, *[b"old"] * 50)
+    folder.logs[ORDERS].raise_start(40)
+    written = folder.begin_checkpoint()
+    written.run()
+    folder.delete_partitions([ORDERS])
+    if is_created_again_first:
+        append(folder, b"new")
+    folder.place_checkpoint(written).run()
+    if not is_created_again_first:
+        append(folder, b"new")
+    dirs.kill()
+
+    folder = dirs.open()
+    assert contents(folder) == [b"new"]
+    assert folder.logs[ORDERS].start_offset == 0
+
+
+def test_a_checkpoint_that_was_overtaken_by_a_truncation_does_not_vouch_for_what_was_cut_off(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, *[b"old"] * 9)
+    log = folder.logs[ORDERS]
+    log.flush()
+    folder.checkpoint()
+    written = folder.begin_checkpoint()
+    written.run()
+    log.truncate_to(4)
+    folder.place_checkpoint(written).run()
+
+    assert (dirs.path / "recovery-point-offset-checkpoint").read_text() == "0\n1\norders 0 4\n"
+
+
+def test_one_log_that_cannot_be_closed_makes_the_stop_unclean_and_the_others_are_closed(
+    dirs: Dirs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = dirs.open()
+    for topic in ("a", "b", "c"):
+        append(folder, b"1", at=TopicPartition(topic, 0))
+    folder.logs[TopicPartition("a", 0)].flush()
+    folder.logs[TopicPartition("c", 0)].flush()
+    inode = (dirs.path / "b-0" / "00000000000000000000.log").stat().st_ino
+    fsync = os.fsync
+
+    def fail_for_b(fd: int) -> None:
+        if os.fstat(fd).st_ino == inode:
+            raise OSError(errno.EIO, "Input/output error")
+        fsync(fd)
+
+    monkeypatch.setattr(flushing.os, "fsync", fail_for_b)
+    folder.close()
+
+    assert open_in(dirs.path) == []
+    assert not (dirs.path / CLEAN_SHUTDOWN).exists()
+    monkeypatch.undo()
+    folder = dirs.open()
+    assert [contents(folder, TopicPartition(topic, 0)) for topic in ("a", "b", "c")] == [[b"1"]] * 3
+
+
+def test_logs_are_closed_together_and_few_descriptors_are_needed_for_it(dirs: Dirs) -> None:
+    folder = dirs.open(open_files=64)
+    for number in range(10):
+        append(folder, b"1", at=TopicPartition("orders", number))
+    together: list[int] = []
+
+    def run_all(run: Callable[[Flush], None], flushes: Iterable[Flush]) -> Iterator[None]:
+        flushes = list(flushes)
+        together.append(len(flushes))
+        return map(run, reversed(flushes))
+
+    folder.close(run_all)
+
+    assert together == [4, 4, 2]
+    assert dirs.open().was_clean
+
+
+def test_an_offline_log_makes_the_stop_unclean(dirs: Dirs, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = dirs.open()
+    append(folder, b"1")
+    log = folder.logs[ORDERS]
+    log.flush()
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "pwrite", fail)
+        with pytest.raises(StorageError):
+            log.append(batch())
+    assert log.is_offline
+    folder.close()
+
+    assert not (dirs.path / CLEAN_SHUTDOWN).exists()
+
+
+def test_a_partition_that_was_not_opened_since_a_crash_is_still_checked_after_the_next_clean_stop(dirs: Dirs) -> None:
+    append(dirs.open(), b"1")
+    dirs.opened[-1].checkpoint()
+    append(dirs.opened[-1], b"2")
+    dirs.kill()
+    with (dirs.path / "orders-0" / "00000000000000000000.log").open("ab") as log:
+        log.write(b"torn")
+    with dirs.open() as folder:
+        append(folder, b"1", at=TopicPartition("other", 0))
+
+    folder = dirs.open()
+
+    assert contents(folder) == [b"1", b"2"]
+    assert list((dirs.path / "orders-0").glob("*.corrupt"))
+
+
+def test_a_partition_that_was_put_here_while_stopped_is_checked(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1", at=TopicPartition("other", 0))
+    (dirs.path / "orders-0").mkdir()
+    torn = batch(b"1") + b"torn"
+    (dirs.path / "orders-0" / "00000000000000000000.log").write_bytes(torn)
+
+    folder = dirs.open()
+
+    assert folder.was_clean
+    assert contents(folder) == [b"1"]
+    assert folder.logs[ORDERS].size == len(torn) - 4
+
+
+def test_a_transaction_index_that_is_gone_is_missed_even_after_stops_in_which_nobody_asked_for_it(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        abort(folder)
+    with dirs.open() as folder:
+        append(folder, b"1", at=TopicPartition("other", 0))
+    (dirs.path / "orders-0" / "00000000000000000000.txnindex").unlink()
+
+    log = dirs.open().open_partition(ORDERS, CONFIG)
+
+    assert [aborted.producer_id for aborted in log.aborted_transactions(0, 10)] == [1]
+
+
+def test_without_aborted_transactions_none_are_noted(dirs: Dirs) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1")
+    assert not (dirs.path / "aborted-transactions-checkpoint").exists()
+    with dirs.open() as folder:
+        abort(folder)
+    assert (dirs.path / "aborted-transactions-checkpoint").read_text() == "0\n1\norders 0 0 1\n"
+    with dirs.open() as folder:
+        folder.delete_partitions([ORDERS])
+    assert (dirs.path / "aborted-transactions-checkpoint").read_text() == "0\n0\n"
+
+
+def test_a_partition_that_is_created_again_misses_no_aborted_transactions(
+    dirs: Dirs, caplog: pytest.LogCaptureFixture
+) -> None:
+    with dirs.open() as folder:
+        abort(folder)
+    dirs.open().delete_partitions([ORDERS])
+    dirs.kill()
+    with dirs.open() as folder:
+        append(folder, b"new")
+    log = dirs.open().open_partition(ORDERS, CONFIG)
+
+    assert log.aborted_transactions(0, 10) == []
+    assert "transaction index" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])
+@pytest.mark.parametrize("damage", [b"garbage", b"", None])
+def test_a_lost_checkpoint_costs_nothing_but_time(dirs: Dirs, name: str, damage: bytes | None) -> None:
+    with dirs.open() as folder:
+        append(folder, b"1", b"2", b"3")
+    if damage is None:
+        (dirs.path / name).unlink()
+    else:
+        (dirs.path / name).write_bytes(damage)
+
+    folder = dirs.open()
+
+    assert contents(folder) == [b"1", b"2", b"3"]
+    append(folder, b"4")
+    assert contents(folder)[-1] == b"4"
+
+
+def test_no_more_files_are_open_than_allowed_however_many_segments_are_read(dirs: Dirs) -> None:
+    folder = dirs.open(open_files=4)
+    for number in range(5):
+        at = TopicPartition("t", number)
+        log = folder.open_partition(at, CONFIG)
+        for _ in range(20):
+            log.append(batch(b"x", size=500))
+        assert len(contents(folder, at)) == 20
+        assert len(log.segments) == 10
+
+    active = 5
+    assert len(open_in(dirs.path)) <= 1 + active + 4
+
+
+def test_truncation_is_noted_before_other_records_take_the_offsets(dirs: Dirs) -> None:
+    folder = dirs.open()
+    append(folder, *[b"old"] * 10)
+    log = folder.logs[ORDERS]
+    log.flush()
+    folder.checkpoint()
+
+    log.truncate_to(5)
+    append(folder, *[b"new"] * 5)
+    dirs.kill()
+    with (dirs.path / "orders-0" / "00000000000000000000.log").open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        file.write(b"\xff")  # a torn batch, at an offset that was synced once
+
+    folder = dirs.open()
+    assert contents(folder) == [b"old"] * 5 + [b"new"] * 4
