@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.asking_offsets import partitions_of
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach

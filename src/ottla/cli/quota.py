@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, run, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.tables import printable
 from ottla.core.errors import ConfigError, OttlaError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
