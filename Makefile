@@ -10,7 +10,7 @@ SOURCES := pyproject.toml setup.py $(wildcard src/ottla/records/*.p* src/ottla/w
 .PHONY: help run demo test check interop bench cluster-test soak fuzz clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/installed  ## Start the broker
 	$(BIN)/ottla serve

@@ -12,16 +12,8 @@ import pytest
 from msgspec import structs
 from tests.groups.making import environment
 
-from interop.group_plays import (
-    INITIAL_DELAY_MS,
-    MAX_SIZE,
-    MIN_SESSION_MS,
-    OTHER_TOPIC,
-    PLAYS,
-    PLAYS_AFTER_A_WAIT,
-    TOPIC,
-    Play,
-)
+from interop.group_plays import PLAYS, PLAYS_AFTER_A_WAIT
+from interop.group_stage import INITIAL_DELAY_MS, MAX_SIZE, MIN_SESSION_MS, OTHER_TOPIC, TOPIC, Play
 from interop.kafka_artifacts import KafkaArtifacts
 from interop.kafka_broker import KafkaBroker
 from interop.kafka_clients import Admin

@@ -1,7 +1,7 @@
 """Ottla: a message broker you pip install, and the client to it."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ottla.broker.embedded import EmbeddedBroker as Broker
@@ -23,10 +23,12 @@ _WHERE: Final = {
     "TopicPartition": ("ottla.core.ids", "TopicPartition"),
 }
 
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one that is there.
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Imported when first used: the command line must not pay for what it does not need."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'ottla' has no attribute {name!r}")
-    module, attribute = _WHERE[name]
-    return getattr(import_module(module), attribute)
+    def __getattr__(name: str) -> object:
+        """Imported when first used: the command line must not pay for what it does not need."""
+        if name not in _WHERE:
+            raise AttributeError(f"module 'ottla' has no attribute {name!r}")
+        module, attribute = _WHERE[name]
+        return getattr(import_module(module), attribute)

@@ -188,3 +188,40 @@ def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: st
     assert (described["type"], described["state"], described["lag"]) == ("share", "Stable", 19)
     assert [(row["committed"], row["end"], row["lag"]) for row in described["partitions"]] == [(0, 10, 9), (0, 10, 10)]
     assert described["members"][0]["partitions"] == [f"{group}-0", f"{group}-1"]
+
+
+@pytest.fixture
+def shared(cli: Cli, group: str) -> str:
+    """A share group without members that is done with the first two records of partition 0 of the topic `group`."""
+    name = f"{group}-shared"
+    cli("group", "config", name, "--set", "share.auto.offset.reset=earliest")
+    with RawClient(cli.servers) as client:
+        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=group),))).topics
+        member = ShareMember(client, name, group, about.topic_id)
+        member.fetch(max_records=3)
+        assert member.acknowledge(0, 1, ACCEPT) == 0
+        refused = cli.refuses("group", "reset-offsets", name, "--to", "earliest", "--execute", exit_code=1)
+        assert "Stable with 1 member; stop them before you reset it" in refused
+        member.heartbeat(epoch=-1)
+    assert offsets(cli, name) == {0: 2, 1: 0}
+    return name
+
+
+def test_a_share_group_is_reset_as_any_other(cli: Cli, shared: str, tmp_path: Path) -> None:
+    before = tmp_path / "before.csv"
+    cli("group", "export-offsets", shared, "--file", str(before))
+    cli("group", "reset-offsets", shared, "--to", "latest")
+    assert offsets(cli, shared) == {0: 2, 1: 0}, "it was a preview"
+    cli("group", "reset-offsets", shared, "--to", "latest", "--execute")
+    assert offsets(cli, shared) == {0: 10, 1: 10}
+    cli("group", "reset-offsets", shared, "--shift-by", "-3", "--execute")
+    assert offsets(cli, shared) == {0: 7, 1: 7}
+    cli("group", "reset-offsets", shared, "--from-file", str(before), "--execute")
+    assert offsets(cli, shared) == {0: 2, 1: 0}
+
+
+def test_a_share_group_forgets_whole_topics(cli: Cli, group: str, shared: str) -> None:
+    refused = cli.refuses("group", "delete-offsets", shared, "-t", f"{group}:0", "-y", exit_code=2)
+    assert "it forgets whole topics only" in refused
+    assert cli("group", "delete-offsets", shared, "-t", group, "-y").stdout == f"{group} forgotten\n"
+    assert offsets(cli, shared) == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -40,7 +41,21 @@ def local(folder: Path) -> Iterator[tuple[str, list[int]]]:
         assert running.wait(60) == 0
 
 
-@pytest.mark.skipif(bool(why_there_is_no_zookeeper()), reason="needs a ZooKeeper")
+pytestmark = pytest.mark.skipif(bool(why_there_is_no_zookeeper()), reason="needs a ZooKeeper")
+
+
+def test_a_port_that_is_taken_is_told_at_once(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "ottla", "cluster", "local", "--nodes", "1", "--port", str(port)]
+        ended = subprocess.run(
+            [*command, "--http-port", "-1", "--data-dir", str(tmp_path)], capture_output=True, text=True, check=False
+        )
+
+    assert ended.returncode == 1
+    assert re.match(rf"ottla: node 1 did not start: .*{port}.*; see \S+broker\.log\n", ended.stderr)
+
+
 def test_a_cluster_on_this_machine_survives_the_end_of_a_node_and_a_restart(tmp_path: Path) -> None:
     with (
         local(tmp_path) as (servers, processes),

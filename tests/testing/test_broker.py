@@ -132,3 +132,11 @@ def test_lag_is_waited_for_until_it_is_gone(ottla: EphemeralBroker) -> None:
         poll(reader)
         reader.commit(asynchronous=False)
         ottla.wait_for_lag_zero("readers")
+
+
+def test_a_topic_that_no_client_could_create_is_refused(ottla: EphemeralBroker) -> None:
+    with pytest.raises(ApiError, match="did you mean retention"):
+        ottla.create_topic("orders", configs={"retention.m": "1"})
+    with pytest.raises(ApiError, match="partitions"):
+        ottla.create_topic("orders", partitions=0)
+    assert ottla.topics() == []

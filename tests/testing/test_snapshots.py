@@ -5,7 +5,10 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+import pytest
+
 from ottla.core.ids import TopicPartition
+from ottla.testing import broker as testing_broker
 
 from .clients import consumer, poll, producer, send, values
 
@@ -71,3 +74,14 @@ def test_after_a_restart_everything_is_still_there(ottla: EphemeralBroker) -> No
     ottla.restart()
     send(client, "t", b"b")
     assert values(ottla, "t") == [b"a", b"b"]
+
+
+def test_a_snapshot_of_another_broker_is_refused_and_nothing_is_lost(ottla: EphemeralBroker) -> None:
+    with testing_broker() as other:
+        foreign = other.snapshot()
+    ottla.produce("orders", "a")
+
+    with pytest.raises(ValueError, match="this snapshot is of another broker"):
+        ottla.restore(foreign)
+
+    assert values(ottla, "orders") == [b"a"]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Producer = tuple[int, int]
     """Its id and epoch."""
 
-COORDINATOR_IS_AWAY: Final = frozenset(
+_COORDINATOR_IS_AWAY: Final = frozenset(
     {
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -35,6 +35,29 @@ COORDINATOR_IS_AWAY: Final = frozenset(
     }
 )
 """The answer is to be had later, or elsewhere."""
+
+
+class MembershipApi(NamedTuple):
+    """How an API writes to transactions, and tells of what is wrong."""
+
+    joins_since: int
+    """From this version on what is written to becomes part of the transaction by that (KIP-890)."""
+    abortable_since: int
+    try_later: ErrorCode
+    """What its clients take for that, and look for no other leader or coordinator."""
+
+    def error_for(self, error: ErrorCode, version: int) -> ErrorCode:
+        """The same as the clients of this API know it."""
+        if error in _COORDINATOR_IS_AWAY:
+            return self.try_later
+        match error:
+            case ErrorCode.PRODUCER_FENCED:
+                return ErrorCode.INVALID_PRODUCER_EPOCH
+            case ErrorCode.TRANSACTION_ABORTABLE if version < self.abortable_since:
+                return ErrorCode.INVALID_TXN_STATE
+            case ErrorCode.CONCURRENT_TRANSACTIONS if version < self.joins_since:
+                return self.try_later
+        return error
 
 
 class _Seen(NamedTuple):

@@ -51,6 +51,10 @@ class LocalNode:
             # In a session of its own: an interrupt from the terminal is for this process to pass on, in order.
             self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
 
+    def _last_word(self) -> str:
+        lines = self.log_file.read_text(errors="replace").splitlines()
+        return lines[-1].removeprefix("ottla: ") if lines else "it said nothing"
+
     def about(self) -> str:
         """To be asked once it is ready."""
         told = json.loads(self.ready_file.read_text())
@@ -61,7 +65,7 @@ class LocalNode:
         deadline = time.monotonic() + _START_S
         while not self.ready_file.exists():
             if self.process is None or self.process.poll() is not None or time.monotonic() > deadline:
-                raise OttlaError(f"node {self.number} did not start; {self.log_file} says why")
+                raise OttlaError(f"node {self.number} did not start: {self._last_word()}; see {self.log_file}")
             time.sleep(_LOOK_S)
 
     def stop(self) -> None:

@@ -12,6 +12,7 @@ from ottla.cli.asking_offsets import known_bounds_of, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.group_config import group_config
+from ottla.cli.group_offsets import forget_offsets, found_group, is_share, offsets_of
 from ottla.cli.group_reset import reset_offsets
 from ottla.cli.group_rows import GROUP_COLUMNS, LAG_COLUMNS, DescribedGroup, group_row
 from ottla.cli.offset_files import to_lines
@@ -22,6 +23,8 @@ from ottla.core.errors import OttlaError
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ottla.cli.connecting import Reach
     from ottla.client.errors import BrokerError
     from ottla.core.ids import TopicPartition
@@ -92,12 +95,12 @@ async def _describe(reach: Reach, names: tuple[str, ...]) -> list[DescribedGroup
         for name in dict.fromkeys(names):
             about = await admin.describe_group(name)
             lags: dict[TopicPartition, int | None] = {}
-            if about.type == "share":
+            if is_share(about):
                 shared = await admin.share_group_offsets(name)
                 committed = {where: each.start for where, each in shared.items()}
                 lags = {where: each.lag for where, each in shared.items()}
             else:
-                committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
+                committed = await offsets_of(admin, name, about)
             read = {where for member in about.members for where in member.partitions}
             bounds = await known_bounds_of(admin, sorted({*committed, *read}))
             described.append(DescribedGroup(about, committed, bounds, lags))
@@ -146,10 +149,10 @@ def delete_offsets(name: str, *, topics: tuple[str, ...], yes: bool, **options: 
     wanted = topics_and_partitions("--topic", topics)
     confirm(f"Forget how far {name} has read in {', '.join(topics)} at {reach.servers}?", yes=yes)
 
-    async def ask() -> dict[TopicPartition, BrokerError | None]:
+    async def ask() -> Mapping[TopicPartition, BrokerError | None] | Mapping[str, BrokerError | None]:
         async with reach.client() as client:
             partitions = existing(wanted, await partitions_of(client.admin, wanted))
-            return await client.admin.delete_group_offsets(name, partitions)
+            return await forget_offsets(client.admin, name, wanted, partitions)
 
     tell_outcomes(run(ask()), "forgotten")
 
@@ -172,7 +175,7 @@ def export_offsets(name: str, *, file: Path | None, **options: Any) -> None:  # 
 
     async def ask() -> dict[TopicPartition, int]:
         async with reach.client() as client:
-            return {where: each.offset for where, each in (await client.admin.group_offsets(name)).items()}
+            return await offsets_of(client.admin, name, await found_group(client.admin, name))
 
     offsets = run(ask())
     if not offsets:

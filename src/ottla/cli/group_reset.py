@@ -10,13 +10,13 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import bounds_of, offsets_at_time, partitions_of
 from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.group_offsets import found_group, offsets_of, set_offsets
 from ottla.cli.offset_files import from_lines
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.resets import MOVE_COLUMNS, Move, Shift, moves_to
 from ottla.cli.starting_points import StartingPoint, starting_point
 from ottla.cli.tables import counted
-from ottla.client.errors import BrokerError
-from ottla.core.errors import ConfigError, ErrorCode, OttlaError
+from ottla.core.errors import ConfigError, OttlaError
 from ottla.core.ids import TopicPartition
 from ottla.event_loop import run
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
+    from ottla.client.admin.groups import GroupDescription
 
 Goal: TypeAlias = StartingPoint | Shift | dict[TopicPartition, int]
 """A place in every partition, a way to go in each, or an offset for each."""
@@ -99,14 +100,11 @@ async def _reset(
 ) -> list[Move]:
     async with reach.client() as client:
         admin = client.admin
-        committed = {where: each.offset for where, each in (await admin.group_offsets(name)).items()}
-        moves = await _moves(admin, name, goal, wanted, committed)
-        await _refuse_if_read(admin, name, is_preview=is_preview)
+        about = await found_group(admin, name)
+        moves = await _moves(admin, name, goal, wanted, await offsets_of(admin, name, about))
+        _refuse_if_read(name, about, is_preview=is_preview)
         if not is_preview:
-            outcomes = await admin.alter_group_offsets(name, {move.where: move.new for move in moves})
-            for error in outcomes.values():
-                if error is not None:
-                    raise error
+            await set_offsets(admin, name, about, {move.where: move.new for move in moves})
         return moves
 
 
@@ -132,15 +130,9 @@ async def _moves(
     return moves
 
 
-async def _refuse_if_read(admin: Admin, name: str, *, is_preview: bool) -> None:
+def _refuse_if_read(name: str, about: GroupDescription | None, *, is_preview: bool) -> None:
     """A group with members would go on from where they are, and overwrite what was set."""
-    try:
-        about = await admin.describe_group(name)
-    except BrokerError as error:
-        if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise
-        return
-    if about.members:
+    if about is not None and about.members:
         members = counted(len(about.members), "member")
         problem = f"group {name!r} is {about.state} with {members}; stop them before you reset it"
         if not is_preview:

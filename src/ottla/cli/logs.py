@@ -42,3 +42,6 @@ def set_up_logging(level: str, style: str, worker: int | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonFormatter(worker) if style == "json" else _TextFormatter(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    if level != "debug":
+        # It warns of every attempt to connect, once a second while ZooKeeper is away; what came of them is told by us.
+        logging.getLogger("kazoo").setLevel(logging.ERROR)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError
+from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from ottla.cli.connecting import Reach
@@ -66,6 +68,7 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
     from ottla.spark.archive.places import place_of
     from ottla.spark.archive.reporting import ArchiveReport
 
+    run(_look_for(reach, topic))
     place = place_of(location, topic)
     link = Background("archiver", reach.servers, {"client_id": "ottla-archive", "security": reach.security()})
     try:
@@ -80,6 +83,12 @@ def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: flo
                 _follow(topic, archiver, report, every_s)
     finally:
         link.close()
+
+
+async def _look_for(reach: Reach, topic: str) -> None:
+    """Before anything is written down about it."""
+    async with reach.client() as client:
+        await partitions_of(client.admin, [topic])
 
 
 def _follow(topic: str, archiver: Archiver, report: ArchiveReport, every_s: float) -> None:

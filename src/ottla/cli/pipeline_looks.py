@@ -19,7 +19,7 @@ _COLUMNS: Final = (
     "seen",
     "query",
     "batch",
-    "rows",
+    "rows_read",
     "rows_per_second",
     "lag",
     "watermark",

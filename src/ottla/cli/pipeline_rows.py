@@ -64,4 +64,6 @@ def _seen(latest: dict[bytes, tuple[bytes | None, int]], now_ms: int) -> Iterato
 
 def rows(seen: SeenPipeline) -> list[dict[str, object]]:
     head = {"pipeline": seen.name, "state": seen.status.state, "seen": f"{seen.age_ms // 1000} s ago"}
-    return [{**head, "query": query.name, **asdict(query)} for query in seen.status.queries] or [head]
+    return [
+        {**head, "query": query.name, "rows_read": query.rows, **asdict(query)} for query in seen.status.queries
+    ] or [head]

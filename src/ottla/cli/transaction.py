@@ -27,14 +27,8 @@ if TYPE_CHECKING:
 
 _STATE: Final = click.Choice(
     [
-        "Empty",
-        "Ongoing",
-        "PrepareCommit",
-        "PrepareAbort",
-        "CompleteCommit",
-        "CompleteAbort",
-        "Dead",
-        "PrepareEpochFence",
+        *("Empty", "Ongoing", "PrepareCommit", "PrepareAbort"),
+        *("CompleteCommit", "CompleteAbort", "Dead", "PrepareEpochFence"),
     ]
 )
 """As Kafka names them; it passes over others without a word."""

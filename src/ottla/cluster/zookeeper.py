@@ -50,6 +50,7 @@ class ZooKeeper:
         self._client = _client(config)
         self._client.add_listener(self._changed)
         self._listeners: list[Callable[[Session], None]] = []
+        self._session = Session.LOST
         self._attempts = _Attempts(self._client, config.session_timeout_ms / 1000)
 
     @property
@@ -94,7 +95,11 @@ class ZooKeeper:
             KazooState.SUSPENDED: Session.SUSPENDED,
             KazooState.LOST: Session.LOST,
         }[state]
-        _logger.info("ZooKeeper: %s", session.value)
+        before, self._session = self._session, session
+        is_interruption = Session.SUSPENDED in (before, session)
+        _logger.log(
+            logging.WARNING if is_interruption else logging.INFO, "the connection to ZooKeeper is %s", session.value
+        )
         for listener in self._listeners:
             listener(session)
 

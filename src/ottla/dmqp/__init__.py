@@ -1,7 +1,7 @@
 """DMQP: push and pop over a small binary protocol. The client is imported when it is first used."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from ottla.dmqp.client import Client, Message
@@ -30,7 +30,10 @@ __all__ = [
 _IN_CLIENT: Final = ("Client", "Message")
 
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    if name not in __all__:
-        raise AttributeError(f"module 'ottla.dmqp' has no attribute {name!r}")
-    return getattr(import_module("ottla.dmqp.client" if name in _IN_CLIENT else "ottla.dmqp.errors"), name)
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one that is there.
+
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'ottla.dmqp' has no attribute {name!r}")
+        return getattr(import_module("ottla.dmqp.client" if name in _IN_CLIENT else "ottla.dmqp.errors"), name)

@@ -22,7 +22,7 @@ class HttpConfig:
     key_file: Path | None = None
     """The key of cert_file, if it is not in the same file."""
     cors_origins: tuple[str, ...] = ()
-    """The web sites, such as "https://app.example", whose pages may use the REST API; "*" lets all of them."""
+    """The web sites, such as "https://app.example", whose pages may use the REST API, and proxies; "*" lets all."""
     max_body_bytes: int = 2 * 1024 * 1024
     """The largest request body, and the longest line of a streamed one; a larger one is answered with 413."""
     max_connections: int = 1000

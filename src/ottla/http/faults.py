@@ -103,8 +103,8 @@ async def add_fault(call: Call) -> Fault:
     arguments = _checked(given)
     try:
         return _shown(getattr(faults, given.kind)(**arguments))
-    except (ValueError, KeyError) as wrong:
-        raise BadRequest(f"no such error code: {given.code}" if isinstance(wrong, KeyError) else str(wrong)) from None
+    except ValueError as wrong:
+        raise BadRequest(str(wrong)) from None
     except LookupError as nobody:
         raise Problem(404, str(nobody)) from None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import zipfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _CHECKPOINTS: Final = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_MASTER: Final = re.compile(r"local(-cluster)?(\[.*\])?|yarn|(spark|sc|k8s)://.+")
 _QUIET_LOGS: Final = Path(__file__).with_name("log4j2.properties")
 _listening: Final[set[int]] = set()
 
@@ -36,9 +39,15 @@ def session(
     `config` holds settings of Spark's own, and wins over ours. This package is carried to the workers of a cluster.
     """
     try:
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
     except ImportError:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'") from None
+    if not _MASTER.fullmatch(master):
+        raise SessionError(
+            f"{master!r} is no Spark master; it is such as local[*], spark://host:7077 or sc://host:15002"
+        )
     if master.startswith("sc://"):
         return _connected(SparkSession.builder.remote(master).getOrCreate())
     settings = {
@@ -51,11 +60,12 @@ def session(
     builder = SparkSession.builder.appName(name).master(master)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if master.startswith("local"):
-        with home_without_archive(settings, _package(), _cache()):
+    is_local = master.startswith("local")
+    try:
+        with home_without_archive(settings, _package(), _cache()) if is_local else nullcontext():
             spark = builder.getOrCreate()
-    else:
-        spark = builder.getOrCreate()
+    except (PySparkException, Py4JError) as failed:
+        raise SessionError(f"Spark did not start on {master}: {str(failed).splitlines()[0]}") from failed
     listen(spark)
     return spark
 

@@ -1,7 +1,7 @@
 """The testing kit: a real broker in every test, which misbehaves when told to."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.quick_imports import without_garbage_collection
 
@@ -40,11 +40,13 @@ _WHERE: Final = {
     "cluster": ("ottla.testing.ephemeral_cluster", "EphemeralCluster"),
 }
 
+if not TYPE_CHECKING:
+    # Type checkers would take any name for one that is there.
 
-def __getattr__(name: str) -> Any:  # noqa: ANN401
-    """Imported when first used: the pytest plugin is loaded in every run, also where no test needs a broker."""
-    if name not in _WHERE:
-        raise AttributeError(f"module 'ottla.testing' has no attribute {name!r}")
-    module, attribute = _WHERE[name]
-    with without_garbage_collection():
-        return getattr(import_module(module), attribute)
+    def __getattr__(name: str) -> object:
+        """Imported when first used: the pytest plugin is loaded in every run, also where no test needs a broker."""
+        if name not in _WHERE:
+            raise AttributeError(f"module 'ottla.testing' has no attribute {name!r}")
+        module, attribute = _WHERE[name]
+        with without_garbage_collection():
+            return getattr(import_module(module), attribute)

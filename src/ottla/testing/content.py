@@ -9,10 +9,11 @@ from ottla.broker.fetched import fetch, records_in
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.records.encode import BatchBuilder
 from ottla.testing.recording import read_head, read_records
+from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from ottla.broker.asking import LocalClient
@@ -25,6 +26,22 @@ _PRODUCE_BY_NAME: Final = 12
 _ALL: Final = -1
 _TIMEOUT_MS: Final = 30_000
 _READ_BYTES: Final = 8 << 20
+
+
+async def create(
+    client: LocalClient, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int = -1
+) -> None:
+    """As a client would, so that what no client may have is refused here, too."""
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=partitions,
+        replication_factor=replication_factor,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()),
+    )
+    request = CreateTopicsRequest(topics=(topic,), timeout_ms=_TIMEOUT_MS, validate_only=False)
+    [result] = (await client.ask(request)).topics
+    raise_refusal(result.error_code, result.error_message)
 
 
 async def write(  # noqa: PLR0913

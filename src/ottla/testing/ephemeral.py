@@ -16,7 +16,7 @@ from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock, catch_up
-from ottla.testing.content import read_all, replay, write
+from ottla.testing.content import create, read_all, replay, write
 from ottla.testing.defaults import for_tests
 from ottla.testing.folder import ephemeral_folder
 from ottla.testing.history import History
@@ -104,16 +104,14 @@ class EphemeralBroker:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Have the data of then. Clients are hung up on, and find the broker again at the same address."""
+        if snapshot.folder.parent != self._folder:
+            raise ValueError("this snapshot is of another broker; a broker can go back only to what it was itself")
         self._reopen(lambda: snapshot.put_back(self._data_dir))
 
     # Topics and records
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        def create() -> None:
-            self.broker.check_topic_name(name)
-            self.broker.create_topic(name, partitions, configs)
-
-        self._do(create)
+        self.call(create(self._client, name, partitions, configs))
 
     def topics(self) -> list[str]:
         """Without those of the broker's own."""

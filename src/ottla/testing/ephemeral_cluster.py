@@ -7,15 +7,13 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import raise_refusal
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.testing.catalog_keeper import CatalogKeeper
 from ottla.testing.clock import MovableClock, catch_up
 from ottla.testing.cluster_node import ClusterNode
-from ottla.testing.content import append, read_partition
+from ottla.testing.content import append, create, read_partition
 from ottla.testing.defaults import for_tests
 from ottla.testing.folder import ephemeral_folder
-from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from ottla.records.reader import Record
 
 _NODES: Final = 3
-_CREATE_WITHIN_MS: Final = 20_000
 _LOOK_EVERY_S: Final = 0.002
 _PATIENCE_S: Final = 20.0
 _REPLICATION: Final = ReplicationConfig(
@@ -106,7 +103,10 @@ class EphemeralCluster:
 
         def nobody() -> str | None:
             found[:] = [node for node in self._running if _leads(node, topic, partition)]
-            return None if found else f"nobody leads {topic}-{partition}"
+            if found:
+                return None
+            known = self._running[0].broker.topics.by_name
+            return f"nobody leads {topic}-{partition}" if topic in known else f"there is no topic {topic!r}"
 
         self._wait(nobody, timeout_s)
         return found[0]
@@ -125,17 +125,9 @@ class EphemeralCluster:
         configs: Mapping[str, str] | None = None,
     ) -> None:
         """On all nodes, unless told otherwise; returns once each partition is led by somebody."""
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=partitions,
-            replication_factor=self._count if replication_factor is None else replication_factor,
-            assignments=(),
-            configs=tuple(CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()),
-        )
-        request = CreateTopicsRequest(topics=(topic,), timeout_ms=_CREATE_WITHIN_MS, validate_only=False)
         node = self._running[0]
-        [result] = node.call(node.client().ask(request)).topics
-        raise_refusal(result.error_code, result.error_message)
+        copies = self._count if replication_factor is None else replication_factor
+        node.call(create(node.client(), name, partitions, configs, copies))
         for partition in range(partitions):
             self.leader_of(name, partition)
 
@@ -172,7 +164,10 @@ class EphemeralCluster:
     def _node(self, node: ClusterNode | int) -> ClusterNode:
         if isinstance(node, ClusterNode):
             return node
-        return next(one for one in self.nodes if one.id == node)
+        found = [one for one in self.nodes if one.id == node]
+        if not found:
+            raise LookupError(f"there is no node {node}; there are {', '.join(str(one.id) for one in self.nodes)}")
+        return found[0]
 
     def _not_all_known(self) -> str | None:
         wanted = {node.id for node in self._running}

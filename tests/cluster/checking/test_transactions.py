@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .processes import Processes, Surroundings
+from .clocks import NoCompiler
+from .processes import Cluster, Processes, Surroundings
 from .slow_links import SlowLinks
 from .stories import Stories
 from .story_checker import broken_promises
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
     from ottla.cluster.server import ZooKeeperServer
 
-    from .processes import Cluster
     from .transacting import Worker
 
 IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
@@ -39,6 +39,8 @@ LONG = [
     TransactionFaults.kill_in_turn,
     TransactionFaults.restart_in_turn,
     TransactionFaults.kill_all,
+    TransactionFaults.wipe_coordinator,
+    TransactionFaults.restart_zookeeper,
 ]
 IN_A_NETWORK = [
     TransactionFaults.cut_coordinator_from_followers,
@@ -49,17 +51,17 @@ IN_A_NETWORK = [
 
 
 def found_wrong(
-    processes: Processes,
+    cluster: Cluster,
     folder: Path,
     kinds: list[type[Worker]],
     happens: Callable[[TransactionFaults], None],
     patience_s: float = 30.0,
 ) -> list[str]:
     stories = Stories(folder / "stories.jsonl")
-    scene = Scene(processes.servers, happens.__name__, stories)
+    scene = Scene(cluster.processes.servers, happens.__name__, stories)
     scene.prepare()
     workers = [kind(scene, f"{happens.__name__}-{number}", number) for number, kind in enumerate(kinds)]
-    faults = TransactionFaults(processes, scene, workers)
+    faults = TransactionFaults(cluster, scene, workers)
     try:
         transacting(scene, workers, lambda: happens(faults))
         ending = read_ending(scene, [each.name for each in workers], patience_s)
@@ -69,18 +71,18 @@ def found_wrong(
 
 
 @pytest.fixture(scope="module")
-def processes(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+def cluster(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("transactions")
     with Processes(folder, f"{zookeeper_server.address}/{folder.name}-{os.getpid()}") as running:
-        yield running
+        yield Cluster(running, zookeeper_server)
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
 def test_a_transaction_is_whole_or_not_there_whatever_fails(
-    processes: Processes, tmp_path: Path, happens: Callable[[TransactionFaults], None]
+    cluster: Cluster, tmp_path: Path, happens: Callable[[TransactionFaults], None]
 ) -> None:
-    assert found_wrong(processes, tmp_path, MIXED, happens) == []
+    assert found_wrong(cluster, tmp_path, MIXED, happens) == []
 
 
 @pytest.mark.timeout(300)
@@ -89,7 +91,7 @@ def test_a_transaction_is_whole_or_not_there_whatever_fails(
 def test_so_it_is_when_the_network_fails(
     networked: Cluster, tmp_path: Path, happens: Callable[[TransactionFaults], None]
 ) -> None:
-    assert found_wrong(networked.processes, tmp_path, MIXED, happens) == []
+    assert found_wrong(networked, tmp_path, MIXED, happens) == []
 
 
 @pytest.mark.timeout(300)
@@ -98,7 +100,21 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
     with SlowLinks() as links:
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-transactions-{os.getpid()}"
         with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
-            assert found_wrong(processes, tmp_path, MIXED, TransactionFaults.slow_all_links) == []
+            cluster = Cluster(processes, zookeeper_server)
+            assert found_wrong(cluster, tmp_path, MIXED, TransactionFaults.slow_all_links) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer, tmp_path: Path) -> None:
+    zookeeper = f"{zookeeper_server.address}/clocks-of-transactions-{os.getpid()}"
+    own = Surroundings(has_own_clocks=True)
+    try:
+        with Processes(tmp_path / "cluster", zookeeper, surroundings=own) as processes:
+            cluster = Cluster(processes, zookeeper_server)
+            assert found_wrong(cluster, tmp_path, MIXED, TransactionFaults.jump_clocks) == []
+    except NoCompiler as missing:
+        pytest.skip(str(missing))
 
 
 @pytest.mark.timeout(300)
@@ -112,7 +128,7 @@ def test_a_coordinator_that_answers_before_it_has_replicated_is_caught(
     rash = "tests.cluster.checking.rash"
     with Processes(tmp_path / "cluster", zookeeper, module=rash, surroundings=alone) as processes:
         happens = TransactionFaults.kill_coordinator_of_frozen_followers
-        wrong = found_wrong(processes, tmp_path, [PausingWorker] * 6, happens)
+        wrong = found_wrong(Cluster(processes, zookeeper_server), tmp_path, [PausingWorker] * 6, happens)
 
     assert any(each.startswith("lost") for each in wrong)
 
@@ -123,6 +139,7 @@ def test_a_coordinator_that_forgets_to_tell_a_partition_is_caught(
 ) -> None:
     zookeeper = f"{zookeeper_server.address}/forgetful-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.forgetful") as processes:
-        wrong = found_wrong(processes, tmp_path, MIXED, TransactionFaults.nothing, patience_s=2.0)
+        cluster = Cluster(processes, zookeeper_server)
+        wrong = found_wrong(cluster, tmp_path, MIXED, TransactionFaults.nothing, patience_s=2.0)
 
     assert any(each.startswith(("lost", "torn", "seen")) for each in wrong)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ottla.wire.messages.metadata import MetadataResponse
 
-    from .processes import Node, Processes
+    from .processes import Cluster, Node
     from .transacting import Scene, Worker
 
 _TRANSACTION: Final = 1
@@ -32,7 +32,8 @@ _SLOW_S: Final = 0.05
 
 
 class TransactionFaults:
-    def __init__(self, processes: Processes, scene: Scene, workers: Sequence[Worker]) -> None:
+    def __init__(self, cluster: Cluster, scene: Scene, workers: Sequence[Worker]) -> None:
+        processes, self._zookeeper = cluster
         self._nodes = processes.nodes
         self._network = processes.network
         self._links = processes.links
@@ -80,6 +81,34 @@ class TransactionFaults:
             node.start()
         for node in self._nodes.values():
             node.wait_until_ready()
+        self._until_in_sync()
+
+    def wipe_coordinator(self) -> None:
+        """It comes back with an empty disk, and is to learn from others what it had decided."""
+        node = self._coordinator()
+        self._scene.stories.event(f"node {node.number} loses its disk")
+        node.kill()
+        node.wipe()
+        self._all_go_on()
+        self._back(node)
+
+    def jump_clocks(self) -> None:
+        """An hour ahead, an hour back: no transaction takes too long by that."""
+        for seconds in (3600, -3600, 0):
+            for node in self._nodes.values():
+                assert node.clock is not None
+                self._scene.stories.event(f"the clock of node {node.number} is {seconds} s off")
+                node.clock.jump(seconds)
+            self._all_go_on()
+
+    def restart_zookeeper(self) -> None:
+        """Away for longer than sessions last: nobody coordinates, until it is back."""
+        self._scene.stories.event("kill -9 of ZooKeeper")
+        self._zookeeper.kill()
+        time.sleep(_LONGER_THAN_A_SESSION_S)
+        self._zookeeper.start()
+        self._scene.stories.event("ZooKeeper is back")
+        self._all_go_on()
         self._until_in_sync()
 
     def kill_coordinator_of_frozen_followers(self) -> None:

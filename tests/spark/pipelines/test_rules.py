@@ -215,7 +215,9 @@ def test_progress_adds_up() -> None:
     idle = [{**report["sources"][0], "numInputRows": 0}]  # type: ignore[index]
     second = with_progress(first, report | {"sources": idle, "batchId": 5, "eventTime": {}})
 
-    assert line(second) == ("table: batch 5, 100 rows, 200 rows/s, lag 4, watermark 2026-01-01T00:00:00.000Z, 4 late")
+    assert line(second) == (
+        "table: batch 5, 100 rows read, 200 rows/s, lag 4, watermark 2026-01-01T00:00:00.000Z, 4 late"
+    )
     assert (second.batch_ms, second.state_rows) == (500, 3)
     nothing = with_progress(first, {"sources": [{"endOffset": None, "latestOffset": "null"}]})
     assert (nothing.lag, nothing.batch) == (0, 4)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.faults import effects
 from ottla.broker.faults.disk import DiskFaults
 from ottla.broker.faults.fault import Fault
-from ottla.broker.faults.filters import Filter
+from ottla.broker.faults.filters import Filter, guess
 from ottla.broker.faults.gate import Gate
 from ottla.core.errors import ErrorCode
 
@@ -48,7 +48,7 @@ class Faults:
 
         Where a topic or partition is named, the others of the same request are served.
         """
-        known = code if isinstance(code, ErrorCode) else ErrorCode[code]
+        known = code if isinstance(code, ErrorCode) else _code_named(code)
         meant = Filter(**where)
         return self._refuse(Fault("error", meant, times, detail=known.name), known)
 
@@ -64,12 +64,12 @@ class Faults:
 
     def delay(self, seconds: float, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
         """Wait this long before serving; other requests of the same connection wait behind it."""
-        fault = Fault("delay", Filter(**where), times, detail=f"of {seconds:g} s")
+        fault = Fault("delay", Filter(**where), times, detail=f"of {_not_negative(seconds):g} s")
         return self._arm(fault, partial(effects.delay, seconds=seconds))
 
     def throttle(self, seconds: float, *, times: int | None = None, **where: Unpack[Where]) -> Fault:
         """Serve it, say in the answer that a quota is used up, and serve this client no more for so long."""
-        fault = Fault("throttle", Filter(**where), times, detail=f"for {seconds:g} s")
+        fault = Fault("throttle", Filter(**where), times, detail=f"for {_not_negative(seconds):g} s")
         return self._arm(fault, partial(effects.throttle, seconds=seconds))
 
     def drop(self, *, after_effect: bool = False, times: int | None = None, **where: Unpack[Where]) -> Fault:
@@ -200,3 +200,16 @@ class Faults:
             return work(broker)
 
         return asyncio.run_coroutine_threadsafe(done(), loop).result()
+
+
+def _code_named(name: str) -> ErrorCode:
+    try:
+        return ErrorCode[name]
+    except KeyError:
+        raise ValueError(f"no such error code: {name}{guess(name, ErrorCode.__members__)}") from None
+
+
+def _not_negative(seconds: float) -> float:
+    if seconds < 0:
+        raise ValueError(f"seconds must be 0 or more, got {seconds:g}")
+    return seconds

@@ -10,6 +10,8 @@ from ottla.broker.faults.subjects import groups_of, subjects_of
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.faults.subjects import Subject
@@ -51,6 +53,14 @@ class Where(TypedDict, total=False):
     transactional_id: str
 
 
+def guess(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is none."""
+    import difflib
+
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; {close[0]!r} is meant?" if close else ""
+
+
 class Filter(msgspec.Struct, frozen=True, kw_only=True):
     api: str | None = None
     topic: str | None = None
@@ -63,10 +73,7 @@ class Filter(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.api is not None and self.api not in _NAMES:
-            import difflib
-
-            close = difflib.get_close_matches(self.api, _NAMES, 1)
-            raise ValueError(f"there is no API {self.api!r}" + (f"; {close[0]!r} is meant?" if close else ""))
+            raise ValueError(f"there is no API {self.api!r}{guess(self.api, _NAMES)}")
 
     def matches(self, seen: SeenRequest) -> bool:
         return (

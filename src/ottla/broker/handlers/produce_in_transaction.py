@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.asking import Refused, raise_refusal
-from ottla.broker.transaction_membership import COORDINATOR_IS_AWAY, InTransaction
+from ottla.broker.transaction_membership import InTransaction, MembershipApi
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.records.batch import TRANSACTIONAL, check_produced, read_header
 
@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from ottla.wire.messages.produce import ProduceRequest, TopicProduceData
 
 _BY_ID_SINCE: Final = 13
-_JOINS_SINCE: Final = 12
-"""From here on a partition becomes part of the transaction by being written to (KIP-890)."""
-_ABORTABLE_SINCE: Final = 11
+_PRODUCE: Final = MembershipApi(joins_since=12, abortable_since=11, try_later=ErrorCode.NOT_ENOUGH_REPLICAS)
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -27,7 +25,7 @@ async def join_transaction(
     broker: Broker, request: ProduceRequest, transactional_id: str, version: int
 ) -> InTransaction:
     """Ask the transaction's coordinator what has to be asked. What is wrong is found when a batch is checked."""
-    transaction = InTransaction(broker, transactional_id, is_joining=version >= _JOINS_SINCE)
+    transaction = InTransaction(broker, transactional_id, is_joining=version >= _PRODUCE.joins_since)
     wanted: dict[tuple[int, int], set[Partition]] = {}
     for topic in request.topic_data:
         for part in topic.partition_data:
@@ -69,18 +67,4 @@ def check_in_transaction(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "a transactional batch without a transactional id"
         )
     error = transaction.error_for(partition, (header.producer_id, header.producer_epoch))
-    raise_refusal(_as_producers_know_it(error, version), f"{partition.at} is not in the transaction: {error.name}")
-
-
-def _as_producers_know_it(error: ErrorCode, version: int) -> ErrorCode:
-    if error in COORDINATOR_IS_AWAY:
-        # This one they retry without looking for another leader.
-        return ErrorCode.NOT_ENOUGH_REPLICAS
-    match error:
-        case ErrorCode.PRODUCER_FENCED:
-            return ErrorCode.INVALID_PRODUCER_EPOCH
-        case ErrorCode.TRANSACTION_ABORTABLE if version < _ABORTABLE_SINCE:
-            return ErrorCode.INVALID_TXN_STATE
-        case ErrorCode.CONCURRENT_TRANSACTIONS if version < _JOINS_SINCE:
-            return ErrorCode.NOT_ENOUGH_REPLICAS
-    return error
+    raise_refusal(_PRODUCE.error_for(error, version), f"{partition.at} is not in the transaction: {error.name}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from ottla.broker.transaction_membership import COORDINATOR_IS_AWAY, InTransaction
+from ottla.broker.transaction_membership import InTransaction, MembershipApi
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
 
-_JOINS_SINCE: Final = 5
-"""From here on the group's offsets become part of the transaction by being committed (KIP-890)."""
-_ABORTABLE_SINCE: Final = 4
+_COMMIT: Final = MembershipApi(joins_since=5, abortable_since=4, try_later=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 async def txn_offset_commit(
@@ -51,24 +49,13 @@ async def _join(broker: Broker, request: TxnOffsetCommitRequest, version: int) -
     """Whether the offsets may be written as part of the transaction now."""
     partition = broker.groups.partition_of(request.group_id)
     producer = request.producer_id, request.producer_epoch
-    transaction = InTransaction(broker, request.transactional_id, is_joining=version >= _JOINS_SINCE)
+    transaction = InTransaction(broker, request.transactional_id, is_joining=version >= _COMMIT.joins_since)
     await transaction.ask({producer: (partition,)})
     # Now, after a wait in which the transaction may have ended, or the group moved elsewhere.
     error = broker.groups.error_for(request.group_id)
     if error is not ErrorCode.NONE:
         return error
-    error = transaction.error_for(partition, producer)
-    if error in COORDINATOR_IS_AWAY:
-        # Not the error itself: it is not the group's coordinator that is to be looked for.
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    match error:
-        case ErrorCode.PRODUCER_FENCED:
-            return ErrorCode.INVALID_PRODUCER_EPOCH
-        case ErrorCode.TRANSACTION_ABORTABLE if version < _ABORTABLE_SINCE:
-            return ErrorCode.INVALID_TXN_STATE
-        case ErrorCode.CONCURRENT_TRANSACTIONS if version < _JOINS_SINCE:
-            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return error
+    return _COMMIT.error_for(transaction.error_for(partition, producer), version)
 
 
 def _sorted_out(

@@ -104,7 +104,8 @@ def _facts(ports: Ports, workers: list[Worker], configs: Configs) -> dict[str, A
 def _say_ready(facts: dict[str, Any], ready_file: Path | None) -> None:
     web = f", HTTP on {facts['http']}" if facts["http"] else ""
     count = len(facts["workers"])
-    click.echo(f"ottla is ready: {count} workers, Kafka on {facts['kafka']}{web}, data in {facts['data_dir']}")
+    workers = f"{count} worker{'' if count == 1 else 's'}"
+    click.echo(f"ottla is ready: {workers}, Kafka on {facts['kafka']}{web}, data in {facts['data_dir']}")
     sys.stdout.flush()
     if ready_file is not None:
         write_ready_file(ready_file, facts)

@@ -20,6 +20,8 @@ from ottla.wire.messages.list_groups import ListGroupsRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ottla.wire.messages.consumer_group_describe import Assignment as ConsumerAssignment
+    from ottla.wire.messages.share_group_describe import Assignment as ShareAssignment
     from ottla.wire.messages.share_group_describe import DescribedGroup as DescribedShareGroup
 
 _DEAD: Final = "Dead"
@@ -137,11 +139,7 @@ def _described_consumer_group(result: DescribedConsumerGroup, coordinator: int) 
             each.instance_id,
             each.client_id,
             each.client_host,
-            frozenset(
-                TopicPartition(topic.topic_name, partition)
-                for topic in each.assignment.topic_partitions
-                for partition in topic.partitions
-            ),
+            _partitions(each.assignment),
             each.member_epoch,
         )
         for each in result.members
@@ -165,11 +163,7 @@ def _described_share_group(result: DescribedShareGroup, coordinator: int) -> Gro
             None,
             each.client_id,
             each.client_host,
-            frozenset(
-                TopicPartition(topic.topic_name, partition)
-                for topic in each.assignment.topic_partitions
-                for partition in topic.partitions
-            ),
+            _partitions(each.assignment),
             each.member_epoch,
         )
         for each in result.members
@@ -183,6 +177,14 @@ def _described_share_group(result: DescribedShareGroup, coordinator: int) -> Gro
         members,
         "share",
         result.group_epoch,
+    )
+
+
+def _partitions(assignment: ConsumerAssignment | ShareAssignment) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic_name, partition)
+        for topic in assignment.topic_partitions
+        for partition in topic.partitions
     )
 
 

@@ -101,7 +101,7 @@ class OffsetAdmin(Asking):
                 name=name,
                 partitions=tuple(_commit(where.partition, offset) for where, offset in items),
             )
-            for name, items in _by_topic(offsets)
+            for name, items in by_topic(offsets)
         )
         response = await self._ask_coordinator(
             group,
@@ -110,7 +110,7 @@ class OffsetAdmin(Asking):
             max_version=_LAST_BY_NAME,
         )
         return {
-            (where := TopicPartition(topic.name, each.partition_index)): _outcome(
+            (where := TopicPartition(topic.name, each.partition_index)): outcome(
                 each.error_code, f"cannot set the offset of group {group!r} in {where}"
             )
             for topic in response.topics
@@ -126,14 +126,14 @@ class OffsetAdmin(Asking):
                 name=name,
                 partitions=tuple(OffsetDeleteRequestPartition(partition_index=where.partition) for where, _ in items),
             )
-            for name, items in _by_topic(dict.fromkeys(partitions))
+            for name, items in by_topic(dict.fromkeys(partitions))
         )
         response = await self._ask_coordinator(
             group, OffsetDeleteRequest(group_id=group, topics=topics), lambda answer: (answer.error_code,)
         )
         raise_for(response.error_code, f"cannot delete offsets of group {group!r}")
         return {
-            (where := TopicPartition(topic.name, each.partition_index)): _outcome(
+            (where := TopicPartition(topic.name, each.partition_index)): outcome(
                 each.error_code, f"cannot delete the offset of group {group!r} in {where}"
             )
             for topic in response.topics
@@ -151,12 +151,12 @@ class OffsetAdmin(Asking):
                     for where, timestamp in items
                 ),
             )
-            for name, items in _by_topic(timestamps_ms)
+            for name, items in by_topic(timestamps_ms)
         )
         request = ListOffsetsRequest(replica_id=_NO_REPLICA, topics=topics, timeout_ms=self._timeout_ms)
         response = await self._router.ask(request, node_id=node_id)
         return {
-            (where := TopicPartition(topic.name, each.partition_index)): _outcome(
+            (where := TopicPartition(topic.name, each.partition_index)): outcome(
                 each.error_code, f"cannot find an offset of {where}"
             )
             or FoundOffset(each.offset, each.timestamp, each.leader_epoch)
@@ -174,12 +174,12 @@ class OffsetAdmin(Asking):
                     DeleteRecordsPartition(partition_index=where.partition, offset=offset) for where, offset in items
                 ),
             )
-            for name, items in _by_topic(before)
+            for name, items in by_topic(before)
         )
         request = DeleteRecordsRequest(topics=topics, timeout_ms=self._timeout_ms)
         response = await self._router.ask(request, node_id=node_id)
         return {
-            (where := TopicPartition(topic.name, each.partition_index)): _outcome(
+            (where := TopicPartition(topic.name, each.partition_index)): outcome(
                 each.error_code, f"cannot delete records of {where}"
             )
             or each.low_watermark
@@ -188,7 +188,7 @@ class OffsetAdmin(Asking):
         }
 
 
-def _by_topic(items: Mapping[TopicPartition, ItemT]) -> Iterator[tuple[str, list[tuple[TopicPartition, ItemT]]]]:
+def by_topic(items: Mapping[TopicPartition, ItemT]) -> Iterator[tuple[str, list[tuple[TopicPartition, ItemT]]]]:
     ordered = sorted(items.items(), key=lambda item: item[0])
     for topic, group in groupby(ordered, key=lambda item: item[0].topic):
         yield topic, list(group)
@@ -208,5 +208,5 @@ def _codes_of_fetch(response: OffsetFetchResponse) -> list[int]:
     return [response.error_code, *(group.error_code for group in response.groups)]
 
 
-def _outcome(code: int, about: str) -> BrokerError | None:
+def outcome(code: int, about: str) -> BrokerError | None:
     return None if code == ErrorCode.NONE else broker_error(code, about)

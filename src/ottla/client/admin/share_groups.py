@@ -6,9 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ottla.client.admin.asking import Asking
+from ottla.client.admin.offsets import by_topic, outcome
 from ottla.client.errors import raise_for
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequest,
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from ottla.wire.messages.delete_share_group_offsets import (
+    DeleteShareGroupOffsetsRequest,
+    DeleteShareGroupOffsetsRequestTopic,
+)
 from ottla.wire.messages.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
@@ -16,6 +26,9 @@ from ottla.wire.messages.describe_share_group_offsets import (
 from ottla.wire.messages.share_group_describe import ShareGroupDescribeRequest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.client.errors import BrokerError
     from ottla.wire.messages.share_group_describe import DescribedGroup
 
 
@@ -44,6 +57,45 @@ class ShareGroupAdmin(Asking):
             for topic in result.topics
             for part in topic.partitions
             if part.error_code == ErrorCode.NONE and part.start_offset >= 0
+        }
+
+    async def alter_share_group_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, BrokerError | None]:
+        """Have a share group without members begin there; for each partition an error, or None if it does."""
+        topics = tuple(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name=name,
+                partitions=tuple(
+                    AlterShareGroupOffsetsRequestPartition(partition_index=where.partition, start_offset=offset)
+                    for where, offset in items
+                ),
+            )
+            for name, items in by_topic(offsets)
+        )
+        request = AlterShareGroupOffsetsRequest(group_id=group, topics=topics)
+        response = await self._ask_coordinator(group, request, lambda answer: (answer.error_code,))
+        raise_for(response.error_code, f"cannot set offsets of group {group!r}", response.error_message)
+        return {
+            (where := TopicPartition(topic.topic_name, each.partition_index)): outcome(
+                each.error_code, f"cannot set the offset of group {group!r} in {where}"
+            )
+            for topic in response.responses
+            for each in topic.partitions
+        }
+
+    async def delete_share_group_offsets(self, group: str, topics: Iterable[str]) -> dict[str, BrokerError | None]:
+        """Have a share group without members forget these topics; for each an error, or None if it did."""
+        request = DeleteShareGroupOffsetsRequest(
+            group_id=group, topics=tuple(DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics)
+        )
+        response = await self._ask_coordinator(group, request, lambda answer: (answer.error_code,))
+        raise_for(response.error_code, f"cannot delete offsets of group {group!r}", response.error_message)
+        return {
+            topic.topic_name: outcome(
+                topic.error_code, f"cannot delete the offsets of group {group!r} in {topic.topic_name}"
+            )
+            for topic in response.responses
         }
 
     async def _find_share_group(self, group: str) -> DescribedGroup | None:

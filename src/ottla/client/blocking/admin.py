@@ -86,6 +86,8 @@ class Admin:
     alter_group_offsets = _blocking(AsyncAdmin.alter_group_offsets)
     delete_group_offsets = _blocking(AsyncAdmin.delete_group_offsets)
     share_group_offsets = _blocking(AsyncAdmin.share_group_offsets)
+    alter_share_group_offsets = _blocking(AsyncAdmin.alter_share_group_offsets)
+    delete_share_group_offsets = _blocking(AsyncAdmin.delete_share_group_offsets)
 
     reassign_partitions = _blocking(AsyncAdmin.reassign_partitions)
     list_reassignments = _blocking(AsyncAdmin.list_reassignments)

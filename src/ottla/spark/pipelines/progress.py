@@ -59,7 +59,7 @@ def line(status: QueryStatus) -> str:
     """For people who watch."""
     parts = [
         f"{status.name}: batch {status.batch}",
-        f"{status.rows:,} rows",
+        f"{status.rows:,} row{'' if status.rows == 1 else 's'} read",
         f"{status.rows_per_second:,.0f} rows/s",
         f"lag {status.lag:,}",
     ]

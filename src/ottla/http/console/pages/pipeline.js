@@ -60,7 +60,7 @@ const QUERY_COLUMNS = [
   { label: "Query", cell: ({ name }) => name, sort: ({ name }) => name },
   { label: "Writes to", cell: ({ sink }) => h("code", sink), sort: ({ sink }) => sink },
   { label: "Batch", isNumber: true, cell: ({ batch }) => count(batch), sort: ({ batch }) => batch },
-  { label: "Rows", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
+  { label: "Rows read", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
   {
     label: "Rows/s",
     isNumber: true,

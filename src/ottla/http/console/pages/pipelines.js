@@ -40,7 +40,7 @@ const COLUMNS = [
     cell: ({ rows_per_second: rate }) => perSecond(rate),
     sort: ({ rows_per_second: rate }) => rate,
   },
-  { label: "Rows", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
+  { label: "Rows read", isNumber: true, cell: ({ rows }) => count(rows), sort: ({ rows }) => rows },
   { label: "Lag", isNumber: true, cell: ({ lag }) => count(lag), sort: ({ lag }) => lag },
   {
     label: "Last heard of",

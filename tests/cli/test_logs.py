@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.cli.logs import set_up_logging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture
+def kazoo(monkeypatch: pytest.MonkeyPatch) -> Iterator[logging.Logger]:
+    monkeypatch.setattr(logging, "basicConfig", lambda **_: None)
+    logger = logging.getLogger("kazoo")
+    before = logger.level
+    yield logger
+    logger.setLevel(before)
+
+
+@pytest.mark.parametrize(("level", "is_told"), [("info", False), ("warning", False), ("debug", True)])
+def test_attempts_to_reach_zookeeper_are_told_to_who_debugs(kazoo: logging.Logger, level: str, is_told: bool) -> None:
+    kazoo.setLevel(logging.NOTSET)
+    set_up_logging(level, "text")
+
+    assert kazoo.isEnabledFor(logging.WARNING) is is_told
+    assert kazoo.isEnabledFor(logging.ERROR)
