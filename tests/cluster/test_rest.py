@@ -6,10 +6,14 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.broker.raw_client import RawClient
+from tests.broker.sharing import ShareMember
 from tests.rest.serving import HttpBroker
 
 import ottla
 from ottla.client.errors import ProducerFenced
+from ottla.core.errors import ErrorCode
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 
 from .brokers import settings, until
 
@@ -108,6 +112,38 @@ def test_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> Non
     assert nodes[0].client.get("/v1/groups/g1").json()["lag"] == 18
     assert [node.client.delete(f"/v1/groups/g{number}").status_code for number, node in enumerate(nodes)] == [200] * 3
     assert [each["id"] for each in nodes[2].client.get("/v1/groups").json()["groups"]] == ["g3"]
+
+
+def test_share_groups_are_seen_and_moved_from_any_node(nodes: list[HttpBroker]) -> None:
+    create(nodes, "shared-out")
+    write(nodes[0].client, "shared-out")
+    topic_id = nodes[0].broker.topics.by_name["shared-out"].raw_id
+    with RawClient(coordinator_of(nodes, "workers")) as client:
+        ShareMember(client, "workers", "shared-out", topic_id).heartbeat(epoch=-1)
+    for number, node in enumerate(nodes):
+        goal = {"to": "offsets", "offsets": [{"topic": "shared-out", "partition": 1, "offset": 3 + number}]}
+        moved = node.client.post("/v1/groups/workers/reset", json=goal)
+        assert moved.status_code == 200, moved.text
+        for other in nodes:
+            seen = other.client.get("/v1/groups/workers").json()
+            [place] = [each for each in seen["offsets"] if each["partition"] == 1]
+            assert (seen["type"], place["committed"], place["end"]) == ("share", 3 + number, 10)
+
+
+def coordinator_of(nodes: list[HttpBroker], group: str) -> str:
+    """Its address, once it answers for the group."""
+    found: list[str] = []
+
+    def is_found() -> bool:
+        with RawClient(nodes[0].servers) as client:
+            [told] = client.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))).coordinators
+        if told.error_code == ErrorCode.NONE:
+            found.append(f"{told.host}:{told.port}")
+            return nodes[0].client.get(f"/v1/groups/{group}").status_code == 404
+        return False
+
+    until(is_found)
+    return found[-1]
 
 
 def test_transactions_are_seen_and_aborted_from_any_node(nodes: list[HttpBroker]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
+import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,9 @@ from .test_controller import create, states
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+_CLOSE_SESSION = -11
+"""ZooKeeper's number of the request that ends a session."""
 
 
 @pytest.fixture
@@ -171,14 +176,23 @@ def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_di
         await other.until(lambda: set(other.cluster.view.brokers) == {1, 2})
         await create(other, "t", 4, 2)
         epoch = other.cluster.view.brokers[1].epoch
-        lost = asyncio.Event()
+        lost, others_lead = asyncio.Event(), asyncio.Event()
         node.cluster.on_session_lost(lost.set)
+        register_anew = node.cluster._session._register_anew
 
+        async def register_late() -> None:
+            await others_lead.wait()
+            await register_anew()
+
+        node.cluster._session._register_anew = register_late
         # The session is ended behind the node's back, as if it had been silent for too long.
         session = node.connected.store._client.client_id
-        await asyncio.get_running_loop().run_in_executor(None, _end_session, zookeeper, session)
-        async with asyncio.timeout(10):
+        await asyncio.to_thread(_end_session, zookeeper.partition("/")[0], *session)
+        async with asyncio.timeout(20):
             await lost.wait()
+        await other.until(lambda: all(state.leader == 2 for state in states(other)))
+        assert node.cluster.is_fenced
+        others_lead.set()
         await other.until(lambda: 1 in other.cluster.view.brokers and other.cluster.view.brokers[1].epoch > epoch)
         await node.until(lambda: not node.cluster.is_fenced and all(state.leader == 2 for state in states(node)))
         await node.stop()
@@ -187,10 +201,12 @@ def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_di
     asyncio.run(scenario())
 
 
-def _end_session(zookeeper: str, session: tuple[int, bytes]) -> None:
-    from kazoo.client import KazooClient
-
-    thief = KazooClient(zookeeper, client_id=session)
-    thief.start()
-    thief.stop()
-    thief.close()
+def _end_session(address: str, number: int, password: bytes) -> None:
+    """Take the session over and close it with one packet, so that its owner cannot take it back in between."""
+    connect = struct.pack(">iqiqi16sx", 0, 0, 2000, number, len(password), password)
+    close = struct.pack(">ii", 1, _CLOSE_SESSION)
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port))) as thief:
+        thief.sendall(b"".join(struct.pack(">i", len(each)) + each for each in (connect, close)))
+        while thief.recv(1024):
+            continue

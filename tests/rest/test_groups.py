@@ -188,3 +188,26 @@ def test_a_share_group_is_shown_and_has_configs_of_its_own(
     assert (listed["type"], listed["lag"], listed["members"]) == ("share", 8, 1)
     told = {one["name"]: one["value"] for one in http.get(f"/v1/groups/{numbered}/configs").json()["configs"]}
     assert (told["dead.letter.topic"], told["share.delivery.count.limit"]) == ("dead", "5")
+
+
+def test_a_share_group_without_members_is_reset_as_any_other(
+    http: httpx.Client, served: HttpBroker, numbered: str
+) -> None:
+    group = f"/v1/groups/{numbered}"
+    http.patch(f"{group}/configs", json={"configs": {"share.auto.offset.reset": "earliest"}})
+    with RawClient(served.servers) as client:
+        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=numbered),))).topics
+        member = ShareMember(client, numbered, numbered, about.topic_id)
+        member.fetch(max_records=3)
+        assert member.acknowledge(0, 2, ACCEPT) == 0
+        assert http.post(f"{group}/reset", json={"to": "earliest"}).json()["code"] == "NON_EMPTY_GROUP"
+        member.heartbeat(epoch=-1)
+    kept = http.get(f"{group}/offsets").json()
+    assert kept["offsets"][0] == {"topic": numbered, "partition": 0, "offset": 3}
+    previewed = http.post(f"{group}/reset", json={"to": "by", "by": 2, "dry_run": True}).json()
+    assert previewed["offsets"][0] == {"topic": numbered, "partition": 0, "before": 3, "after": 5}
+    assert http.get(f"{group}/offsets").json() == kept
+    assert http.post(f"{group}/reset", json={"to": "earliest"}).status_code == 200
+    assert http.get(group).json()["offsets"][0]["committed"] == 0
+    assert http.post(f"{group}/reset", json=kept).status_code == 200
+    assert http.get(f"{group}/offsets").json() == kept

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.spark.conftest import Cluster
+from tests.spark.conftest import QUICK_JVM, Cluster
 
 from ottla.testing import EphemeralBroker
 
@@ -23,8 +23,8 @@ ROWS = 200
 PATIENCE_S = 300.0
 DRIVER = """
 import sys, ottla.spark
-servers, checkpoint = sys.argv[1:]
-spark = ottla.spark.session("copy", master="local[2]")
+servers, checkpoint, jvm = sys.argv[1:]
+spark = ottla.spark.session("copy", master="local[2]", config={"spark.driver.extraJavaOptions": jvm})
 rows = spark.readStream.format("ottla").option("kafka.bootstrap.servers", servers)
 rows = rows.option("subscribe", "source").option("startingOffsets", "earliest").load().select("key", "value")
 query = rows.writeStream.format("ottla").option("kafka.bootstrap.servers", servers).option("topic", "sink")
@@ -59,7 +59,7 @@ def test_what_was_half_committed_when_the_driver_was_killed_is_committed_and_not
 ) -> None:
     cluster = Cluster(broker, tmp_path)
     with broker.faults.drop(api="EndTxn", after_effect=True, times=1), broker.faults.drop(api="EndTxn") as refusing:
-        command = [sys.executable, "-c", DRIVER, broker.bootstrap_servers, str(tmp_path / "checkpoint")]
+        command = [sys.executable, "-c", DRIVER, broker.bootstrap_servers, str(tmp_path / "checkpoint"), QUICK_JVM]
         driver = subprocess.Popen(command, start_new_session=True)
         try:
             refusing.wait(timeout_s=PATIENCE_S)

@@ -158,6 +158,16 @@ def test_a_home_or_a_python_that_the_user_chose_is_left_alone(
         assert os.environ.get("SPARK_HOME") == environment.get("SPARK_HOME")
 
 
+def test_where_no_home_can_be_made_spark_has_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+    (tmp_path / "cache").touch()
+
+    with home_without_archive({}, a_package(tmp_path / "site"), tmp_path / "cache"):
+        assert "SPARK_HOME" not in os.environ
+
+
 def test_workers_import_the_pyspark_that_is_installed(spark: "SparkSession") -> None:
     def where(_: int) -> str:
         import pyspark

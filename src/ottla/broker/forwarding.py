@@ -237,6 +237,7 @@ _WAYS: Final[Mapping[int, Way]] = {
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Way(
         _by_coordinator("groups", lambda group: group.group_id), _joined("groups")
     ),
+    apis.ALTER_SHARE_GROUP_OFFSETS.key: Way(_whole, _only),
     apis.DELETE_GROUPS.key: Way(_by_coordinator("groups_names", str), _joined("results")),
     apis.LIST_GROUPS.key: Way(_all_nodes, _joined("groups")),
     apis.LIST_TRANSACTIONS.key: Way(_all_nodes, _joined("transaction_states")),

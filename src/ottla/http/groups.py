@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal
 
+import msgspec
+
 from ottla.broker.asking import raise_refusal
 from ottla.broker.partition_facts import bounds
 from ottla.core.errors import ErrorCode
@@ -14,7 +16,7 @@ from ottla.http.described_groups import GroupMember, describe
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.models import Done, Struct
 from ottla.http.offsets import Place, ReadOffset, committed_offsets, listed
-from ottla.http.share_groups import SHARE, describe_share_group, share_members, share_offsets
+from ottla.http.share_groups import SHARE, describe_share_group, is_share_group, share_members, share_offsets
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -98,7 +100,7 @@ async def list_groups(call: Call) -> GroupList:
 
 async def show_group(call: Call) -> Group:
     group_id = call.path("id")
-    if call.broker.is_share_group(group_id):
+    if await is_share_group(call, group_id):
         return await _shown_share_group(call, group_id)
     return await _shown(call, group_id)
 
@@ -121,17 +123,11 @@ async def _shown(call: Call, group_id: str) -> Group:
 
 async def _shown_share_group(call: Call, group_id: str) -> Group:
     about = await describe_share_group(call, group_id)
+    shared = await share_offsets(call, group_id)
+    # What is accepted and delayed in between is no lag: the group itself knows better than its start tells.
     offsets = [
-        GroupOffset(
-            topic=topic.topic_name,
-            partition=part.partition_index,
-            committed=part.start_offset,
-            end=call.broker.topics.partition(topic.topic_name, part.partition_index).high_watermark,
-            lag=part.lag,
-        )
-        for topic in await share_offsets(call, group_id)
-        for part in topic.partitions
-        if part.error_code == ErrorCode.NONE and part.start_offset >= 0
+        msgspec.structs.replace(one, lag=shared[one.topic, one.partition].lag)
+        for one in await lag_of(call.broker, {place: each.start for place, each in shared.items()})
     ]
     return Group(
         id=group_id,
@@ -168,6 +164,9 @@ async def lag_of(broker: Broker, committed: Mapping[Place, int]) -> list[GroupOf
 
 async def show_offsets(call: Call) -> GroupOffsets:
     group_id = call.path("id")
+    if await is_share_group(call, group_id):
+        starts = {place: each.start for place, each in (await share_offsets(call, group_id)).items()}
+        return GroupOffsets(offsets=listed(starts))
     await describe(call, group_id)
     return GroupOffsets(offsets=listed(await committed_offsets(call, group_id)))
 

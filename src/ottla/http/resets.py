@@ -14,6 +14,7 @@ from ottla.http.messages import offset_at
 from ottla.http.models import Given, Struct, TimestampMs
 from ottla.http.offsets import GivenOffset, Place, checked, commit, committed_offsets
 from ottla.http.problems import BadRequest
+from ottla.http.share_groups import is_share_group, move_share_group, share_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,12 +55,16 @@ class ResetDone(Struct, frozen=True, kw_only=True):
 async def reset(call: Call) -> ResetDone:
     group_id = call.path("id")
     wanted = await call.body(Reset)
-    before = await committed_offsets(call, group_id)
+    is_share = await is_share_group(call, group_id)
+    if is_share:
+        before = {place: each.start for place, each in (await share_offsets(call, group_id)).items()}
+    else:
+        before = await committed_offsets(call, group_id)
     after = await _after(call, wanted, before)
     if not after:
         raise BadRequest("there is nothing to reset", hint="Name the topics: the group has no offsets yet.")
     if not wanted.dry_run:
-        await commit(call, group_id, after)
+        await (move_share_group if is_share else commit)(call, group_id, after)
     moved = [
         MovedOffset(topic=topic, partition=partition, before=before.get((topic, partition)), after=offset)
         for (topic, partition), offset in sorted(after.items())

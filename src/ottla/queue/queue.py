@@ -98,7 +98,7 @@ class Queue:
 
     def push(self, message: bytes | str) -> int:
         """Add a message; the new right edge of its part. With fsync = "push" it is on the disk then."""
-        # Hot, and short for that: two of three pushes' worth of time would be spent here.
+        # Hot: most pushes need no more than this one call, which is compiled.
         writer = self._writer
         return (writer is not None and writer.offer(message)) or self._push(message)
 

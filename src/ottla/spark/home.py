@@ -11,7 +11,7 @@ import hashlib
 import os
 import sys
 import sysconfig
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,10 +26,11 @@ _HOME: Final = "SPARK_HOME"
 @contextmanager
 def home_without_archive(config: Mapping[str, str], package: Path, cache: Path) -> Iterator[None]:
     """Within this a JVM that starts takes such a home, unless the user has chosen a home or another Python."""
-    if _is_chosen(config) or not _is_importable(package):
+    home = None if _is_chosen(config) or not _is_importable(package) else _linked(package, cache)
+    if home is None:
         yield
         return
-    os.environ[_HOME] = str(_linked(package, cache))
+    os.environ[_HOME] = str(home)
     try:
         yield
     finally:
@@ -47,14 +48,19 @@ def _is_importable(package: Path) -> bool:
     return package.parent.resolve() == Path(sysconfig.get_path("purelib")).resolve()
 
 
-def _linked(package: Path, cache: Path) -> Path:
+def _linked(package: Path, cache: Path) -> Path | None:
+    """Links to the parts of Spark; None where they cannot be made, for the home there is does too."""
     home = cache / f"spark-home-{hashlib.sha256(bytes(package)).hexdigest()[:16]}"
-    home.mkdir(parents=True, exist_ok=True)
-    for part in _PARTS:
-        link = home / part
-        if (package / part).exists() and not link.exists():
-            try:
-                link.symlink_to(package / part)
-            except FileExistsError:
-                continue  # another session was faster
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for part in _PARTS:
+            if (package / part).exists():
+                _link(home / part, package / part)
+    except OSError:
+        return None
     return home
+
+
+def _link(link: Path, target: Path) -> None:
+    with suppress(FileExistsError):  # another session made it, before or just now
+        link.symlink_to(target)

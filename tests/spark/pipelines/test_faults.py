@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from tests.cli.serving import Serve
-from tests.spark.conftest import Cluster
+from tests.spark.conftest import QUICK_JVM, Cluster
 from tests.spark.pipelines.conftest import Pipelines
 
 import ottla
@@ -97,7 +97,8 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     deltalake = pytest.importorskip("deltalake")
     topic = cluster.topic(partitions=2)
     file = tmp_path / "killed.toml"
-    file.write_text(FILE.format(servers=cluster.servers, topic=topic))
+    quick = f'[spark]\n"spark.driver.extraJavaOptions" = "{QUICK_JVM}"\n'
+    file.write_text(FILE.format(servers=cluster.servers, topic=topic) + quick)
     chance = random.Random(os.environ.get("OTTLA_SEED", "7"))
     total = 3000
     is_over = threading.Event()
