@@ -63,7 +63,6 @@ def test_an_acl_is_added_and_deleted_by_who_has_logged_in(page: Page) -> None:
 def test_who_logs_out_is_asked_again(page: Page) -> None:
     log_in(page, "admin", PASSWORDS["admin"])
     expect(page.get_by_role("heading", name="Access")).to_be_visible()
-    page.reload()
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_label("Password")).to_be_visible()
 
@@ -71,3 +70,15 @@ def test_who_logs_out_is_asked_again(page: Page) -> None:
 def test_who_may_not_is_told_so(page: Page) -> None:
     log_in(page, "ann", PASSWORDS["ann"])
     expect(page.get_by_text("CLUSTER_AUTHORIZATION_FAILED").first).to_be_visible()
+
+
+def test_who_connects_is_told_what_else_a_client_needs(page: Page, guarded: Served) -> None:
+    values = {"listeners": "SASL_SSL://127.0.0.1:9093", "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN"}
+    configs = [{"name": name, "value": value} for name, value in values.items()]
+    page.route("**/v1/configs", lambda route: route.fulfill(json={"configs": configs}))
+    log_in(page, "admin", PASSWORDS["admin"])
+    expect(page.get_by_role("heading", name="Access")).to_be_visible()
+    page.goto(f"{guarded.url}/#/connect")
+    needed = page.locator(".snippet").first
+    expect(needed).to_contain_text("security.protocol=SASL_SSL")
+    expect(needed).to_contain_text("sasl.mechanism=SCRAM-SHA-512")

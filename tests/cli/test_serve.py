@@ -34,6 +34,14 @@ ANY_PORT = re.compile(r"127\.0\.0\.1:[1-9][0-9]+")
 # Starting
 
 
+def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path: Path) -> None:
+    ready_file = tmp_path / "ready.json"
+    ready_file.write_text("{}")
+    refused = CliRunner().invoke(program, ["serve", "--set", "net.prt=1", "--ready-file", str(ready_file)])
+    assert refused.exit_code == 2
+    assert not ready_file.exists()
+
+
 def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
     with Serve(tmp_path, "--http-port", "0") as serve:
         kafka, http_address = serve.ready["kafka"], serve.ready["http"]

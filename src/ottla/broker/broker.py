@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.administration import LocalAdministration, NewTopic
 from ottla.broker.configs.layers import BrokerConfigs
-from ottla.broker.configs.static import cluster_settings, share_settings, static_settings
+from ottla.broker.configs.static import cluster_settings, security_settings, share_settings, static_settings
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
@@ -393,7 +393,7 @@ class Broker:
         static = static_settings(
             self.config, self.settings.net, self.settings.groups, address, self.settings.transactions
         )
-        static |= share_settings(self.settings.share)
+        static |= share_settings(self.settings.share) | security_settings(self.settings.security, self.settings.net)
         if self.cluster is not None:
             static |= cluster_settings(self.settings.cluster)
         return BrokerConfigs.of(self.catalog.view, self.config.node_id, self.settings.log, static)

@@ -123,6 +123,9 @@ def serve(  # noqa: PLR0913
 ) -> None:
     """Run the broker."""
     set_up_logging(log_level, log_format)
+    if ready_file is not None:
+        # That of an earlier run would say too early that this one is ready.
+        ready_file.unlink(missing_ok=True)
     flags = {
         "broker.data_dir": ("--data-dir", data_dir),
         "net.host": ("--host", host),

@@ -16,12 +16,13 @@ from ottla.broker.configs.describe import (
 )
 from ottla.broker.configs.layers import BrokerConfigs, ConfigSource
 from ottla.broker.configs.replies import for_create, for_describe
-from ottla.broker.configs.static import default_settings, share_settings, static_settings
+from ottla.broker.configs.static import default_settings, security_settings, share_settings, static_settings
 from ottla.broker.configs.values import to_text
 from ottla.broker.settings import Settings
 from ottla.core.ids import Address
 from ottla.groups.config import GroupConfig
 from ottla.net.config import NetConfig
+from ottla.net.security_config import SecurityConfig
 from ottla.storage.config import LogConfig
 from ottla.wire.messages.describe_configs import DescribeConfigsSynonym
 
@@ -238,3 +239,17 @@ def test_a_new_topics_answer_has_all_its_configs() -> None:
     assert len(answer) == len(TOPIC_DEFINITIONS) - 1
     assert (answer["retention.ms"].value, answer["retention.ms"].config_source) == ("5", 1)
     assert (answer["segment.ms"].value, answer["segment.ms"].config_source) == ("604800000", 5)
+
+
+def test_how_clients_have_to_log_in_is_told_under_kafkas_names() -> None:
+    net = NetConfig(listeners=("PLAINTEXT://127.0.0.1:9092", "SASL_SSL://127.0.0.1:9093"))
+    security = SecurityConfig(
+        mechanisms=("SCRAM-SHA-512", "PLAIN"), acls=True, client_certificates="requested", session_max_ms=5000
+    )
+    assert security_settings(security, net) == {
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
+        "ssl.client.auth": "requested",
+        "connections.max.reauth.ms": "5000",
+    }
+    assert security_settings(SecurityConfig(), NetConfig()) == {}

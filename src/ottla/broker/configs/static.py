@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from ottla.groups.config import GroupConfig
     from ottla.net.config import NetConfig
     from ottla.net.listener_config import ListenerConfig
+    from ottla.net.security_config import SecurityConfig
     from ottla.share.config import ShareConfig
     from ottla.transactions.config import TransactionConfig
 
 
+_AUTHORIZER: Final = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+"""The one of Kafka's whose rules are followed: tools look here whether there is any."""
 _USUAL: Final = Settings().completed(is_member=False)
 
 
@@ -41,6 +44,27 @@ def share_settings(share: ShareConfig) -> dict[str, str]:
     """The same of share groups."""
     told, usual = _share_in_kafkas_words(share), _share_in_kafkas_words(_USUAL.share)
     return {name: str(value) for name, value in told.items() if value != usual[name]}
+
+
+def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str]:
+    """Who may connect, and how they prove it."""
+    told = {"authorizer.class.name": _AUTHORIZER} if security.acls else {}
+    if security.client_certificates != "none":
+        told["ssl.client.auth"] = security.client_certificates
+    if security.tls_min_version == "TLSv1.3":
+        told["ssl.enabled.protocols"] = "TLSv1.3"
+    if security.session_max_ms:
+        told["connections.max.reauth.ms"] = str(security.session_max_ms)
+    mechanisms = _mechanisms(security, net)
+    if mechanisms:
+        told["sasl.enabled.mechanisms"] = ",".join(mechanisms)
+    return told
+
+
+def _mechanisms(security: SecurityConfig, net: NetConfig) -> dict[str, None]:
+    """Of all listeners that ask, each once."""
+    asking = [one for one in _parsed(net) if one.uses_sasl] if net.listeners else []
+    return {name: None for one in asking for name in one.mechanisms or security.mechanisms}
 
 
 def cluster_settings(cluster: ClusterConfig) -> dict[str, str]:

@@ -4,7 +4,7 @@ import { api } from "./parts/api.js";
 import { h, replace } from "./parts/dom.js";
 import { startHistory } from "./parts/history.js";
 import { icon } from "./parts/icons.js";
-import { logout } from "./parts/login.js";
+import { LOGGED_IN, logout } from "./parts/login.js";
 import { problemCard } from "./parts/notice.js";
 import { follow } from "./parts/router.js";
 
@@ -42,12 +42,19 @@ function link([path, label, name]) {
 }
 
 // Where the broker asks who one is, there is a page for it, and a way out.
-api.get("/v1/session").then((who) => {
+let out;
+
+async function showWho() {
+  const who = await api.get("/v1/session");
   if (!who.has_users) return;
-  nav.append(link(["access", "Access", "groups"]));
-  const out = h("button.quiet", { type: "button", onclick: logout, title: `Log out ${who.principal}` }, "Log out");
+  if (!nav.querySelector("[data-page=access]")) nav.append(link(["access", "Access", "access"]));
+  out?.remove();
+  out = h("button.quiet", { type: "button", onclick: logout, title: `Log out ${who.principal}` }, "Log out");
   if (!who.needs_login) status.after(out);
-});
+}
+
+document.addEventListener(LOGGED_IN, showWho);
+showWho();
 
 startHistory((broker, problem) => {
   const isUp = problem === undefined;

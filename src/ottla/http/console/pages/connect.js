@@ -1,5 +1,6 @@
 // How to connect, from every language, with the address filled in.
 
+import { api } from "../parts/api.js";
 import { kafkaAddress } from "../parts/addresses.js";
 import { snippet } from "../parts/clipboard.js";
 import { h, replace } from "../parts/dom.js";
@@ -38,7 +39,7 @@ export async function show({ signal }) {
   return h(
     "div.page",
     heading("Connect"),
-    card("Addresses", addresses),
+    card("Addresses", addresses, await securityNote(address, signal)),
     card("", h("div.bar-of-fields", field("Topic", topic)), switcher("Client library", names, chosen, pick), shown),
     h(
       "p.soft",
@@ -49,4 +50,22 @@ export async function show({ signal }) {
       ".",
     ),
   );
+}
+
+/** What clients have to be told beside the address, by librdkafka's names; nothing where anybody is let in. */
+async function securityNote(address, signal) {
+  // Whoever may not look at configs has been told by somebody who may.
+  const { configs } = await api.get("/v1/configs", signal).catch(() => ({ configs: [] }));
+  const valueOf = (wanted) => configs.find(({ name }) => name === wanted)?.value ?? "";
+  const listeners = valueOf("listeners").split(",");
+  const port = address.split(",")[0].split(":").at(-1);
+  const [protocol] = (listeners.find((one) => one.endsWith(`:${port}`)) ?? listeners[0]).split("://");
+  if (protocol === "PLAINTEXT" || protocol === "") return undefined;
+  const settings = [`security.protocol=${protocol}`];
+  if (protocol.endsWith("SSL")) settings.push("ssl.ca.location=ca.pem");
+  if (protocol.startsWith("SASL")) {
+    settings.push(`sasl.mechanism=${valueOf("sasl.enabled.mechanisms").split(",")[0]}`);
+    settings.push("sasl.username=…", "sasl.password=…");
+  }
+  return [h("p.soft", "Clients also need, by librdkafka's names:"), snippet(`${settings.join("\n")}\n`)];
 }

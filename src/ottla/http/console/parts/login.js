@@ -4,6 +4,9 @@ import { form } from "./dialog.js";
 import { h } from "./dom.js";
 import { field } from "./field.js";
 
+/** What the document hears when somebody has. */
+export const LOGGED_IN = "ottla-logged-in";
+
 let asked;
 
 /** Ask for a user and password, once for all who wait; resolves when somebody has logged in. */
@@ -28,6 +31,7 @@ export function login() {
       send: async (given) => {
         await begin(given.get("user"), given.get("password"));
         resolve();
+        document.dispatchEvent(new Event(LOGGED_IN));
       },
     });
     dialog.addEventListener("close", () => {
