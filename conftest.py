@@ -40,9 +40,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_setup(item: pytest.Item) -> Iterator[None]:
-    marker = item.get_closest_marker("timeout")
-    limit_s = float(marker.args[0] if marker else item.config.getini("timeout"))
-    faulthandler.dump_traceback_later(limit_s + _CLEAN_UP_S, exit=True, file=item.config.stash[_stderr])
+    marker, config = item.get_closest_marker("timeout"), item.config
+    limit_s = float(marker.args[0] if marker else config.getoption("timeout") or config.getini("timeout"))
+    if limit_s and not config.getoption("usepdb"):
+        faulthandler.dump_traceback_later(limit_s + _CLEAN_UP_S, exit=True, file=config.stash[_stderr])
     yield
 
 
