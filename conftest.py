@@ -57,4 +57,6 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workerinput"):
+        return  # it waits for the others, and is then ended by the process that shares the tests out
     faulthandler.dump_traceback_later(_EXIT_S, exit=True, file=session.config.stash[_stderr])
