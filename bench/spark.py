@@ -1,6 +1,6 @@
 """`format("ottla")` beside `format("kafka")`, Spark's own connector: one topic, one broker, one Spark, in one run.
 
-`OTTLA_BENCH_SPARK=full` takes 10 million records of 100 B and a gigabyte of 1 KiB ones instead of a tenth of that.
+`BENCH_SPARK=full` takes 10 million records of 100 B and a gigabyte of 1 KiB ones instead of a tenth of that.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla import Admin, Producer
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-SCALE = 1 if os.environ.get("OTTLA_BENCH_SPARK") == "full" else 10
+SCALE = 1 if os.environ.get("BENCH_SPARK") == "full" else 10
 TOPICS = {"100 B": (100, 10_000_000 // SCALE), "1 KiB": (1024, 1_000_000 // SCALE)}
 PARTITIONS = 4
 ROWS_AT_A_TIME = 10_000

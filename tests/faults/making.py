@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ottla.storage.partition_log import PartitionLog
 
 NOW = ManualClock().now_ms()
-ROUNDS = float(os.environ.get("OTTLA_FAULT_ROUNDS", "1"))
-"""How many times the usual number of random rounds to run: OTTLA_FAULT_ROUNDS=10 takes ten times as long."""
+ROUNDS = float(os.environ.get("FAULT_ROUNDS", "1"))
+"""How many times the usual number of random rounds to run: FAULT_ROUNDS=10 takes ten times as long."""
 PLACED_BYTES = 16
 """A log writes the base offset and the leader epoch into the first bytes of a batch; the rest stays as it was sent."""
 

@@ -63,8 +63,8 @@ def test_without_docker_it_is_said_so() -> None:
 
 def test_the_image_serves() -> None:
     """The real thing: builds the image, which takes minutes, so only where it is asked for."""
-    if "OTTLA_TEST_DOCKER" not in os.environ:
-        pytest.skip("set OTTLA_TEST_DOCKER to build the image, which takes minutes and the network")
+    if "TEST_DOCKER" not in os.environ:
+        pytest.skip("set TEST_DOCKER to build the image, which takes minutes and the network")
     if which("docker") is None:
         pytest.skip("there is no program docker")
     if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:

@@ -47,7 +47,6 @@ class SourceOptions:
     path: str | None = None
     archive: str | None = None
     fail_on_data_loss: bool = True
-    include_headers: bool = False
     push_filters: bool = False
     """Only for a frame that is used once: Spark applies what it pushes down to every use of the same frame."""
     min_partitions: int | None = None
@@ -96,7 +95,6 @@ def parse_source(given: Mapping[str, str], *, is_stream: bool) -> SourceOptions:
         path=path,
         archive=options.get("archive"),
         fail_on_data_loss=truth("failOnDataLoss", options.get("failondataloss", "true")),
-        include_headers=truth("includeHeaders", options.get("includeheaders", "false")),
         push_filters=truth("pushFilters", options.get("pushfilters", "false")),
         min_partitions=_number(options, "minPartitions"),
         max_records_per_partition=_number(options, "maxRecordsPerPartition"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from pyspark.sql.datasource import DataSource
 
 from ottla.spark.errors import SinkError
+from ottla.spark.kafka_settings import truth
 from ottla.spark.options import parse_source
 from ottla.spark.rows import check_schema, spark_schema
 
@@ -31,7 +32,7 @@ class OttlaDataSource(DataSource):
         return "ottla"
 
     def schema(self) -> StructType:
-        return spark_schema(with_headers=self.options.get("includeheaders", "false").lower() == "true")
+        return spark_schema(with_headers=truth("includeHeaders", self.options.get("includeheaders", "false")))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from ottla.spark.batch_reader import BatchReader, FilteringBatchReader

@@ -111,7 +111,6 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         "shop.toml, line 3: [source.orders] formt: no such key; did you mean format?",
         "shop.toml, line 4: [source.orders] schema: there is no type 'bigit'; did you mean bigint?",
         "shop.toml, line 5: [source.orders] watermark: 'soon' is no time; write it such as 10 minutes",
-        "shop.toml, line 6: [sink.out]: a parquet sink needs path",
         (
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
             "sqlite, console; did you mean parquet?"

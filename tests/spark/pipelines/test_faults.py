@@ -99,7 +99,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     file = tmp_path / "killed.toml"
     quick = f'[spark]\n"spark.driver.extraJavaOptions" = "{QUICK_JVM}"\n'
     file.write_text(FILE.format(servers=cluster.servers, topic=topic) + quick)
-    chance = random.Random(os.environ.get("OTTLA_SEED", "7"))
+    chance = random.Random(os.environ.get("SPARK_SEED", "7"))
     total = 3000
     is_over = threading.Event()
 
@@ -114,7 +114,7 @@ def test_a_driver_that_is_killed_at_random_points_under_load_leaves_each_row_onc
     loader = threading.Thread(target=load)
     loader.start()
     written = 0
-    for _ in range(int(os.environ.get("OTTLA_KILLS", "2"))):
+    for _ in range(int(os.environ.get("SPARK_KILLS", "2"))):
         driver = Driver(file)
         written += chance.randint(1, 800)
         # Past so many rows somewhere in the middle of whatever it does.
