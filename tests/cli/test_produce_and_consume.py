@@ -102,6 +102,17 @@ def test_only_the_last_few_are_shown_of_a_topic(command: Commands) -> None:
     assert out == "2497\n2498\n2499\n"
 
 
+def test_an_offset_that_is_not_there_is_told_and_the_nearest_taken(command: Commands) -> None:
+    command.run("produce", "aged", given=b"".join(b"%d\n" % number for number in range(5)))
+    command.run("topic", "delete-records", "aged", "--before", "3", "--yes")
+
+    before = command.run("consume", "aged", "--from", "1", "--exit")
+    behind = command.run("consume", "aged", "--from", "9", "--exit")
+
+    assert before == ("3\n4\n", "aged-0 has no offset 1: it is read from 3 on\n")
+    assert behind == ("", "aged-0 has no offset 9: it is read from 5 on\n")
+
+
 def test_a_time_is_where_its_first_message_is(command: Commands) -> None:
     lines = b"".join(b'{"value": %d, "timestamp": %d}\n' % (n, n * 1000) for n in range(10))
     command.run("produce", "times", "--format", "json", given=lines)

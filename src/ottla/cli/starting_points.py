@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+import click
+
 from ottla.cli.message_lines import milliseconds
 from ottla.core.errors import ConfigError
 
@@ -81,8 +83,12 @@ async def seek_to(consumer: Consumer[bytes, bytes], point: StartingPoint) -> Non
         case End():
             consumer.seek_to_end()
         case AtOffset(offset):
-            for at in partitions:
-                consumer.seek(at, offset)
+            first = await consumer.beginning_offsets(*partitions)
+            for at, end in (await consumer.end_offsets(*partitions)).items():
+                nearest = max(first[at], min(offset, end))
+                consumer.seek(at, nearest)
+                if nearest != offset:
+                    click.echo(f"{at} has no offset {offset}: it is read from {nearest} on", err=True)
         case LastFew(count):
             first = await consumer.beginning_offsets(*partitions)
             for at, end in (await consumer.end_offsets(*partitions)).items():
