@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from ottla import Client
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from .conftest import Cli
@@ -176,13 +178,20 @@ def test_the_settings_of_a_group_are_shown_and_changed(cli: Cli, name: str) -> N
     assert "INVALID_CONFIG" in cli.refuses("group", "config", name, "--set", "dead.letters=x", exit_code=1)
 
 
-def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: str) -> None:
-    name = f"{group}-shared"
+@contextmanager
+def sharing(cli: Cli, name: str, topic: str) -> Iterator[ShareMember]:
+    """The one member of a share group, which has fetched the first three records of each partition."""
     cli("group", "config", name, "--set", "share.auto.offset.reset=earliest")
     with RawClient(cli.servers) as client:
-        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=group),))).topics
-        member = ShareMember(client, name, group, about.topic_id)
+        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=topic),))).topics
+        member = ShareMember(client, name, topic, about.topic_id)
         member.fetch(max_records=3)
+        yield member
+
+
+def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: str) -> None:
+    name = f"{group}-shared"
+    with sharing(cli, name, group) as member:
         assert member.acknowledge(1, 1, ACCEPT) == 0
         [described] = cli.json("group", "describe", name)
     assert (described["type"], described["state"], described["lag"]) == ("share", "Stable", 19)
@@ -194,11 +203,7 @@ def test_a_share_group_is_described_with_its_members_and_lag(cli: Cli, group: st
 def shared(cli: Cli, group: str) -> str:
     """A share group without members that is done with the first two records of partition 0 of the topic `group`."""
     name = f"{group}-shared"
-    cli("group", "config", name, "--set", "share.auto.offset.reset=earliest")
-    with RawClient(cli.servers) as client:
-        [about] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=group),))).topics
-        member = ShareMember(client, name, group, about.topic_id)
-        member.fetch(max_records=3)
+    with sharing(cli, name, group) as member:
         assert member.acknowledge(0, 1, ACCEPT) == 0
         refused = cli.refuses("group", "reset-offsets", name, "--to", "earliest", "--execute", exit_code=1)
         assert "Stable with 1 member; stop them before you reset it" in refused

@@ -75,3 +75,11 @@ def test_a_partition_that_is_not_there_is_named_with_those_that_are(http: httpx.
 def test_a_state_that_no_transaction_has_is_refused(http: httpx.Client) -> None:
     refused = http.get("/v1/transactions", params={"state": "Odd"})
     assert (refused.status_code, refused.json()["detail"]) == (400, "query: there is no state Odd")
+
+
+def test_a_mistake_as_long_as_a_body_is_cut_short(http: httpx.Client) -> None:
+    answer = http.post("/v1/topics", content=b'{"' + b"name " * 200_000 + b'": 1}')
+
+    assert answer.status_code == 400
+    assert answer.json()["detail"].endswith("name name name…")
+    assert len(answer.content) < 1000

@@ -31,6 +31,14 @@ DAMAGE: dict[str, Callable[[bytes], bytes | None]] = {
 }
 
 
+def damage_all(opened: Partition, suffix: str, damage: str) -> None:
+    for name, data in contents(opened.folder, suffix).items():
+        damaged = DAMAGE[damage](data)
+        (opened.folder / name).unlink()
+        if damaged is not None:
+            (opened.folder / name).write_bytes(damaged)
+
+
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -42,11 +50,7 @@ def test_an_index_in_any_state_gives_the_same_answers(
 ) -> None:
     before = answers(opened.log)
     opened.stop()
-    for name, data in contents(opened.folder, suffix).items():
-        damaged = DAMAGE[damage](data)
-        (opened.folder / name).unlink()
-        if damaged is not None:
-            (opened.folder / name).write_bytes(damaged)
+    damage_all(opened, suffix, damage)
 
     log = opened.reopen_clean() if is_clean else opened.reopen_unclean(opened.log.next_offset)
 
@@ -60,11 +64,7 @@ def test_an_index_in_any_state_gives_the_same_answers(
 def test_transaction_indexes_in_any_state_give_the_same_answers(opened: Partition, damage: str) -> None:
     before = answers(opened.log)
     opened.stop()
-    for name, data in contents(opened.folder, ".txnindex").items():
-        damaged = DAMAGE[damage](data)
-        (opened.folder / name).unlink()
-        if damaged is not None:
-            (opened.folder / name).write_bytes(damaged)
+    damage_all(opened, ".txnindex", damage)
 
     assert answers(opened.reopen_unclean(0)) == before
 
@@ -88,11 +88,7 @@ def test_an_entry_that_is_missing_in_the_middle_of_a_transaction_index_is_put_ba
 def test_producer_snapshots_in_any_state_give_the_same_answers(opened: Partition, damage: str, is_clean: bool) -> None:  # noqa: FBT001
     before = answers(opened.log)
     opened.stop()
-    for name, data in contents(opened.folder, ".snapshot").items():
-        damaged = DAMAGE[damage](data)
-        (opened.folder / name).unlink()
-        if damaged is not None:
-            (opened.folder / name).write_bytes(damaged)
+    damage_all(opened, ".snapshot", damage)
 
     assert answers(opened.reopen_clean() if is_clean else opened.reopen_unclean()) == before
 

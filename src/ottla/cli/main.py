@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla import __version__
+from ottla.core.closest import closest
 from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
@@ -126,10 +127,8 @@ def _unknown_command(group: click.Group, ctx: click.Context, message: str) -> st
     found = re.match("No such command '(?P<name>[^']*)'", message)
     if found is None:
         return message
-    import difflib
-
-    close = difflib.get_close_matches(found["name"], group.list_commands(ctx), n=1)
-    return f"no such command {found['name']}{_meant(close)}"
+    close = closest(found["name"], group.list_commands(ctx))
+    return f"no such command {found['name']}{_meant([] if close is None else [close])}"
 
 
 def _meant(names: Sequence[str]) -> str:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ottla.cli.settings import find_config_file
+from ottla.core.closest import closest
 from ottla.core.config import load_named
 from ottla.core.config_sources import BROKERS_TABLE, printable
 from ottla.core.errors import ConfigError
@@ -59,9 +59,9 @@ def chosen(given: str, known: Mapping[str, Profile]) -> Profile:
     """What was meant: a broker by its name, or by its address."""
     if given in known:
         return known[given]
-    if _PARTS_OF_ADDRESSES.isdisjoint(given) and (close := difflib.get_close_matches(given, known, n=1)):
+    if _PARTS_OF_ADDRESSES.isdisjoint(given) and (close := closest(given, known)):
         raise ConfigError(
-            f"--broker: there is no [brokers.{given}] in the configuration file; did you mean {close[0]}? "
+            f"--broker: there is no [brokers.{given}] in the configuration file; did you mean {close}? "
             f"If it is a host, write {given}:9092"
         )
     return Profile(servers=given)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_type_hints
 
+from ottla.core.closest import closest
 from ottla.core.config_sources import (
     PREFIX,
     Flag,
@@ -219,16 +220,14 @@ def _unknown(given: Given, names: Iterable[str], sections: Sections) -> str:
 
 
 def _nearest(name: str, candidates: Iterable[str]) -> str | None:
-    import difflib
-
     ordered = sorted(candidates)
     key = name.strip('"').rpartition(".")[2]
     for candidate in ordered:
         if candidate.rpartition(".")[2] == key:
             return candidate  # the right key in the wrong section
     by_text = {_comparable(candidate): candidate for candidate in ordered}
-    close = difflib.get_close_matches(_comparable(name), by_text, n=1)
-    return by_text[close[0]] if close else None
+    close = closest(_comparable(name), by_text)
+    return None if close is None else by_text[close]
 
 
 def _comparable(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from functools import cache
 from typing import Any, Final
@@ -10,6 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import inspect
 
+from ottla.core.closest import closest
+
+_LONGEST: Final = 500
+"""It quotes what was sent, which may be as long as a body."""
 _WRONG: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<field>\w+)|\[[^\]]*\]")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -18,8 +21,11 @@ _UNKNOWN_VALUE: Final = re.compile(r"Invalid enum value '?(?P<name>.*?)'?", re.D
 
 def explained(wrong: msgspec.ValidationError, kind: Any) -> str:  # noqa: ANN401 - whatever was to be read
     """What msgspec says, with the names or values that there are."""
-    said = _WRONG.fullmatch(str(wrong))
-    what, path = (said["what"], said["path"]) if said else (str(wrong), None)
+    text = str(wrong)
+    if len(text) > _LONGEST:
+        return f"{text[:_LONGEST]}…"
+    said = _WRONG.fullmatch(text)
+    what, path = (said["what"], said["path"]) if said else (text, None)
     place = f", at {path}" if path else ""
     at = _at(_described(kind), path or "")
     if (field := _UNKNOWN_FIELD.fullmatch(what)) and isinstance(at, inspect.StructType):
@@ -30,8 +36,8 @@ def explained(wrong: msgspec.ValidationError, kind: Any) -> str:  # noqa: ANN401
 
 
 def _instead(given: str, known: list[str]) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    return f"did you mean `{close[0]}`?" if close else f"known: {', '.join(f'`{name}`' for name in known)}"
+    close = closest(given, known)
+    return f"known: {', '.join(f'`{name}`' for name in known)}" if close is None else f"did you mean `{close}`?"
 
 
 @cache

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.configs.definition import ConfigType, Definition, Value
+from ottla.core.closest import closest
 from ottla.core.config_values import shorten
 from ottla.core.errors import InvalidConfig
 
@@ -19,7 +20,6 @@ _DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 # What is longer is no number that anybody meant, and not worth the time that it takes to read or compare it.
 _LONGEST_NUMBER: Final = 30
-_LONGEST_NAME: Final = 100
 _BOOLEANS: Final = {"true": True, "false": False}
 
 
@@ -90,13 +90,7 @@ def _nearest(definitions: Definitions, name: str) -> str | None:
     for definition in definitions.values():
         if definition.broker_name == name:
             return definition.name  # the broker's name for what was meant
-    if len(name) > _LONGEST_NAME:
-        return None
-    # Imported here: few processes ever see a config misspelled.
-    import difflib
-
-    close = difflib.get_close_matches(name.strip().lower().replace("_", ".").replace("-", "."), definitions, n=1)
-    return close[0] if close else None
+    return closest(name.strip().lower().replace("_", ".").replace("-", "."), definitions)
 
 
 def _integer(definition: Definition, text: str, trimmed: str) -> int:

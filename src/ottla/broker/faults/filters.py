@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, TypedDict
 import msgspec
 
 from ottla.broker.faults.subjects import groups_of, subjects_of
+from ottla.core.closest import closest
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
@@ -55,10 +56,8 @@ class Where(TypedDict, total=False):
 
 def guess(name: str, known: Iterable[str]) -> str:
     """What may have been meant by a name that is none."""
-    import difflib
-
-    close = difflib.get_close_matches(name, list(known), 1)
-    return f"; {close[0]!r} is meant?" if close else ""
+    close = closest(name, known)
+    return "" if close is None else f"; {close!r} is meant?"
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.client.config import ClientConfig
 from ottla.client.options import ClientOptions, ConsumerOptions, ProducerOptions
+from ottla.core.closest import closest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,8 +27,8 @@ def split(options: Mapping[str, Any], config: type[Any]) -> tuple[ClientOptions,
     of_config = {field.name for field in fields(config)}
     for name in options:
         if name not in of_client | of_config:
-            likely = get_close_matches(name, of_client | of_config, n=1)
-            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {likely[0]!r}?" if likely else ""))
+            likely = closest(name, of_client | of_config)
+            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {likely!r}?" if likely else ""))
     client_options = {name: value for name, value in options.items() if name in of_client}
     return cast("ClientOptions", client_options), {
         name: value for name, value in options.items() if name not in of_client

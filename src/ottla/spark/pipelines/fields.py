@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING, Any, Final
+
+from ottla.core.closest import closest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -141,8 +142,8 @@ class Fields:
 
 
 def suggestion(given: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(given, list(known), n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    close = closest(given, known)
+    return "" if close is None else f"; did you mean {close}?"
 
 
 def duration_ms(text: str) -> int | None:
