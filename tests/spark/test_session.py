@@ -6,6 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import types
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -129,6 +130,21 @@ def test_a_home_has_all_of_spark_but_the_archive_of_its_sources(
 
     assert sorted(each.name for each in home.iterdir()) == ["bin", "jars"]
     assert (home / "jars").resolve() == (package / "jars").resolve()
+    assert "SPARK_HOME" not in os.environ
+
+
+def test_threads_that_begin_sessions_at_once_do_so_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("SPARK_HOME", "PYSPARK_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    package = a_package(tmp_path / "site")
+    monkeypatch.setattr(sysconfig, "get_path", lambda _: str(tmp_path / "site"))
+
+    def begin(_: int) -> bool:
+        with home_without_archive({}, package, tmp_path / "cache"):
+            return "SPARK_HOME" in os.environ
+
+    with ThreadPoolExecutor(4) as threads:
+        assert all(threads.map(begin, range(400)))
     assert "SPARK_HOME" not in os.environ
 
 

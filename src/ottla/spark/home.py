@@ -11,6 +11,7 @@ import hashlib
 import os
 import sys
 import sysconfig
+import threading
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -21,21 +22,24 @@ if TYPE_CHECKING:
 _PARTS: Final = ("bin", "conf", "jars", "sbin")
 _PYTHON: Final = "PYSPARK_PYTHON"
 _HOME: Final = "SPARK_HOME"
+_changing_environment: Final = threading.Lock()
+"""All threads have one environment, and sessions may begin in several."""
 
 
 @contextmanager
 def home_without_archive(config: Mapping[str, str], package: Path, cache: Path) -> Iterator[None]:
     """Within this a JVM that starts takes such a home, unless the user has chosen a home or another Python."""
-    home = None if _is_chosen(config) or not _is_importable(package) else _linked(package, cache)
-    if home is None:
-        yield
-        return
-    os.environ[_HOME] = str(home)
-    try:
-        yield
-    finally:
-        # Of use to nobody else: a program that is started from here may have another Spark.
-        del os.environ[_HOME]
+    with _changing_environment:
+        home = None if _is_chosen(config) or not _is_importable(package) else _linked(package, cache)
+        if home is None:
+            yield
+            return
+        os.environ[_HOME] = str(home)
+        try:
+            yield
+        finally:
+            # Of use to nobody else: a program that is started from here may have another Spark.
+            del os.environ[_HOME]
 
 
 def _is_chosen(config: Mapping[str, str]) -> bool:
