@@ -72,7 +72,7 @@ def begin_a_group(members: Mapping[str, RawClient]) -> list[int]:
     """The errors of the heartbeats that follow two first joins."""
     group_id = uuid.uuid4().hex
 
-    def beat(member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatRequest:
+    def beat(member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatRequest:  # noqa: ANN401
         return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **fields)
 
     joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": (TOPIC,), "topic_partitions": ()}
