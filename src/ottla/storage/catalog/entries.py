@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "NO_USER",
     "Acl",
     "AclOperation",
     "AclPermission",
     "ConfigResource",
     "ConfigScope",
-    "NO_USER",
     "Entry",
     "PatternType",
     "ProducerIdBlock",
