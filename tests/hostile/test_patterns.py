@@ -50,9 +50,7 @@ def joined(client: RawClient, group: str, member: str, pattern: str) -> Consumer
 def test_a_pattern_of_transactional_ids_cannot_stop_the_broker(served: Serve) -> None:
     with RawClient(served.address) as client, RawClient(served.address) as other:
         Transactional(client, "a" * 60)
-        asked = ListTransactionsRequest(
-            state_filters=(), producer_id_filters=(), transactional_id_pattern="(.|.)*X"
-        )
+        asked = ListTransactionsRequest(state_filters=(), producer_id_filters=(), transactional_id_pattern="(.|.)*X")
         assert client.ask(asked).transaction_states == ()
         assert other.ask(MetadataRequest(topics=())).brokers
     assert served.terminate() == 0
