@@ -94,6 +94,7 @@ class Call:
         self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
         peer = (client.host, client.port) if client else ("?", 0)
         self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
+        self.inflating = door.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 
