@@ -48,7 +48,11 @@ class Copies:
         admin.create_topics([wanted])[topic].result(_PATIENCE_S)
 
     def _running(self) -> str:
-        return ",".join(node.address for node in self._processes.nodes.values() if node.is_running and not node.is_frozen)
+        return ",".join(self._processes.nodes[number].address for number in self._awake())
+
+    def _awake(self) -> list[int]:
+        nodes = self._processes.nodes
+        return [number for number, node in nodes.items() if node.is_running and not node.is_frozen]
 
     def write(self, count: int = 50) -> None:
         """With acks=all, and wait until all of them are acknowledged."""
@@ -69,8 +73,7 @@ class Copies:
 
     def lost(self) -> set[str]:
         """Of what was acknowledged; whoever leads now is asked."""
-        asked = next(number for number, node in self._processes.nodes.items() if node.is_running and not node.is_frozen)
-        until(lambda: self.seen(asked).leader >= 0, f"a leader of {self.at}")
+        until(lambda: self.seen(self._awake()[0]).leader >= 0, f"a leader of {self.at}")
         consumer = Consumer({**_QUIET, "bootstrap.servers": self._running(), "group.id": "end"})
         found: set[str] = set()
         try:
