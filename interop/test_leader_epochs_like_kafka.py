@@ -42,7 +42,9 @@ def write_in_each_epoch(broker: KafkaBroker) -> None:
                 if number < pattern[leader]:
                     sender.send(TOPIC, b"x", timestamp=1_700_000_000_000, partition=partition)
             sender.flush()
-    deleted = tuple(DeleteRecordsPartition(partition_index=index, offset=start) for index, (_, start) in enumerate(SHAPES))
+    deleted = tuple(
+        DeleteRecordsPartition(partition_index=index, offset=start) for index, (_, start) in enumerate(SHAPES)
+    )
     topic = DeleteRecordsTopic(name=TOPIC, partitions=deleted)
     answer = ask(broker.bootstrap, DeleteRecordsRequest(topics=(topic,), timeout_ms=30_000), 2)
     assert {each.error_code for each in answer.topics[0].partitions} == {0}

@@ -196,7 +196,8 @@ def test_a_diverging_log_is_answered_with_its_last_common_epoch_and_no_records(
     [same] = fetch(client, made, wanted(2, last_fetched_epoch=0), version=version)
     assert (same.diverging_epoch.epoch, offsets(same)[:1]) == (-1, [2])
     for offset, epoch in ((3, 0), (2, 3)):
-        [diverging] = fetch(client, made, wanted(offset, last_fetched_epoch=epoch), version=version, max_wait_ms=LONG_MS)
+        asked = wanted(offset, last_fetched_epoch=epoch)
+        [diverging] = fetch(client, made, asked, version=version, max_wait_ms=LONG_MS)
         assert (diverging.error_code, diverging.records) == (ErrorCode.NONE, b"")
         assert (diverging.diverging_epoch.epoch, diverging.diverging_epoch.end_offset) == (0, 2)
     [later] = fetch(client, made, wanted(2, last_fetched_epoch=8), version=version)

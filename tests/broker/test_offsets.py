@@ -230,7 +230,7 @@ def test_the_current_epoch_ends_where_the_log_ends(client: RawClient, topic: str
 
 
 @EACH_EPOCH_VERSION
-def test_the_current_epoch_ends_at_the_end_of_a_log_without_records(client: RawClient, empty: str, version: int) -> None:
+def test_the_current_epoch_ends_at_the_end_of_an_empty_log(client: RawClient, empty: str, version: int) -> None:
     result = epoch_end(client, empty, 0, version)
     assert (result.error_code, result.leader_epoch, result.end_offset) == (ErrorCode.NONE, 0, 0)
 
