@@ -116,7 +116,7 @@ class Together:
             known.replicas,
             known.isr,
             tuple(node for node in known.replicas if _is_offline(view, node, known.key)),
-            known.adding,
+            tuple(node for node in known.adding if node not in known.removing),
             known.removing,
         )
 
