@@ -1,4 +1,4 @@
-"""Column types as values, in Spark's names. Read from Spark's JSON form and from Arrow; no Spark is imported."""
+"""Column types as values, in Spark's names. Rules only."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ottla.core.errors import ConfigError
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +42,6 @@ class Map:
 Type: TypeAlias = "str | Struct | Array | Map"
 
 _SPARK_WORDS: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
-_ARROW_WORDS: Final = {
-    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double",
-    "string": "string", "large_string": "string", "binary": "binary", "large_binary": "binary", "bool": "boolean",
-    "date32[day]": "date",
-}  # fmt: skip
 _DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
 
 
@@ -88,51 +79,6 @@ def as_json(kind: Type) -> Any:  # noqa: ANN401 - JSON
     if isinstance(kind, Map):
         return {"type": "map", "keyType": as_json(kind.key), "valueType": as_json(kind.value)}
     return kind
-
-
-def from_arrow(kind: pa.DataType) -> Type:
-    import pyarrow as pa
-
-    if pa.types.is_struct(kind):
-        return struct_of((field.name, from_arrow(field.type)) for field in kind.fields)
-    if pa.types.is_map(kind):
-        return Map(from_arrow(kind.key_type), from_arrow(kind.item_type))
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return Array(from_arrow(kind.value_type))
-    if pa.types.is_timestamp(kind):
-        return "timestamp_ntz" if kind.tz is None else "timestamp"
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    return _ARROW_WORDS.get(str(kind), str(kind))
-
-
-def arrow_columns(schema: pa.Schema) -> Struct:
-    return struct_of((field.name, from_arrow(field.type)) for field in schema)
-
-
-def to_arrow(kind: Type) -> pa.DataType:
-    import pyarrow as pa
-
-    if isinstance(kind, Struct):
-        return pa.struct([pa.field(each.name, to_arrow(each.type)) for each in kind.fields])
-    if isinstance(kind, Array):
-        return pa.list_(to_arrow(kind.element))
-    if isinstance(kind, Map):
-        return pa.map_(to_arrow(kind.key), to_arrow(kind.value))
-    if match := _DECIMAL.fullmatch(kind):
-        return pa.decimal128(int(match[1]), int(match[2]))
-    if kind.startswith("timestamp"):
-        return pa.timestamp("us", tz=None if kind == "timestamp_ntz" else "UTC")
-    arrow = {spark: arrow for arrow, spark in _ARROW_WORDS.items() if not arrow.startswith("large_")}.get(kind)
-    if arrow is None:
-        raise ConfigError(f"a table of files cannot store the type {kind}; cast the column to string")
-    return pa.type_for_alias(arrow)
-
-
-def arrow_schema(columns: Struct) -> pa.Schema:
-    import pyarrow as pa
-
-    return pa.schema([pa.field(field.name, to_arrow(field.type)) for field in columns.fields])
 
 
 def decimal_of(kind: Type) -> tuple[int, int] | None:

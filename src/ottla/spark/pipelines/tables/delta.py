@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.arrow_types import arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import arrow_schema, columns_of
+from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
 from ottla.spark.pipelines.tables.strays import remove_strays

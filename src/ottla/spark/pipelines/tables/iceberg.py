@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage

@@ -12,9 +12,10 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.spark.pipelines.arrow_types import arrow_columns
 from ottla.spark.pipelines.evolution.abilities import ANY
 from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.evolution.types import arrow_columns, as_json, columns_of, struct_of
+from ottla.spark.pipelines.evolution.types import as_json, columns_of, struct_of
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
 from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, clear, stage
