@@ -40,7 +40,7 @@ from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Sequence
+    from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
@@ -156,9 +156,18 @@ class GroupCoordinator:
 
     # Asking the rules
 
-    async def answered(self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]) -> Response:
-        """Carry out what the rules want, and wait until they answer the request that `token` stands for."""
+    def answered(
+        self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]
+    ) -> Coroutine[object, object, Response]:
+        """Carry out the actions now, and return the wait for the answer to the request that `token` stands for.
+
+        Not a coroutine function: its body would run one turn of the loop later, and another request in between
+        would be decided without what this one changed.
+        """
         self.run(actions)
+        return self._wait_for(group_id, token)
+
+    async def _wait_for(self, group_id: str, token: asyncio.Future[Response]) -> Response:
         try:
             return await token
         except asyncio.CancelledError:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.core.errors import StorageError
 from ottla.core.security import LoginFailed
+from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.plain import Passwords, Plain
-from ottla.net.sasl.scram import Decoys, Scram
-from ottla.storage.catalog.entries import ScramMechanism
+from ottla.net.sasl.scram import Scram
+from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ottla.broker.security.audit import Audit
+    from ottla.net.sasl.decoys import Shapes
     from ottla.net.sasl.exchange import Exchange, Step, Verifier
     from ottla.net.sasl.tokens import Tokens
     from ottla.net.security_config import SecurityConfig
+    from ottla.storage.catalog.catalog import Catalog
     from ottla.storage.catalog.view import CatalogView
 
 T = TypeVar("T")
@@ -34,6 +39,9 @@ MECHANISMS: Final = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
     "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
 }
+_NAMES: Final = {code: name for name, code in MECHANISMS.items()}
+_DECOY_KEY: Final = NO_USER, ScramMechanism.SCRAM_SHA_512
+_KEY_BYTES: Final = 64
 
 
 class Logins:
@@ -43,7 +51,7 @@ class Logins:
         """How many logins succeeded and failed, by mechanism and outcome."""
         self._view = view
         self._audit = audit
-        self._decoys = Decoys()
+        self._decoys = _decoys(view)
         self.passwords = Passwords(self._find, self._decoys)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
@@ -112,12 +120,43 @@ class Logins:
         await asyncio.sleep(self.config.failed_login_delay_ms / 1000)
 
     def _find(self, user: str, mechanism: str) -> Verifier | None:
+        if user == NO_USER:
+            return None
         return self._view().credentials.get((user, MECHANISMS[mechanism]))
 
     def _known_tokens(self) -> Tokens:
         if self._tokens is None:
             raise LoginFailed("tokens are not served: security.oauth_jwks is not set")
         return self._tokens
+
+
+def ensure_decoy_key(catalog: Catalog) -> None:
+    """Draw the key of SCRAM decoys, unless this node or another has. It must outlive a restart."""
+    if _DECOY_KEY in catalog.view.credentials:
+        return
+    try:
+        catalog.put_credential(ScramCredential(*_DECOY_KEY, b"", 0, secrets.token_bytes(_KEY_BYTES), b""))
+    except StorageError as refused:
+        _logger.warning("could not store the key of SCRAM decoys: %s", refused)
+
+
+def _decoys(view: Callable[[], CatalogView]) -> Decoys:
+    spare = secrets.token_bytes(_KEY_BYTES)
+    counted: tuple[object, Shapes] = None, Counter()
+
+    def secret() -> bytes:
+        held = view().credentials.get(_DECOY_KEY)
+        return spare if held is None else held.stored_key
+
+    def shapes() -> Shapes:
+        nonlocal counted
+        credentials = view().credentials
+        if credentials is not counted[0]:
+            users = ((_NAMES[one.mechanism], one) for one in credentials.values() if one.user != NO_USER)
+            counted = credentials, shapes_of(users)
+        return counted[1]
+
+    return Decoys(secret, shapes)
 
 
 def _tokens(config: SecurityConfig) -> Tokens | None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
-from ottla.storage.catalog.entries import Quota
+from ottla.storage.catalog.entries import NO_USER, Quota
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,7 +96,7 @@ class Security:
 
     @property
     def _has_users(self) -> bool:
-        return bool(self._broker.catalog.view.credentials)
+        return any(user != NO_USER for user, _ in self._broker.catalog.view.credentials)
 
     def _open_audit(self) -> Audit | None:
         path: Path | None = self.config.audit_file
@@ -109,8 +109,9 @@ class Security:
     def _make_logins(self) -> Logins | None:
         if not self.asks_who:
             return None
-        from ottla.broker.security.logins import Logins
+        from ottla.broker.security.logins import Logins, ensure_decoy_key
 
+        ensure_decoy_key(self._broker.catalog)
         return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
 
     def _make_authorizer(self) -> Authorizer | None:
