@@ -53,6 +53,7 @@ class LocalClient:
         """In a cluster: have what another node leads answered there."""
         self.peer = peer
         self.principal = principal
+        self.groups: tuple[str, ...] = ()
         self.login: object = None
         self.advertised: Address | None = broker.advertised
         self.listener: str = broker.listener.ports[0].name

@@ -44,8 +44,15 @@ JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 _BODIES: Final = "GET /v1/openapi.json describes every body."
 _CLIENT_ID: Final = "rest"
-PRINCIPAL: Final = "ottla.principal"
-"""Where in a scope it stands who asks."""
+IDENTITY: Final = "ottla.identity"
+"""The key of a scope that holds the caller's Identity."""
+
+
+class Identity(NamedTuple):
+    """Who a caller is: a principal, and the groups that its token names."""
+
+    principal: str = ANONYMOUS
+    groups: tuple[str, ...] = ()
 
 
 class Endpoint(NamedTuple):
@@ -91,9 +98,11 @@ class Call:
         self._endpoint = endpoint
         client = request.client
         self.peer = f"{client.host}:{client.port}" if client else "?:0"
-        self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
+        identity: Identity = request.scope.get(IDENTITY, Identity())
+        self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
         self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
+        self._client.groups = identity.groups
         self.may = self._client.may
         self.check = self._client.check
 

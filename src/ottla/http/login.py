@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 
-from ottla.core.security import ANONYMOUS, LoginFailed
-from ottla.http.endpoints import PRINCIPAL
+from ottla.core.security import LoginFailed
+from ottla.http.endpoints import IDENTITY, Identity
 from ottla.http.problems import Problem, problem_response
 from ottla.http.sessions import COOKIE, Sessions
 
@@ -46,38 +46,39 @@ class Login:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
-            scope[PRINCIPAL] = await self.principal(headers, _peer(scope))
+            scope[IDENTITY] = await self.identity(headers, _peer(scope))
         except LoginRefused as refused:
             if not self._is_open(scope["path"]):
                 await problem_response(refused, _challenge(headers))(scope, receive, send)
                 return
-            scope[PRINCIPAL] = ANONYMOUS
+            scope[IDENTITY] = Identity()
         await self._app(scope, receive, send)
 
-    async def principal(self, headers: Headers, peer: str) -> str:
+    async def identity(self, headers: Headers, peer: str) -> Identity:
         given = headers.get("authorization")
         if given is not None:
             return await self._by_header(given, peer)
         session = session_in(headers)
-        found = None if session is None else self.sessions.principal(session)
+        found = None if session is None else self.sessions.identity(session)
         if found is None:
             raise LoginRefused("this broker asks who you are")
         return found
 
-    async def by_password(self, user: str, password: str, peer: str) -> str:
+    async def by_password(self, user: str, password: str, peer: str) -> Identity:
         try:
-            return await self._logins.by_password(user, password, peer)
+            return Identity(await self._logins.by_password(user, password, peer))
         except LoginFailed:
             raise LoginRefused("the login failed") from None
 
-    async def _by_header(self, given: str, peer: str) -> str:
+    async def _by_header(self, given: str, peer: str) -> Identity:
         scheme, _, rest = given.partition(" ")
         if scheme.lower() == "basic":
             user, password = _basic(rest.strip())
             return await self.by_password(user, password, peer)
         if scheme.lower() == "bearer":
             try:
-                return await self._logins.by_token(rest.strip(), peer)
+                checked = await self._logins.by_token(rest.strip(), peer)
+                return Identity(f"User:{checked.user}", checked.groups)
             except LoginFailed:
                 raise LoginRefused("the login failed") from None
         raise LoginRefused("this is neither Basic nor Bearer")

@@ -44,6 +44,8 @@ class SecurityConfig:
     """Whom a token must be meant for."""
     oauth_principal_claim: str = "sub"
     """The claim of a token that names its user."""
+    oauth_groups_claim: str = ""
+    """The claim of a token that lists its user's groups, each a principal such as Group:sales; none if empty."""
     oauth_clock_skew_ms: int = 30_000
     """How far the clocks of this machine and of the issuer may be apart."""
     acls: bool = False
