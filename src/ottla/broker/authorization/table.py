@@ -161,7 +161,8 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.DESCRIBE_TRANSACTIONS.key: Rule(
         custom=transactions.describe_transactions, also=((Op.DESCRIBE, _TXN), (Op.DESCRIBE, _TOPIC))
     ),
-    apis.LIST_TRANSACTIONS.key: Rule(custom=transactions.list_transactions, also=((Op.DESCRIBE, _TXN),)),
+    # Its handler leaves out what may not be described, before it matches patterns.
+    apis.LIST_TRANSACTIONS.key: Rule(also=((Op.DESCRIBE, _TXN),)),
     # The cluster
     apis.DESCRIBE_CLUSTER.key: Rule(custom=_describe_cluster),
     apis.DESCRIBE_CONFIGS.key: Rule(
