@@ -22,7 +22,7 @@ from ottla.net.key_source import KeySource
 from ottla.net.sasl.exchange import Challenge, LoggedIn
 from ottla.net.sasl.oauthbearer import OAuthBearer
 from ottla.net.sasl.signatures import Keys
-from ottla.net.sasl.tokens import TokenRules, Tokens, check_claims
+from ottla.net.sasl.tokens import CheckedToken, TokenRules, Tokens, check_validity, read_claims
 
 from .certificates import Authority
 from .tokens import AUDIENCE, ISSUER, Issuer, encoded
@@ -36,6 +36,11 @@ RULES = TokenRules(issuer=ISSUER, audience=AUDIENCE, clock_skew_s=30)
 TIMES = {"iat": NOW_S, "exp": NOW_S + 60}
 
 
+def check_claims(claims: dict[str, Any], rules: TokenRules, now_s: float) -> CheckedToken:
+    check_validity(claims, rules, now_s)
+    return read_claims(claims, rules)
+
+
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
     return Issuer(tmp_path_factory.mktemp("issuer"))
@@ -47,7 +52,7 @@ def tokens(issuer: Issuer) -> Tokens:
 
 
 def test_a_good_token(issuer: Issuer, tokens: Tokens) -> None:
-    assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60)
+    assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60, ())
     assert tokens.check(issuer.token("ann", aud=["other", AUDIENCE], **TIMES)).user == "ann"
 
 

@@ -44,7 +44,7 @@ class NewAcl(Given, frozen=True, kw_only=True):
     operation: Operation
     resource_type: Kind
     resource_name: str
-    """* is everything; the cluster is called kafka-cluster. ALL on the USER Role:analyst makes a member of that role."""
+    """* is everything; the cluster is called kafka-cluster. ALL on the USER Role:x makes a member of role x."""
     pattern_type: Pattern = "LITERAL"
     permission: Permission = "ALLOW"
     host: str = "*"

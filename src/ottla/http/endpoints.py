@@ -101,8 +101,7 @@ class Call:
         identity: Identity = request.scope.get(IDENTITY, Identity())
         self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
-        self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
-        self._client.groups = identity.groups
+        self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
         self.may = self._client.may
         self.check = self._client.check
 

@@ -6,7 +6,9 @@ checks and the description of the API, which say nothing about anybody.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
 import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
@@ -16,14 +18,18 @@ from starlette.datastructures import Headers
 from ottla.core.security import LoginFailed
 from ottla.http.endpoints import IDENTITY, Identity
 from ottla.http.problems import Problem, problem_response
-from ottla.http.sessions import COOKIE, Sessions
+from ottla.http.sessions import COOKIE, Session, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ottla.broker.security.logins import Logins
+    from ottla.broker.security.oidc.logins import OidcLogins
+
+_logger: Final = logging.getLogger(__name__)
 
 _OPEN: Final = frozenset({"/", "/health", "/ready", "/v1/openapi.json", "/v1/session"})
+_OPEN_FOR_OIDC: Final = "/v1/session/oidc"
 _OPEN_BELOW: Final = "/console/"
 _HINT: Final = "Send a user and password (HTTP Basic) or a bearer token."
 
@@ -36,10 +42,11 @@ class LoginRefused(Problem):
 class Login:
     """Around the router: finds out who asks, and refuses whom it does not know."""
 
-    def __init__(self, app: ASGIApp, logins: Logins, *, also_open: str = "") -> None:
+    def __init__(self, app: ASGIApp, logins: Logins, oidc: OidcLogins | None = None, *, also_open: str = "") -> None:
         """`also_open`: below this, somebody else asks for passwords."""
         self._app = app
         self._logins = logins
+        self.oidc = oidc
         self._also_open = also_open
         self.sessions = Sessions(logins.passwords.fingerprint, time.monotonic)
 
@@ -58,11 +65,32 @@ class Login:
         given = headers.get("authorization")
         if given is not None:
             return await self._by_header(given, peer)
-        session = session_in(headers)
-        found = None if session is None else self.sessions.identity(session)
-        if found is None:
-            raise LoginRefused("this broker asks who you are")
-        return found
+        token = session_in(headers)
+        session = None if token is None else self.sessions.get(token)
+        if token is None or session is None:
+            raise LoginRefused("log in first")
+        if self.sessions.is_renewal_due(session):
+            await self._renew(token, session)
+        return session.identity
+
+    async def _renew(self, token: str, session: Session) -> None:
+        """Ask the provider once for all requests that wait; the session ends if it says no, or nothing."""
+        if session.renewal is None:
+            session.renewal = asyncio.create_task(self._ask_provider(session))
+        try:
+            await asyncio.shield(session.renewal)
+        except LoginFailed as refused:
+            if self.sessions.end(token) is not None:
+                _logger.info("the session of %s ended: %s", session.identity.principal, refused)
+            raise LoginRefused("the session has ended; log in again") from None
+
+    async def _ask_provider(self, session: Session) -> None:
+        try:
+            if self.oidc is None or session.granted is None:
+                raise LoginFailed("no OpenID provider")
+            self.sessions.renewed(session, await self.oidc.renew(session.granted))
+        finally:
+            session.renewal = None
 
     async def by_password(self, user: str, password: str, peer: str) -> Identity:
         try:
@@ -81,10 +109,10 @@ class Login:
                 return Identity(f"User:{checked.user}", checked.groups)
             except LoginFailed:
                 raise LoginRefused("the login failed") from None
-        raise LoginRefused("this is neither Basic nor Bearer")
+        raise LoginRefused("the scheme of the Authorization header must be Basic or Bearer")
 
     def _is_open(self, path: str) -> bool:
-        if path in _OPEN or path.startswith(_OPEN_BELOW):
+        if path in _OPEN or path.startswith((_OPEN_BELOW, _OPEN_FOR_OIDC)):
             return True
         return bool(self._also_open) and (path == self._also_open or path.startswith(f"{self._also_open}/"))
 
@@ -101,9 +129,9 @@ def _basic(encoded: str) -> tuple[str, str]:
     try:
         user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except ValueError:
-        raise LoginRefused("this is no HTTP Basic") from None
+        raise LoginRefused("malformed Basic credentials") from None
     if not colon:
-        raise LoginRefused("this is no HTTP Basic")
+        raise LoginRefused("malformed Basic credentials")
     return user, password
 
 

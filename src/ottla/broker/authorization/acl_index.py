@@ -2,8 +2,8 @@
 
 A denial counts before any permission. Who may read, write, delete or alter something may also describe it.
 
-Beyond Kafka there are roles: an ACL whose principal is `Role:analyst` holds for every member of that role. Membership is
-itself an ACL, ALLOW ALL on the USER resource `Role:analyst`: whoever may do everything as that principal acts as it.
+Beyond Kafka there are roles: an ACL whose principal is `Role:analyst` holds for every member of that role. Membership
+is itself an ACL, ALLOW ALL on the USER resource `Role:analyst`.
 """
 
 from __future__ import annotations

@@ -42,10 +42,15 @@ class Tokens:
         self._now_s = now_s
 
     def check(self, token: str) -> CheckedToken:
-        """Whose it is; LoginFailed says why it is nobody's. May wait for the keys."""
+        """Whose it is; LoginFailed says why it is not valid. May wait for the keys."""
+        return read_claims(self.claims(token), self._rules)
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """What a valid token says. May wait for the keys."""
         head, claims, signed, signature = split(token)
         self._keys().check(head, signed, signature)
-        return check_claims(claims, self._rules, self._now_s())
+        check_validity(claims, self._rules, self._now_s())
+        return claims
 
 
 def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
@@ -58,7 +63,8 @@ def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     return head, claims, f"{parts[0]}.{parts[1]}".encode(), decoded(parts[2])
 
 
-def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> CheckedToken:
+def check_validity(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> None:
+    """LoginFailed, unless a token was issued by the right issuer, for us, and holds now."""
     if claims.get("iss") != rules.issuer:
         raise LoginFailed("a token of another issuer")
     audience = claims.get("aud")
@@ -73,10 +79,14 @@ def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> 
         begins_s = _time(claims, claim)
         if begins_s is not None and now_s < begins_s - rules.clock_skew_s:
             raise LoginFailed(f"a token that is not valid yet ({claim})")
+
+
+def read_claims(claims: Mapping[str, Any], rules: TokenRules) -> CheckedToken:
+    """Of claims that are valid: whose they are."""
     user = claims.get(rules.principal_claim)
     if not isinstance(user, str) or not user:
         raise LoginFailed(f"a token without the claim {rules.principal_claim}")
-    return CheckedToken(user, expires_s, _groups(claims, rules.groups_claim))
+    return CheckedToken(user, _time(claims, "exp") or 0.0, _groups(claims, rules.groups_claim))
 
 
 def _groups(claims: Mapping[str, Any], claim: str) -> tuple[str, ...]:
