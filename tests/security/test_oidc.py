@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import httpx
 import oidc_provider_mock
@@ -34,6 +33,15 @@ class Setup:
         self.http = http
         self.provider = provider
 
+    def expire_grants(self) -> None:
+        """As if the time that the provider's tokens last had passed."""
+        starting = self.http._http._starting
+        assert starting is not None
+        login = starting.result()._door.login
+        assert login is not None
+        for session in login.sessions._by_token.values():
+            session.renew_from_s = 0.0
+
     def browser(self) -> httpx.Client:
         return self.http.client()
 
@@ -55,8 +63,8 @@ class Setup:
 
 
 @contextmanager
-def running(folder: Path, **provider: Any) -> Iterator[Setup]:
-    with oidc_provider_mock.run_server_in_thread(require_nonce=True, user_claims=USERS, **provider) as server:
+def running(folder: Path) -> Iterator[Setup]:
+    with oidc_provider_mock.run_server_in_thread(require_nonce=True, user_claims=USERS) as server:
         issuer = f"http://localhost:{server.server_port}"
         settings = {
             "oidc_issuer": issuer,
@@ -122,7 +130,8 @@ def test_logging_out_ends_the_session_and_names_the_providers_page(setup: Setup)
         cookie = {"cookie": f"ottla_session={browser.cookies['ottla_session']}"}
         ended = browser.delete("/v1/session").json()
         assert ended["logout_url"].startswith(f"{setup.provider}/oauth2/end_session?")
-        assert setup.browser().get("/v1/topics", headers=cookie).status_code == 401
+        with setup.browser() as thief:
+            assert thief.get("/v1/topics", headers=cookie).status_code == 401
 
 
 def test_the_provider_ends_the_sessions_of_a_user(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,13 +154,14 @@ def test_a_forged_logout_token_is_refused(setup: Setup, token: str) -> None:
     assert sent.status_code == 400
 
 
-def test_a_session_is_renewed_with_the_provider_and_ends_when_it_says_no(tmp_path: Path) -> None:
-    with running(tmp_path, access_token_max_age=timedelta(0)) as setup, setup.browser() as browser:
-        # Every request finds the grant expired, and the broker asks again.
+def test_a_session_is_renewed_with_the_provider_and_ends_when_it_says_no(setup: Setup) -> None:
+    with setup.browser() as browser:
         setup.log_in(browser)
-        assert browser.get("/v1/session").json()["principal"] == "User:ann"
+        setup.expire_grants()
         assert browser.get("/v1/session").json()["principal"] == "User:ann"
         httpx.post(f"{setup.provider}/users/17/revoke-tokens")
+        assert browser.get("/v1/session").json()["principal"] == "User:ann"  # asked again when the grant expires
+        setup.expire_grants()
         assert browser.get("/v1/session").json()["needs_login"]
         assert browser.get("/v1/topics").status_code == 401
 
