@@ -297,3 +297,26 @@ def test_keys_from_an_address_that_cannot_prove_its_name_are_not_taken(
     key_server.document = issuer.jwks.read_bytes()
     with pytest.raises(LoginFailed, match="there are no keys"):
         Tokens(RULES, KeySource(key_server.url), lambda: NOW_S).check(issuer.token("ann", **TIMES))
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (["staff", "sales"], ("Group:sales", "Group:staff")),
+        ("staff sales", ("Group:sales", "Group:staff")),
+        ([], ()),
+        (None, ()),
+    ],
+)
+def test_groups_of_a_token(groups: object, expected: tuple[str, ...]) -> None:
+    rules = TokenRules(issuer=ISSUER, audience=AUDIENCE, groups_claim="groups")
+    claims: dict[str, Any] = {"sub": "ann"} if groups is None else {"sub": "ann", "groups": groups}
+    assert read_claims(claims, rules).groups == expected
+    assert read_claims(claims, RULES).groups == ()  # not asked for
+
+
+@pytest.mark.parametrize("groups", [5, [5], [""], {"a": 1}, ["x"] * 1001])
+def test_groups_that_are_not_a_list_of_names(groups: object) -> None:
+    rules = TokenRules(issuer=ISSUER, audience=AUDIENCE, groups_claim="groups")
+    with pytest.raises(LoginFailed, match="groups"):
+        read_claims({"sub": "ann", "groups": groups}, rules)

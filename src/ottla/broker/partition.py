@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.broker.replication.replica import Replica
     from ottla.broker.waiting import ByteWait
     from ottla.core.ids import TopicPartition
+    from ottla.storage.leader_epochs import LeaderEpochs
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1
@@ -98,6 +99,14 @@ class Partition:
         self.check_epoch(epoch)
         if self.replica is not None:
             self.replica.check_leads()
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        """The epochs of its log; where this broker leads, with its current one."""
+        log = self.log
+        if self.replica is not None and not self.replica.leads:
+            return log.epochs
+        return log.epochs.with_current(self.leader_epoch, log.next_offset)
 
     def appended(self, size: int) -> None:
         """Tell those who wait that so many bytes can be read now."""

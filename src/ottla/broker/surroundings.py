@@ -116,7 +116,7 @@ class Together:
             known.replicas,
             known.isr,
             tuple(node for node in known.replicas if node not in view.brokers),
-            known.adding,
+            tuple(node for node in known.adding if node not in known.removing),
             known.removing,
         )
 

@@ -97,7 +97,15 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
-    return Guard(app, door.stats, frozenset(origins), lets_anybody_in=logins is None)
+    hosts = None if logins is not None else (*door.config.allowed_hosts, *_advertised(door))
+    return Guard(app, door.stats, frozenset(origins), hosts=hosts)
+
+
+def _advertised(door: Door) -> Iterator[str]:
+    """The names that clients of this broker are told anyway."""
+    for port in door.broker.listener.ports:
+        if port.advertised is not None:
+            yield port.advertised.host
 
 
 def _routes(door: Door) -> Iterator[Route]:

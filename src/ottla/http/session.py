@@ -18,6 +18,9 @@ from ottla.http.sessions import COOKIE, LIFETIME_S
 if TYPE_CHECKING:
     from ottla.http.endpoints import Call
 
+_MOST_BODY_BYTES: Final = 16 * 1024
+"""Of a login: whoever sends it is not known yet."""
+
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -60,7 +63,7 @@ async def begin_session(call: Call) -> Response:
     login = call.door.login
     if login is None:
         raise Problem(409, "nobody has to log in here")
-    given = await call.body(NewSession)
+    given = await call.body(NewSession, _MOST_BODY_BYTES)
     await login.by_password(given.user, given.password, call.peer)
     token = login.sessions.begin(given.user)
     if token is None:

@@ -168,7 +168,9 @@ class Replication:
         replica.become_follower(state)
         if self.node_id not in state.replicas:
             self._unfollow(replica)
-            self._remove(replica)
+            # Without a leader nobody is known to have what was committed, and this may be the only copy.
+            if state.leader != NO_NODE:
+                self._remove(replica)
         elif state.leader not in (NO_NODE, self.node_id):
             self._follow(replica)
         else:

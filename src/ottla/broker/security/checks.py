@@ -39,7 +39,7 @@ def warnings(listeners: Sequence[ListenerConfig], security: SecurityConfig, *, h
     found = []
     for one in listeners:
         if not one.is_loopback and not one.authenticates:
-            found.append(f"listening on {one.host} without authentication: whoever reaches it can read and write")
+            found.append(f"listening on {one.host} without authentication: anyone who can reach it can read and write")
         elif not one.is_loopback and not one.uses_tls:
             found.append(f"{one} is not encrypted: whoever is on the way can read and change everything")
         if not one.uses_tls and "PLAIN" in (one.mechanisms or ()) and one.uses_sasl:
