@@ -41,11 +41,16 @@ class Partition:
         if self._log is None:
             if self.replica is not None and not self.replica.is_here:
                 raise NotLeaderOrFollower(f"{self.at} is not kept here")
-            self._log = self._open()
+            self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
+            self._log.when_offline = self._log_failed
             if self.replica is None:
                 # It may come from elsewhere, and epochs never go back.
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
+
+    def _log_failed(self, why: str) -> None:
+        if self.replica is not None:
+            self.replica.log_failed(why)
 
     def open(self) -> None:
         """Have the log ready for when it is needed."""
@@ -68,6 +73,13 @@ class Partition:
     @property
     def is_open(self) -> bool:
         return self._log is not None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed it: its open log, or opening it as a replica."""
+        if self._log is not None:
+            return self._log.is_offline
+        return self.replica is not None and self.replica.offline is not None
 
     @property
     def leader(self) -> tuple[int, int]:
