@@ -30,7 +30,7 @@ BROKER: Any = SimpleNamespace(
     config=SimpleNamespace(auto_create_topics=True),
 )
 NO_ANSWER_NEEDED = {"AlterUserScramCredentials", "AlterClientQuotas", "DescribeShareGroupOffsets"}
-"""APIs with a sample that asks for nothing, or whose refusals are part of what the handler answers: no code is in it."""
+"""APIs with a sample that asks for nothing, or whose refusals are parts of the handler's answer."""
 
 
 def names(sample: Sample) -> str:
