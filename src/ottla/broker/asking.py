@@ -49,11 +49,19 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 class LocalClient:
     """Somebody who reaches the broker through another door."""
 
-    def __init__(self, broker: Broker, name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        peer: tuple[str, int],
+        principal: str = ANONYMOUS,
+        groups: tuple[str, ...] = (),
+    ) -> None:
         self.forwards = True
         """In a cluster: have what another node leads answered there."""
         self.peer = peer
         self.principal = principal
+        self.groups = groups
         self.login: object = None
         self.advertised: Address | None = broker.advertised
         self.listener: str = broker.listener.ports[0].name

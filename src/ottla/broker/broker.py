@@ -31,7 +31,7 @@ from ottla.broker.topics import (
     Topics,
 )
 from ottla.core.clock import SteadyClock, SystemClock
-from ottla.core.errors import InvalidTopic, LeaderNotAvailable
+from ottla.core.errors import InvalidTopic, LeaderNotAvailable, StorageError
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
@@ -257,7 +257,13 @@ class Broker:
         loop = asyncio.get_running_loop()
         for partition in self.topics.all_partitions():
             if (self.data_dir.path / str(partition.at)).exists():
-                await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
+                try:
+                    await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
+                except StorageError as failed:
+                    if self.replication is None:
+                        raise
+                    # Other nodes have it. It is opened again as a replica, which is offline until that succeeds.
+                    _logger.error("%s could not be opened: %s", partition.at, failed)
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""

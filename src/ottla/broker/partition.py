@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.broker.replication.replica import Replica
     from ottla.broker.waiting import ByteWait
     from ottla.core.ids import TopicPartition
+    from ottla.storage.leader_epochs import LeaderEpochs
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1
@@ -40,11 +41,16 @@ class Partition:
         if self._log is None:
             if self.replica is not None and not self.replica.is_here:
                 raise NotLeaderOrFollower(f"{self.at} is not kept here")
-            self._log = self._open()
+            self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
+            self._log.when_offline = self._log_failed
             if self.replica is None:
                 # It may come from elsewhere, and epochs never go back.
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
+
+    def _log_failed(self, why: str) -> None:
+        if self.replica is not None:
+            self.replica.log_failed(why)
 
     def open(self) -> None:
         """Have the log ready for when it is needed."""
@@ -67,6 +73,13 @@ class Partition:
     @property
     def is_open(self) -> bool:
         return self._log is not None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed it: its open log, or opening it as a replica."""
+        if self._log is not None:
+            return self._log.is_offline
+        return self.replica is not None and self.replica.offline is not None
 
     @property
     def leader(self) -> tuple[int, int]:
@@ -98,6 +111,14 @@ class Partition:
         self.check_epoch(epoch)
         if self.replica is not None:
             self.replica.check_leads()
+
+    @property
+    def leader_epochs(self) -> LeaderEpochs:
+        """The epochs of its log; where this broker leads, with its current one."""
+        log = self.log
+        if self.replica is not None and not self.replica.leads:
+            return log.epochs
+        return log.epochs.with_current(self.leader_epoch, log.next_offset)
 
     def appended(self, size: int) -> None:
         """Tell those who wait that so many bytes can be read now."""

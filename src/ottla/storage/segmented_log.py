@@ -20,6 +20,7 @@ from ottla.storage.timestamps import Unfinished
 from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ottla.core.clock import Clock
@@ -49,6 +50,8 @@ class SegmentedLog:
         self._segments = Segments(parts.segments)
         self._unsynced = Unsynced(folder, files, parts)
         self._offline: str | None = None
+        self.when_offline: Callable[[str], None] | None = None
+        """Called with the reason when the disk fails this log."""
         self._is_abandoned = False
         self._first_timestamp = self._segments.active.first_timestamp
         self._segment_began_ms = clock.now_ms()
@@ -232,6 +235,8 @@ class SegmentedLog:
         if self._offline is None:
             self._offline = reason
             _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
+            if self.when_offline is not None:
+                self.when_offline(reason)
 
     def _offline_error(self) -> StorageError:
         return StorageError(f"{self.folder.name} is offline: {self._offline}")

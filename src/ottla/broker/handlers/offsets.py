@@ -110,7 +110,7 @@ async def _found(search: TimestampSearch, timestamp: int, until: int) -> tuple[i
     if timestamp == _LATEST:
         return _NONE, until, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
-        return _NONE, log.start_offset, max(log.epochs.epoch_at(log.start_offset), 0)
+        return _NONE, log.start_offset, partition.leader_epochs.epoch_at(log.start_offset)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NONE, _NONE, _NONE
     wanted = log.newest_timestamp() if timestamp == _MAX_TIMESTAMP else timestamp
@@ -139,7 +139,7 @@ def _epoch_end(broker: Broker, topic: str, wanted: OffsetForLeaderPartition) -> 
     try:
         partition = broker.topics.partition(topic, wanted.partition)
         partition.check_leader(wanted.current_leader_epoch)
-        epoch, end = partition.log.epochs.end_of(wanted.leader_epoch, partition.log.next_offset)
+        epoch, end = partition.leader_epochs.end_of(wanted.leader_epoch, partition.log.next_offset)
     except ApiError as refused:
         return EpochEndOffset(partition=wanted.partition, error_code=refused.code)
     return EpochEndOffset(partition=wanted.partition, error_code=ErrorCode.NONE, leader_epoch=epoch, end_offset=end)
