@@ -33,7 +33,7 @@ _INDEX_FIELDS: Final = frozenset({"partition_index", "partition", "partition_id"
 def refusal(kind: type[M], asked: object, code: ErrorCode) -> M:
     """An answer of this kind to what was asked: a request, a part of one, a name or a number."""
     values = {}
-    for field in structs.fields(kind):
+    for field in _fields(kind):
         value = _value(kind, field.name, asked, code)
         if value is not _LEAVE:
             values[field.name] = value
@@ -41,6 +41,11 @@ def refusal(kind: type[M], asked: object, code: ErrorCode) -> M:
             is_id = field.name == "topic_id"
             values[field.name] = NO_UUID if is_id else _blank(hint_of(kind, field.name))
     return kind(**values)
+
+
+@cache
+def _fields(kind: type[Message]) -> tuple[structs.FieldInfo, ...]:
+    return structs.fields(kind)
 
 
 _LEAVE: Final = object()
