@@ -159,8 +159,7 @@ class SegmentedLog:
     def newest_record(self) -> TimestampOffset | None:
         """The first record with the highest timestamp there is."""
         with storage_errors(self.folder.name):
-            newest = self._segments.newest_timestamp()
-        return self.offset_for_timestamp(newest) if newest >= 0 else None
+            return self._segments.newest_record(self.start_offset, self.next_offset)
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between these offsets, by first offset."""

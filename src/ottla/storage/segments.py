@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from ottla.storage.timestamps import find_timestamp
+from ottla.storage.timestamps import find_timestamp, newest_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,8 +87,16 @@ class Segments:
                     return found
         return None
 
-    def newest_timestamp(self) -> int:
-        return max(segment.newest_timestamp for segment in self.all)
+    def newest_record(self, from_offset: int, next_offset: int) -> TimestampOffset | None:
+        """The first of the records from `from_offset` on with their highest timestamp."""
+        kept = reaching(self.all, from_offset)
+        newest = max(segment.newest_timestamp for segment in kept)
+        found = self.find_timestamp(newest, from_offset, next_offset) if newest >= 0 else None
+        if found is not None or newest < 0:
+            return found
+        # It belongs to a record below `from_offset`, in the segment in which that is.
+        newest = max([newest_from(kept[0], from_offset), *(segment.newest_timestamp for segment in kept[1:])])
+        return self.find_timestamp(newest, from_offset, next_offset) if newest >= 0 else None
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """Those with records between these offsets, by first offset."""

@@ -25,7 +25,10 @@ class TimestampOffset(NamedTuple):
 def find_timestamp(
     segment: Segment, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT
 ) -> TimestampOffset | None:
-    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
+    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none.
+
+    As in Kafka the control records of end markers count: they have offsets and timestamps, too.
+    """
     place = segment.place_before(max(_offset_before(segment, timestamp), from_offset))
     for batch in segment.walk(*place, end_offset):
         if (
@@ -33,10 +36,23 @@ def find_timestamp(
             and batch.header.max_timestamp >= timestamp
             and batch.header.last_offset >= from_offset
         ):
-            for record in RecordReader(batch.data, from_offset):
+            for record in RecordReader(batch.data, from_offset, with_control=True):
                 if record.timestamp >= timestamp:
                     return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
     return None
+
+
+def newest_from(segment: Segment, from_offset: int) -> int:
+    """The highest timestamp of the records from `from_offset` on, which the time index does not tell."""
+    newest = -1
+    for batch in segment.walk(*segment.place_before(from_offset)):
+        if isinstance(batch, FoundBatch) and batch.header.last_offset >= from_offset:
+            if batch.header.base_offset >= from_offset:
+                newest = max(newest, batch.header.max_timestamp)
+            else:
+                records = RecordReader(batch.data, from_offset, with_control=True)
+                newest = max([newest, *(record.timestamp for record in records)])
+    return newest
 
 
 def _offset_before(segment: Segment, timestamp: int) -> int:
