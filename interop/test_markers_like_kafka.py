@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -39,7 +38,7 @@ class Wire:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
 
-    def ask(self, request: Any, version: int | None = None) -> Any:
+    def ask(self, request: Any, version: int | None = None) -> Any:  # noqa: ANN401
         while True:
             answer = ask(self.bootstrap, request, request.API.last if version is None else version)
             if getattr(answer, "error_code", ErrorCode.NONE) not in NOT_YET:
@@ -48,7 +47,7 @@ class Wire:
 
 @pytest.fixture(scope="module")
 def both(kafka: KafkaArtifacts, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    folder: Path = tmp_path_factory.mktemp("both")
+    folder = tmp_path_factory.mktemp("both")
     with KafkaBroker(kafka, folder) as broker, ottla.Broker(folder / "ottla") as ours:
         yield broker.bootstrap, ours.bootstrap_servers
 
@@ -136,7 +135,7 @@ def times(bootstrap: str, flow: str, deleted: int) -> list[tuple[int, ...]]:
     return [newest[1:], found(wire, producer.id, newest[0])[1:], found(wire, producer.id, newest[0] + 1)]
 
 
-def found(wire: Any, topic: str, timestamp: int) -> tuple[int, int, int]:
+def found(wire: Wire, topic: str, timestamp: int) -> tuple[int, int, int]:
     wanted = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=topic, partitions=(wanted,)),))
     [answer] = wire.ask(request, 9).topics[0].partitions

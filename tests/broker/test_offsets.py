@@ -141,6 +141,15 @@ def test_an_empty_partition_has_no_newest_record(client: RawClient, empty: str, 
     assert (result.error_code, result.timestamp, result.offset) == (ErrorCode.NONE, -1, -1)
 
 
+def test_the_newest_record_is_one_that_is_not_deleted(client: RawClient, topic: str) -> None:
+    for later_ms in (5000, 1000, 3000, 2000):
+        send_batch(client, topic, batch(b"x", timestamp_ms=NOW_MS + later_ms))
+    delete = DeleteRecordsTopic(name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=1),))
+    client.ask(DeleteRecordsRequest(topics=(delete,), timeout_ms=1000))
+    result = ask(client, topic, MAX_TIMESTAMP, LIST_OFFSETS.last)
+    assert (result.timestamp, result.offset) == (NOW_MS + 3000, 2)
+
+
 @pytest.mark.parametrize("flow", [OLD, NEW])
 def test_an_end_marker_can_be_the_newest_record_and_the_only_one_at_a_time(
     client: RawClient, topic: str, flow: str

@@ -35,17 +35,17 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[WritableTxnMarker]:
     async def write_markers(
         self: TransactionLines, node: int, producer: tuple[int, int], marker: Any, places: Any
     ) -> Any:
-        for at in places:
-            found.append(
-                WritableTxnMarker(
-                    producer_id=producer[0],
-                    producer_epoch=producer[1],
-                    transaction_result=marker.is_commit,
-                    topics=(WritableTxnMarkerTopic(name=at.topic, partition_indexes=(at.partition,)),),
-                    coordinator_epoch=marker.coordinator_epoch,
-                    transaction_version=marker.transaction_version,
-                )
+        found.extend(
+            WritableTxnMarker(
+                producer_id=producer[0],
+                producer_epoch=producer[1],
+                transaction_result=marker.is_commit,
+                topics=(WritableTxnMarkerTopic(name=at.topic, partition_indexes=(at.partition,)),),
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
             )
+            for at in places
+        )
         return await original(self, node, producer, marker, places)
 
     monkeypatch.setattr(TransactionLines, "write_markers", write_markers)

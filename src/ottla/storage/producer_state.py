@@ -101,8 +101,8 @@ class ProducerStates:
     def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
         """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one.
 
-        With transaction version 2 a marker carries the epoch after the one of its transaction, so one in the epoch of an
-        open transaction is a late copy that ended the transaction before it (KIP-1228).
+        With transaction version 2 a marker carries the epoch after the one of its transaction, so one in the epoch of
+        an open transaction is a late copy that ended the transaction before it (KIP-1228).
         """
         producer = self.producers.get(producer_id)
         if producer is None:
