@@ -22,6 +22,7 @@ class RawClient:
     """One connection. `send` and `receive` where an answer is kept waiting, `ask` where it is not."""
 
     def __init__(self, bootstrap: str, client_id: str = "raw") -> None:
+        self.bootstrap = bootstrap
         host, _, port = bootstrap.rpartition(":")
         self._socket = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S)
         self._client_id = client_id

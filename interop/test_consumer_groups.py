@@ -2,8 +2,9 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,9 @@ from interop.kafka_clients import Admin
 from interop.ottla_server import ottla_server
 from interop.raw_client import RawClient, wait_for_coordinator
 from interop.test_mixed_groups import RECORDS, produce
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+GROUPS = 60
 
 SETTINGS = {
     # As Ottla does it: assigned with the heartbeat that gave the reason.
@@ -55,6 +59,28 @@ def test_the_same_play_gets_the_same_answers(kafkas: RawClient, ours: RawClient,
     theirs, mine = (each.notes for each in performances)
     for number, (expected, got) in enumerate(zip(theirs, mine, strict=True)):
         assert got == expected, f"note {number}"
+
+
+def test_two_members_that_begin_a_group_at_the_same_time_both_stay(kafkas: RawClient, ours: RawClient) -> None:
+    for client in (kafkas, ours):
+        with RawClient(client.bootstrap) as ann, RawClient(client.bootstrap) as bob:
+            refused = [code for _ in range(GROUPS) for code in begin_a_group({"ann": ann, "bob": bob})]
+        assert refused == []
+
+
+def begin_a_group(members: Mapping[str, RawClient]) -> list[int]:
+    """The errors of the heartbeats that follow two first joins."""
+    group_id = uuid.uuid4().hex
+
+    def beat(member_id: str, epoch: int, **fields: Any) -> ConsumerGroupHeartbeatRequest:  # noqa: ANN401
+        return ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch, **fields)
+
+    joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": (TOPIC,), "topic_partitions": ()}
+    for member_id, client in members.items():
+        client.send(beat(member_id, 0, **joining), 1)
+    joined: dict[str, Any] = {member_id: client.receive() for member_id, client in members.items()}
+    answers = [members[who].ask(beat(who, answer.member_epoch), 1) for who, answer in joined.items()]
+    return [answer.error_code for answer in (*joined.values(), *answers) if answer.error_code]
 
 
 def test_java_and_librdkafka_share_a_consumer_group(kafka: KafkaArtifacts, tmp_path: Path) -> None:

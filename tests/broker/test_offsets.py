@@ -226,7 +226,13 @@ def test_the_current_epoch_ends_where_the_log_ends(client: RawClient, topic: str
     result = epoch_end(client, topic, 0, version)
     assert (result.error_code, result.leader_epoch, result.end_offset) == (ErrorCode.NONE, 0, 3)
     later = epoch_end(client, topic, 5, version)
-    assert (later.error_code, later.leader_epoch, later.end_offset) == (ErrorCode.NONE, 0, 3)
+    assert (later.error_code, later.leader_epoch, later.end_offset) == (ErrorCode.NONE, -1, -1)
+
+
+@EACH_EPOCH_VERSION
+def test_the_current_epoch_ends_at_the_end_of_an_empty_log(client: RawClient, empty: str, version: int) -> None:
+    result = epoch_end(client, empty, 0, version)
+    assert (result.error_code, result.leader_epoch, result.end_offset) == (ErrorCode.NONE, 0, 0)
 
 
 @EACH_EPOCH_VERSION

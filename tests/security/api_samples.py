@@ -8,6 +8,7 @@ from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation as Op
 from ottla.storage.catalog.entries import ResourceType
 from ottla.wire.apis import APIS, request_type
+from ottla.wire.declare import NO_UUID
 from ottla.wire.messages import (
     alter_configs,
     delete_share_group_state,
@@ -17,7 +18,14 @@ from ottla.wire.messages import (
     read_share_group_state_summary,
     write_share_group_state,
 )
-from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnTopic
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+from ottla.wire.messages.alter_client_quotas import EntityData, EntryData, OpData
+from ottla.wire.messages.alter_partition_reassignments import ReassignablePartition, ReassignableTopic
+from ottla.wire.messages.alter_share_group_offsets import (
+    AlterShareGroupOffsetsRequestPartition,
+    AlterShareGroupOffsetsRequestTopic,
+)
+from ottla.wire.messages.alter_user_scram_credentials import ScramCredentialDeletion, ScramCredentialUpsertion
 from ottla.wire.messages.create_acls import AclCreation
 from ottla.wire.messages.create_partitions import CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic
@@ -27,14 +35,24 @@ from ottla.wire.messages.delete_share_group_offsets import DeleteShareGroupOffse
 from ottla.wire.messages.delete_topics import DeleteTopicState
 from ottla.wire.messages.describe_configs import DescribeConfigsResource
 from ottla.wire.messages.describe_producers import TopicRequest as ProducersTopic
-from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsRequestGroup
+from ottla.wire.messages.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequestGroup,
+    DescribeShareGroupOffsetsRequestTopic,
+)
 from ottla.wire.messages.describe_topic_partitions import TopicRequest
+from ottla.wire.messages.describe_user_scram_credentials import UserName
+from ottla.wire.messages.elect_leaders import TopicPartitions
 from ottla.wire.messages.fetch import FetchPartition, FetchTopic
+from ottla.wire.messages.leave_group import MemberIdentity
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequestTopic
 from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from ottla.wire.messages.offset_delete import OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
-from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderPartition, OffsetForLeaderTopic
 from ottla.wire.messages.produce import PartitionProduceData, TopicProduceData
 from ottla.wire.messages.share_acknowledge import AcknowledgePartition, AcknowledgeTopic
@@ -111,6 +129,8 @@ _fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
 _fetch = {"max_wait_ms": 0, "min_bytes": 0, "session_epoch": -1}
 _created = CreatableTopic(name="orders", num_partitions=1, replication_factor=1, assignments=(), configs=())
 _commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=None)
+_committed = OffsetFetchRequestTopic(name="orders", partition_indexes=(0,))
+_committed_in_group = OffsetFetchRequestTopics(name="orders", topic_id=TOPIC_ID, partition_indexes=(0,))
 _by_id = ErrorCode.UNKNOWN_TOPIC_ID
 _filter = {
     "resource_type_filter": 1,
@@ -175,6 +195,7 @@ SAMPLES = (
     _of("DescribeTopicPartitions", (Op.DESCRIBE, TOPIC), topics=(TopicRequest(name="orders"),)),
     _of("CreateTopics", (Op.CREATE, TOPIC), topics=(_created,)),
     _of("DeleteTopics", (Op.DELETE, TOPIC), version=5, topic_names=("orders",), timeout_ms=0),
+    _of("DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name="orders", topic_id=NO_UUID),), timeout_ms=0),
     _of("DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name=None, topic_id=TOPIC_ID),), timeout_ms=0),
     _of(
         "CreatePartitions",
@@ -198,6 +219,7 @@ SAMPLES = (
     _of("SyncGroup", (Op.READ, GROUP), generation_id=1, assignments=(), **_member),
     _of("Heartbeat", (Op.READ, GROUP), generation_id=1, **_member),
     _of("LeaveGroup", (Op.READ, GROUP), version=2, **_member),
+    _of("LeaveGroup", (Op.READ, GROUP), group_id="readers", members=(MemberIdentity(member_id="m"),)),
     _of(
         "OffsetCommit",
         (Op.READ, GROUP),
@@ -207,6 +229,13 @@ SAMPLES = (
     ),
     _of("OffsetFetch", (Op.DESCRIBE, GROUP), version=7, group_id="readers", topics=()),
     _of("OffsetFetch", (Op.DESCRIBE, GROUP), groups=(OffsetFetchRequestGroup(group_id="readers", topics=()),)),
+    _of("OffsetFetch", (Op.DESCRIBE, GROUP), version=7, group_id="readers", topics=(_committed,)),
+    _of(
+        "OffsetFetch",
+        (Op.DESCRIBE, GROUP),
+        version=9,
+        groups=(OffsetFetchRequestGroup(group_id="readers", topics=(_committed_in_group,)),),
+    ),
     _of(
         "OffsetDelete",
         (Op.DELETE, GROUP),
@@ -278,7 +307,30 @@ SAMPLES = (
         (Op.DESCRIBE, GROUP),
         groups=(DescribeShareGroupOffsetsRequestGroup(group_id="readers", topics=None),),
     ),
+    _of(
+        "DescribeShareGroupOffsets",
+        (Op.DESCRIBE, GROUP),
+        (Op.DESCRIBE, TOPIC),
+        groups=(
+            DescribeShareGroupOffsetsRequestGroup(
+                group_id="readers",
+                topics=(DescribeShareGroupOffsetsRequestTopic(topic_name="orders", partitions=(0,)),),
+            ),
+        ),
+    ),
     _of("AlterShareGroupOffsets", (Op.READ, GROUP), group_id="readers", topics=()),
+    _of(
+        "AlterShareGroupOffsets",
+        (Op.READ, GROUP),
+        (Op.READ, TOPIC),
+        group_id="readers",
+        topics=(
+            AlterShareGroupOffsetsRequestTopic(
+                topic_name="orders",
+                partitions=(AlterShareGroupOffsetsRequestPartition(partition_index=0, start_offset=0),),
+            ),
+        ),
+    ),
     _of(
         "DeleteShareGroupOffsets",
         (Op.DELETE, GROUP),
@@ -297,6 +349,13 @@ SAMPLES = (
         v3_and_below_topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),),
     ),
     _of("AddPartitionsToTxn", (Op.CLUSTER_ACTION, CLUSTER)),
+    _of(
+        "AddPartitionsToTxn",
+        (Op.CLUSTER_ACTION, CLUSTER),
+        transactions=(
+            AddPartitionsToTxnTransaction(topics=(AddPartitionsToTxnTopic(name="orders", partitions=(0,)),), **_txn),
+        ),
+    ),
     _of("AddOffsetsToTxn", (Op.WRITE, TXN), (Op.READ, GROUP), group_id="readers", **_txn),
     _of("EndTxn", (Op.WRITE, TXN), committed=True, **_txn),
     _of(
@@ -339,13 +398,43 @@ SAMPLES = (
     _of("ListConfigResources", (Op.DESCRIBE_CONFIGS, CLUSTER)),
     _of("DescribeLogDirs", (Op.DESCRIBE, CLUSTER), topics=None),
     _of("ElectLeaders", (Op.ALTER, CLUSTER), topic_partitions=None),
+    _of(
+        "ElectLeaders",
+        (Op.ALTER, CLUSTER),
+        topic_partitions=(TopicPartitions(topic="orders", partitions=(0,)),),
+    ),
     _of("AlterPartitionReassignments", (Op.ALTER, CLUSTER), topics=()),
+    _of(
+        "AlterPartitionReassignments",
+        (Op.ALTER, CLUSTER),
+        topics=(ReassignableTopic(name="orders", partitions=(ReassignablePartition(partition_index=0),)),),
+    ),
     _of("ListPartitionReassignments", (Op.DESCRIBE, CLUSTER)),
     _of("DescribeAcls", (Op.DESCRIBE, CLUSTER), **_filter),
     _of("CreateAcls", (Op.ALTER, CLUSTER), creations=(AclCreation(operation=3, permission_type=3, **_acl),)),
     _of("DeleteAcls", (Op.ALTER, CLUSTER), filters=(DeleteAclsFilter(**_filter),)),
     _of("DescribeUserScramCredentials", (Op.DESCRIBE, CLUSTER), users=None),
+    _of("DescribeUserScramCredentials", (Op.DESCRIBE, CLUSTER), users=(UserName(name="ann"),)),
     _of("AlterUserScramCredentials", (Op.ALTER, CLUSTER), deletions=(), upsertions=()),
+    _of(
+        "AlterUserScramCredentials",
+        (Op.ALTER, CLUSTER),
+        deletions=(ScramCredentialDeletion(name="ann", mechanism=1),),
+        upsertions=(
+            ScramCredentialUpsertion(name="bob", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p" * 32),
+        ),
+    ),
     _of("DescribeClientQuotas", (Op.DESCRIBE_CONFIGS, CLUSTER), components=(), strict=False),
     _of("AlterClientQuotas", (Op.ALTER_CONFIGS, CLUSTER), entries=(), validate_only=False),
+    _of(
+        "AlterClientQuotas",
+        (Op.ALTER_CONFIGS, CLUSTER),
+        entries=(
+            EntryData(
+                entity=(EntityData(entity_type="user", entity_name="ann"),),
+                ops=(OpData(key="producer_byte_rate", value=1.0, remove=False),),
+            ),
+        ),
+        validate_only=False,
+    ),
 )

@@ -32,6 +32,7 @@ from ottla.groups.actions import (
     refuse_sync,
 )
 from ottla.groups.consumer.environment import Environment
+from ottla.groups.consumer.matching import Matching
 from ottla.groups.coordinator import Coordinator
 from ottla.groups.records import is_of_share_group, partition_for
 from ottla.records.control import read_end_marker
@@ -40,7 +41,7 @@ from ottla.records.reader import RecordReader
 from ottla.wire.messages.leave_group import LeaveGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Sequence
+    from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
@@ -58,11 +59,13 @@ _REPLICATED_WITHIN_S: Final = 5.0
 
 class GroupCoordinator:
     def __init__(self, broker: Broker, config: GroupConfig) -> None:
+        topics = GroupTopics(broker.topics, None if broker.cluster is None else PartitionRacks(broker.cluster))
         environment = Environment(
             config,
-            GroupTopics(broker.topics, None if broker.cluster is None else PartitionRacks(broker.cluster)),
+            topics,
             lambda: str(uuid.uuid4()),
             lambda group_id: timing_of(broker.catalog.view, config, group_id),
+            Matching(topics),
         )
         self.rules = Coordinator(environment)
         self.config = config
@@ -156,9 +159,18 @@ class GroupCoordinator:
 
     # Asking the rules
 
-    async def answered(self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]) -> Response:
-        """Carry out what the rules want, and wait until they answer the request that `token` stands for."""
+    def answered(
+        self, group_id: str, token: asyncio.Future[Response], actions: Sequence[Action]
+    ) -> Coroutine[object, object, Response]:
+        """Carry out the actions now, and return the wait for the answer to the request that `token` stands for.
+
+        Not a coroutine function: its body would run one turn of the loop later, and another request in between
+        would be decided without what this one changed.
+        """
         self.run(actions)
+        return self._wait_for(group_id, token)
+
+    async def _wait_for(self, group_id: str, token: asyncio.Future[Response]) -> Response:
         try:
             return await token
         except asyncio.CancelledError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from ottla.storage.timestamps import find_timestamp
+from ottla.storage.timestamps import Effort, Unfinished, find_timestamp
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,11 +78,13 @@ class Segments:
         before = sum(segment.size for segment in self.all[first:last])
         return before + self.all[last].position_of(until_offset) - self.all[first].position_of(offset)
 
-    def find_timestamp(self, timestamp: int, from_offset: int, next_offset: int) -> TimestampOffset | None:
+    def find_timestamp(
+        self, timestamp: int, from_offset: int, next_offset: int, effort: Effort | None = None
+    ) -> TimestampOffset | Unfinished | None:
         """The first record from `from_offset` on with this timestamp or a later one."""
         for segment, end_offset in self._with_ends(next_offset):
             if segment.newest_timestamp >= timestamp:
-                found = find_timestamp(segment, timestamp, from_offset, end_offset)
+                found = find_timestamp(segment, timestamp, from_offset, end_offset, effort)
                 if found is not None:
                     return found
         return None
