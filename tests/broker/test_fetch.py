@@ -187,14 +187,21 @@ def test_a_client_with_another_leader_epoch_is_told(client: RawClient, filled: T
 
 
 @pytest.mark.parametrize("version", [version for version in VERSIONS if version >= 12])
-def test_a_log_that_parted_from_the_clients_is_told_with_where_and_without_records(
-    client: RawClient, filled: Topic, version: int
+def test_a_diverging_log_is_answered_with_its_last_common_epoch_and_no_records(
+    client: RawClient, broker: ottla.Broker, made: Topic, version: int
 ) -> None:
-    [same] = fetch(client, filled, wanted(2, last_fetched_epoch=0), version=version)
+    produce(client, made.name, b"a", b"b")
+    broker.broker.topics.partition(made.name, 0).leader_epoch = 7
+    produce(client, made.name, b"c")
+    [same] = fetch(client, made, wanted(2, last_fetched_epoch=0), version=version)
     assert (same.diverging_epoch.epoch, offsets(same)[:1]) == (-1, [2])
-    [parted] = fetch(client, filled, wanted(2, last_fetched_epoch=3), version=version, max_wait_ms=LONG_MS)
-    assert (parted.error_code, parted.records) == (ErrorCode.NONE, b"")
-    assert (parted.diverging_epoch.epoch, parted.diverging_epoch.end_offset) == (0, 10)
+    for offset, epoch in ((3, 0), (2, 3)):
+        asked = wanted(offset, last_fetched_epoch=epoch)
+        [diverging] = fetch(client, made, asked, version=version, max_wait_ms=LONG_MS)
+        assert (diverging.error_code, diverging.records) == (ErrorCode.NONE, b"")
+        assert (diverging.diverging_epoch.epoch, diverging.diverging_epoch.end_offset) == (0, 2)
+    [later] = fetch(client, made, wanted(2, last_fetched_epoch=8), version=version)
+    assert later.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_a_log_from_elsewhere_keeps_its_leader_epoch(tmp_path: Path) -> None:

@@ -196,7 +196,13 @@ def test_listening_to_all_is_warned_of(tmp_path: Path) -> None:
             assert client.ask(ApiVersionsRequest(), 0).api_keys
         serve.terminate()
         _, err = serve.output()
-        assert err.startswith("ottla: listening on 0.0.0.0 without authentication: whoever reaches it can")
+        assert err.startswith("ottla: listening on 0.0.0.0 without authentication: anyone who can reach it can")
+
+
+def test_http_that_is_open_to_the_network_is_warned_of(tmp_path: Path) -> None:
+    with Serve(tmp_path, "--http-port", "0", "--set", "http.host=0.0.0.0") as serve:
+        serve.terminate()
+        assert "ottla: HTTP on 0.0.0.0:" in serve.output()[1]
 
 
 def test_help_names_everything() -> None:

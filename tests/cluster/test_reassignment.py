@@ -1,18 +1,24 @@
 from __future__ import annotations
 
+import itertools
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla.cluster.election import settle
 from ottla.cluster.reassignment import advance, begin, cancel
-from ottla.core.errors import InvalidReplicaAssignment, NoReassignmentInProgress
+from ottla.cluster.state import NO_NODE
+from ottla.core.errors import ApiError, InvalidReplicaAssignment, NoReassignmentInProgress
 
 from .making import brokers, partition
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ottla.cluster.state import PartitionState
 
 ALL = brokers(*range(1, 7))
@@ -79,3 +85,108 @@ def test_a_target_that_cannot_be_is_refused(target: tuple[int, ...]) -> None:
 def test_a_node_that_is_away_may_stay_but_cannot_be_added() -> None:
     assert begin(partition((1, 2, 3)), (1, 2), brokers(1, 2)).removing == (3,)
     assert begin(partition((1, 2, 3)), (3, 1, 2), brokers(1, 2)).replicas == (3, 1, 2)
+
+
+def _moved_and_led_by_the_new() -> PartitionState:
+    """On its way from 1 to 2 and 3; 1 has died, 2 leads and has acknowledged records that nobody else has."""
+    state = begin(partition((1,)), (2, 3), ALL)
+    return replace(state, isr=(2,), leader=2, leader_epoch=1)
+
+
+def test_a_cancel_that_would_need_an_unclean_election_is_refused() -> None:
+    with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
+        cancel(_moved_and_led_by_the_new(), brokers(2, 3))
+    with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
+        cancel(_moved_and_led_by_the_new(), ALL)
+
+
+def test_a_cancel_keeps_the_new_replica_while_the_old_one_in_sync_is_away() -> None:
+    state = replace(begin(partition((1,)), (2, 3), ALL), isr=(1, 2))
+
+    with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
+        cancel(state, brokers(2, 3))
+    assert cancel(state, brokers(1, 2, 3)).replicas == (1,)
+
+
+def test_a_redirected_move_keeps_given_up_replicas_in_sync_until_the_target_is() -> None:
+    redirected = begin(_moved_and_led_by_the_new(), (3, 4), ALL)
+
+    assert (redirected.leader, redirected.isr) == (2, (2,))
+    assert (redirected.replicas, redirected.target) == ((3, 4, 1, 2), (3, 4))
+    assert advance(replace(redirected, isr=(2, 3)), ALL).leader == 2
+    done = advance(replace(redirected, isr=(2, 3, 4)), ALL)
+    assert (done.replicas, set(done.isr), done.leader) == ((3, 4), {3, 4}, 3)
+
+
+def test_a_move_redirected_to_where_it_began_ends_when_that_replica_is_in_sync_again() -> None:
+    back = begin(_moved_and_led_by_the_new(), (1,), brokers(2, 3))
+
+    assert (back.leader, back.isr) == (2, (2,))
+    assert advance(back, ALL) == back
+    done = advance(replace(back, isr=(2, 1)), ALL)
+    assert (done.replicas, done.isr, done.is_reassigning) == ((1,), (1,), False)
+
+
+def test_a_redirected_move_can_still_be_cancelled() -> None:
+    redirected = begin(replace(_moved_and_led_by_the_new(), isr=(2, 1)), (3, 4), ALL)
+
+    back = cancel(redirected, ALL)
+    assert (back.replicas, back.isr, back.leader) == ((1,), (1,), 1)
+
+
+def test_old_replicas_stay_until_every_target_replica_is_in_sync() -> None:
+    shrinking = replace(begin(partition((1, 2, 3)), (1, 2), ALL), isr=(1, 3))
+
+    assert advance(shrinking, ALL) == shrinking
+
+
+def _operations(state: PartitionState, present: frozenset[int]) -> Iterator[tuple[str, object]]:
+    nodes = (1, 2, 3)
+    yield from (("begin", target) for size in (1, 2) for target in itertools.combinations(nodes, size))
+    yield from (("cancel", None), ("controller", None))
+    yield from ((("die" if node in present else "return"), node) for node in nodes)
+    if state.leader in present & set(state.isr):
+        yield from (("join", node) for node in state.replicas if node in present - set(state.isr))
+        yield from (("leave", node) for node in state.isr if node != state.leader)
+
+
+def _after(state: PartitionState, present: frozenset[int], what: str, about: Any) -> PartitionState:
+    there = brokers(*present)
+    match what:
+        case "begin":
+            return begin(state, about, there)
+        case "cancel":
+            return cancel(state, there)
+        case "controller":
+            return advance(settle(state, there), there)
+        case "join":
+            return replace(state, isr=(*state.isr, about))
+        case "leave":
+            return replace(state, isr=tuple(each for each in state.isr if each != about))
+    return state
+
+
+def test_whatever_is_moved_redirected_and_cancelled_an_available_replica_in_sync_remains() -> None:
+    """Every state that these operations lead to, in whatever order, with three nodes."""
+    begun = (partition((1,)), frozenset((1, 2, 3)))
+    met, left = {begun}, [begun]
+    while left:
+        before, present = left.pop()
+        for what, about in _operations(before, present):
+            after, there = before, present ^ {about} if what in ("die", "return") else present
+            with suppress(ApiError):
+                after = _after(before, present, what, about)
+            _check_kept(before, after, present, what)
+            reached = (replace(after, leader_epoch=0, isr=tuple(sorted(after.isr))), there)
+            if reached not in met:
+                met.add(reached)
+                left.append(reached)
+
+
+def _check_kept(before: PartitionState, after: PartitionState, present: frozenset[int], what: str) -> None:
+    assert after.isr, (what, before)
+    assert set(after.isr) <= set(after.replicas), (what, before)
+    assert after.leader == NO_NODE or after.leader in after.isr, (what, before)
+    if what in ("begin", "cancel", "controller"):
+        assert set(after.isr) <= set(before.isr), (what, before)
+        assert present & set(after.isr) or not present & set(before.isr), (what, before)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.broker.raw_client import RawClient
 from tests.security.certificates import Authority
 
 from ottla import Admin, Producer
@@ -16,6 +17,8 @@ from ottla.client.security import Security
 from ottla.core.errors import ConfigError
 from ottla.net.config import NetConfig
 from ottla.net.security_config import SecurityConfig
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 from .brokers import settings, until
 
@@ -81,3 +84,17 @@ def test_a_listener_for_nodes_that_does_not_exist_is_refused(zookeeper: str, tmp
 
     with pytest.raises(ConfigError, match="node_listener"), EmbeddedBroker(tmp_path / "1", wrong):
         pass
+
+
+def test_all_nodes_show_the_same_scram_challenge_for_an_unknown_user(zookeeper: str, tmp_path: Path) -> None:
+    challenges = set()
+    for number in (1, 2):
+        given = settings(zookeeper, number)
+        listeners = ("PLAINTEXT://127.0.0.1:0", "SASL_PLAINTEXT://127.0.0.1:0")
+        with EmbeddedBroker(tmp_path / str(number), given._replace(net=NetConfig(listeners=listeners))) as node:
+            address = node.broker.listener.ports[1].address
+            with RawClient(f"127.0.0.1:{address.port}") as client:
+                client.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-512"))
+                first = client.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=nobody,r=x"))
+            challenges.add(first.auth_bytes.partition(b",")[2])
+    assert len(challenges) == 1

@@ -23,6 +23,7 @@ from ottla.groups.actions import (
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.config import GroupConfig
 from ottla.groups.consumer.environment import Environment, Timing
+from ottla.groups.consumer.matching import Matching
 from ottla.groups.formats import GroupMetadataValue, MemberMetadata
 from ottla.groups.topic_view import TopicInfo
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -96,7 +97,8 @@ class Topics:
 def environment(config: GroupConfig | None = None, topics: Topics | None = None) -> Environment:
     config = config or GroupConfig()
     timing = Timing(config.consumer_session_timeout_ms, config.consumer_heartbeat_interval_ms)
-    return Environment(config, topics or Topics(), uuids(), lambda _: timing)
+    topics = topics or Topics()
+    return Environment(config, topics, uuids(), lambda _: timing, Matching(topics))
 
 
 def protocols(*names: str, metadata: bytes = READS) -> tuple[JoinGroupRequestProtocol, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ from ottla.cli.main import program
 from ottla.queue import Queue
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ottla.testing import EphemeralBroker
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(ottla.__file__).parents[1])}
@@ -82,27 +86,55 @@ def test_what_is_not_there_is_an_error_of_one_sentence(tmp_path: Path) -> None:
     assert run("list", tmp_path / "nowhere").stdout == "QUEUE  MESSAGES  PARTS\n"
 
 
-def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) -> None:
-    with Queue(tmp_path / "data", "jobs") as queue:
-        queue.push("one")
-    (tmp_path / "v-queue-server.toml").write_text('log_level = "error"\nauth_enabled = true\n[users]\nann = "x"\n')
-    flags = ["--bind", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"), "--no-auth"]
+@contextmanager
+def served(folder: Path, config: str) -> Iterator[tuple[str, int]]:
+    """`ottla queue serve` with this configuration; its address."""
+    (folder / "v-queue-server.toml").write_text(config)
+    flags = ["--bind", "127.0.0.1:0", "--data-dir", str(folder / "data"), "--no-auth"]
     with subprocess.Popen(
         [sys.executable, "-m", "ottla", "queue", "serve", *flags],
-        cwd=tmp_path,
+        cwd=folder,
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         text=True,
     ) as serving:
         assert serving.stdout is not None
         line = serving.stdout.readline()
-        address = line.split("HTTP on ")[1].split(",")[0]
-        with urllib.request.urlopen(f"http://{address}/api/v1/queues") as answer:  # noqa: S310
+        host, port = line.split("HTTP on ")[1].split(",")[0].split(":")
+        try:
+            yield host, int(port)
+        finally:
+            serving.send_signal(signal.SIGTERM)
+            serving.wait(20)
+
+
+def test_queue_serve_serves_the_folder_until_it_is_told_to_stop(tmp_path: Path) -> None:
+    with Queue(tmp_path / "data", "jobs") as queue:
+        queue.push("one")
+    config = 'log_level = "error"\nauth_enabled = true\n[users]\nann = "x"\n'
+    with served(tmp_path, config) as (host, port):
+        with urllib.request.urlopen(f"http://{host}:{port}/api/v1/queues") as answer:  # noqa: S310
             assert json.load(answer) == {"queues": ["jobs"]}
-        with urllib.request.urlopen(f"http://{address}/health") as answer:  # noqa: S310
+        with urllib.request.urlopen(f"http://{host}:{port}/health") as answer:  # noqa: S310
             assert json.load(answer) == {"status": "ok", "version": ottla.__version__}
-        serving.send_signal(signal.SIGTERM)
-        serving.wait(20)
+
+
+def test_queue_serve_gives_up_on_slow_heads_and_bodies_and_on_foreign_sites(tmp_path: Path) -> None:
+    def answer(sent: bytes) -> bytes:
+        with socket.create_connection(address, 20) as connection:
+            connection.sendall(sent)
+            return connection.recv(65536)
+
+    config = 'log_level = "error"\nmax_stalled_ms = 300\nallowed_hosts = ["queues.example"]\n'
+    with served(tmp_path, config) as address:
+        assert answer(b"GET /health HT").startswith(b"HTTP/1.1 408 ")
+        push = b"POST /api/v1/queues/q/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf"
+        assert answer(push).startswith(b"HTTP/1.1 408 ")
+        ask = b"GET /api/v1/queues HTTP/1.1\r\nhost: %b\r\n\r\n"
+        assert answer(ask % b"evil.example:9093").startswith(b"HTTP/1.1 403 ")
+        assert answer(ask % b"localhost.evil.example").startswith(b"HTTP/1.1 403 ")
+        assert answer(ask % b"queues.example").startswith(b"HTTP/1.1 200 ")
+        assert answer(ask % b"localhost:9093").startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_queue_becomes_a_topic_and_a_topic_a_queue(ottla: EphemeralBroker, tmp_path: Path) -> None:

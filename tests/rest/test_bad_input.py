@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import socket
+import time
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING
 
+import httpx
 import pytest
 
 from ottla.http.config import HttpConfig
@@ -13,6 +16,7 @@ from .serving import PATIENCE_S, HttpBroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 LIMIT = 10_000
 
@@ -168,10 +172,84 @@ def test_a_wrong_method_is_told_apart_from_a_wrong_path(served: HttpBroker) -> N
     assert (refused.status_code, refused.headers["content-type"]) == (405, "application/problem+json")
 
 
-def test_more_connections_than_are_served_are_told_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+def trickle(served: HttpBroker, path: str) -> bytes:
+    """Send a body one byte at a time, as slowly as the server allows for; what it answers."""
+    with socket.create_connection(served.http.address, PATIENCE_S) as connection:
+        connection.sendall(f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9000\r\n\r\n".encode())
+        connection.settimeout(0.05)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline_s:
+            connection.sendall(b" ")
+            with suppress(TimeoutError):
+                return connection.recv(65536)
+    return b"no answer"
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/topics/slow/messages", "/v1/topics", "/api/v1/queues", "/api/v1/queues/q/messages"]
+)
+def test_a_body_that_comes_too_slowly_is_given_up(served: HttpBroker, path: str) -> None:
+    assert trickle(served, path).startswith(b"HTTP/1.1 408 ")
+    assert is_well(served)
+
+
+def test_a_body_of_a_queue_that_stops_coming_is_given_up(served: HttpBroker) -> None:
+    head = b"POST /api/v1/queues/q/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n"
+    assert exchange(served, head + b"half").startswith(b"HTTP/1.1 408 ")
+
+
+def test_of_too_many_bodies_at_once_the_oldest_is_given_up(tmp_path: Path) -> None:
+    config = HttpConfig(port=0, max_body_bytes=10_000, max_held_bytes=25_000)
+    head = b"POST /v1/topics/t/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 9500\r\n\r\n"
+    with HttpBroker(tmp_path, config) as served, ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection(served.http.address, PATIENCE_S)) for _ in range(3)]
+        for connection in opened:
+            connection.sendall(head + bytes(9000))
+        assert opened[0].recv(65536).startswith(b"HTTP/1.1 503 ")
+        for connection in opened[1:]:
+            connection.sendall(bytes(500))
+            assert connection.recv(65536).startswith(b"HTTP/1.1 400 ")
+
+
+def opened(served: HttpBroker, stack: ExitStack, count: int) -> list[socket.socket]:
+    return [stack.enter_context(socket.create_connection(served.http.address, PATIENCE_S)) for _ in range(count)]
+
+
+def test_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
     config = HttpConfig(port=0, max_connections=3)
-    with HttpBroker(tmp_path_factory.mktemp("few"), config) as few:
-        idle = [socket.create_connection(few.http.address, PATIENCE_S) for _ in range(3)]
-        assert few.client.get("/health").status_code == 503
-        for connection in idle:
-            connection.close()
+    with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
+        first, *_ = opened(few, stack, 3)
+        for path in ("/health", "/ready", "/v1/topics"):
+            assert few.client.get(path).status_code == 200
+        assert first.recv(1) == b""
+
+
+def test_where_all_connections_are_busy_only_health_checks_are_answered(tmp_path: Path) -> None:
+    config = HttpConfig(port=0, max_connections=3)
+    tail = b"GET /v1/topics/t/tail HTTP/1.1\r\nhost: x\r\n\r\n"
+    with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
+        assert few.client.post("/v1/topics", json={"name": "t"}).status_code == 201
+        few.client.close()
+        for connection in opened(few, stack, 3):
+            connection.sendall(tail)
+            assert connection.recv(1)
+        few.client = httpx.Client(base_url=few.url, timeout=PATIENCE_S)
+        assert few.client.get("/health").status_code == 200
+        assert few.client.get("/ready").status_code == 200
+        refused = few.client.get("/v1/topics")
+        assert (refused.status_code, refused.json()["detail"]) == (503, "there are too many connections")
+
+
+def test_one_address_takes_no_more_than_its_share(tmp_path: Path) -> None:
+    config = HttpConfig(port=0, max_connections=100, max_connections_per_address=2)
+    with HttpBroker(tmp_path, config) as few, ExitStack() as stack:
+        first, *_ = opened(few, stack, 2)
+        assert few.client.get("/v1/topics").status_code == 200
+        assert first.recv(1) == b""
+
+
+def test_every_answer_says_that_browsers_must_not_guess_its_type(served: HttpBroker) -> None:
+    for path in ("/v1/topics", "/v1/nothing", "/metrics", "/api/v1/queues", "/"):
+        headers = served.client.get(path).headers
+        assert headers.get_list("x-content-type-options") == ["nosniff"], path
+        assert headers.get_list("cross-origin-resource-policy") == ["same-origin"], path

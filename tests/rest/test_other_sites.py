@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.broker.settings import Settings
 from ottla.http.config import HttpConfig
+from ottla.http.guard import Guard
+from ottla.http.stats import HttpStats
+from ottla.net.config import NetConfig
 
 from .serving import HttpBroker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     import httpx
 
@@ -59,6 +65,54 @@ def test_a_site_whose_name_was_made_to_lead_here_reads_and_writes_nothing(http: 
 )
 def test_names_and_addresses_that_no_site_can_have_lead_here(http: httpx.Client, host: str) -> None:
     assert http.get("/v1/topics", headers={"host": host}).status_code == 200
+
+
+def answered(server: str, host: str, hosts: tuple[str, ...] | None = ()) -> int:
+    """The status with which a request for this host is answered at this address."""
+    statuses = []
+
+    async def app(_scope: Any, _receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "raw_path": b"/v1/topics",
+        "headers": [(b"host", host.encode())],
+        "server": (server, 8080),
+    }
+    asyncio.run(Guard(app, HttpStats(), hosts=hosts)(scope, receive, send))
+    return int(statuses[0])
+
+
+@pytest.mark.parametrize(
+    "server", ["127.0.0.1", "10.0.0.5", "172.17.0.2", "192.168.1.2", "100.64.0.1", "169.254.1.1", "::1", "fd00::1"]
+)
+def test_a_site_whose_name_leads_to_a_private_address_is_refused_too(server: str) -> None:
+    assert answered(server, "evil.example:8080") == 403
+    assert answered(server, "localhost.evil.example") == 403
+    assert answered(server, server if "." in server else f"[{server}]:8080") == 200
+    assert answered(server, "kafka.example:8080", ("kafka.example",)) == 200
+    assert answered(server, "kafka.example", ("*",)) == 200
+    assert answered(server, "kafka.example", None) == 200
+
+
+def test_at_a_public_address_any_name_may_lead_here() -> None:
+    assert answered("8.8.8.8", "kafka.example") == 200
+
+
+def test_the_name_that_clients_are_told_may_lead_here(tmp_path: Path) -> None:
+    settings = Settings(net=NetConfig(port=0, advertised="kafka.example:9092"))
+    with HttpBroker(tmp_path, settings=settings) as told:
+        assert told.client.get("/v1/topics", headers={"host": "kafka.example:8080"}).status_code == 200
+        assert told.client.get("/v1/topics", headers={"host": "other.example"}).status_code == 403
 
 
 def test_a_site_that_is_named_may_lead_here(friendly: HttpBroker) -> None:

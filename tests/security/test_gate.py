@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import struct
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,8 +14,9 @@ from tests.broker.raw_client import HungUpError, RawClient
 import ottla
 from ottla.client.sasl import Plain, Scram
 from ottla.core.errors import ErrorCode
+from ottla.core.security import ScramMechanism
 from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
@@ -89,10 +92,35 @@ def test_where_nobody_has_to_log_in_nobody_can(broker: Secured) -> None:
         assert answer.error_code == ErrorCode.ILLEGAL_SASL_STATE
 
 
-def test_who_is_not_known_cannot_make_us_hold_much(client: RawClient) -> None:
-    client.send(SaslAuthenticateRequest(auth_bytes=bytes(600_000)))
+def test_a_large_request_before_a_login_is_refused_when_it_is_announced(client: RawClient) -> None:
+    client.send_bytes(struct.pack(">i", 90 << 20) + bytes(1000))
     with pytest.raises(HungUpError):
         client.receive_frame()
+
+
+def test_a_client_that_has_not_logged_in_cannot_make_the_broker_hold_more_than_512_kib(tmp_path: Path) -> None:
+    with (
+        secured(tmp_path, failed_login_delay_ms=60_000) as broker,
+        RawClient(broker.address("SASL_PLAINTEXT")) as client,
+    ):
+        client.ask(SaslHandshakeRequest(mechanism="PLAIN"))
+        client.send(SaslAuthenticateRequest(auth_bytes=b"wrong"))
+        [connection] = broker.embedded.broker.listener.connections
+        client.socket.settimeout(0.2)
+        most = sent = 0
+        frame = struct.pack(">i", 100_000) + bytes(100_000)
+        with suppress(TimeoutError):
+            while sent < 64 << 20:
+                sent += client.socket.send(frame)
+                most = max(most, connection.held_bytes)
+        # Of which one request of 128 KiB, the one that is being answered, is not counted.
+        assert 0 < most <= (512 - 128) << 10
+
+
+def test_after_a_login_large_requests_are_read(client: RawClient) -> None:
+    log_in(client)
+    names = tuple(MetadataRequestTopic(name=f"{n:0249}") for n in range(1000))
+    assert len(client.ask(MetadataRequest(topics=names)).topics) == 1000
 
 
 def bare(client: RawClient, message: bytes) -> None:
@@ -189,3 +217,36 @@ def test_a_failed_login_is_counted_and_noted(tmp_path: Path) -> None:
         assert (line["event"], line["mechanism"]) == ("login failed", "SCRAM-SHA-256")
         assert line["peer"].startswith("127.0.0.1:")
         assert "wrong password for user 'ann'" in line["reason"]
+
+
+# What a challenge tells about users
+
+
+def challenge(broker: Secured, user: str, mechanism: str) -> tuple[bytes, int]:
+    """The salt and the iterations that a client is shown for this user."""
+    with RawClient(broker.address("SASL_PLAINTEXT")) as client:
+        client.ask(SaslHandshakeRequest(mechanism=mechanism))
+        first = client.ask(SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=x".encode()))
+    told = dict(part.split("=", 1) for part in first.auth_bytes.decode().split(","))
+    return base64.b64decode(told["s"]), int(told["i"])
+
+
+def test_a_challenge_does_not_tell_whether_a_user_exists(tmp_path: Path) -> None:
+    mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    with secured(tmp_path) as broker, broker.admin() as admin:
+        for user in ("admin", "ann", "bob"):
+            admin.set_password(user, PASSWORDS[user], tuple(ScramMechanism), 8192)
+        for user in ("ann", "nobody"):
+            salts, iterations = zip(*(challenge(broker, user, one) for one in mechanisms), strict=True)
+            assert len(set(salts)) == 2, user
+            assert iterations == (8192, 8192), user
+
+
+def test_an_unknown_user_is_shown_the_same_challenge_after_a_restart(tmp_path: Path) -> None:
+    shown = []
+    for _ in range(2):
+        with secured(tmp_path) as broker:
+            shown.append(challenge(broker, "nobody", "SCRAM-SHA-512"))
+            with broker.admin() as admin:
+                assert set(admin.list_users()) == set(PASSWORDS)
+    assert shown[0] == shown[1]

@@ -15,17 +15,18 @@ from ottla.client.errors import AuthenticationFailed
 from ottla.client.sasl import Plain as ClientPlain
 from ottla.client.sasl import Scram as ClientScram
 from ottla.core.security import LoginFailed
+from ottla.net.sasl.decoys import Decoys, Shapes, shapes_of
 from ottla.net.sasl.exchange import Challenge, LoggedIn
 from ottla.net.sasl.plain import Passwords, Plain, parse
-from ottla.net.sasl.scram import Decoys, MadeVerifier, Scram, make_verifier, verifier_of
+from ottla.net.sasl.scram import MadeVerifier, Scram, make_verifier, verifier_of
 
 if TYPE_CHECKING:
     from ottla.net.sasl.exchange import Exchange, Step
 
 MECHANISMS = ["SCRAM-SHA-256", "SCRAM-SHA-512"]
 NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
-DECOYS = Decoys(b"secret")
 KNOWN = {(user, m): make_verifier(m, f"{user}-secret") for user in ("ann", "bob") for m in MECHANISMS}
+DECOYS = Decoys(lambda: b"secret", lambda: shapes_of((m, one) for (_, m), one in KNOWN.items()))
 
 
 def find(user: str, mechanism: str) -> MadeVerifier | None:
@@ -85,6 +86,44 @@ def test_somebody_who_does_not_exist_has_the_same_salt_every_time() -> None:
     salts = {Scram("SCRAM-SHA-256", find, DECOYS, "n").take(b"n,,n=nobody,r=x").message for _ in range(3)}
     assert len(salts) == 1
     assert Scram("SCRAM-SHA-256", find, DECOYS, "n").take(b"n,,n=other,r=x").message not in salts
+
+
+def decoys(shapes: Shapes) -> Decoys:
+    return Decoys(lambda: b"secret", lambda: shapes)
+
+
+def test_the_salt_of_a_decoy_differs_between_mechanisms_as_a_users_does() -> None:
+    assert DECOYS.verifier("SCRAM-SHA-256", "nobody").salt != DECOYS.verifier("SCRAM-SHA-512", "nobody").salt
+
+
+def test_decoys_have_the_iterations_that_users_have_in_the_same_proportion() -> None:
+    held = [make_verifier("SCRAM-SHA-256", "x", n) for n in (8192, 8192, 8192, 16384)]
+    made = decoys(shapes_of(("SCRAM-SHA-256", one) for one in held))
+    drawn = [made.verifier("SCRAM-SHA-256", f"user-{n}").iterations for n in range(1000)]
+    assert set(drawn) == {8192, 16384}
+    assert 200 < drawn.count(16384) < 300
+    assert made.verifier("SCRAM-SHA-512", "nobody").iterations == 4096
+
+
+def test_decoys_have_salts_like_those_of_kafkas_own_tools_where_users_do() -> None:
+    salt = b"1qw7ouzpbkc8t1ckbmmz5s6wbp"
+    made = decoys(shapes_of([("SCRAM-SHA-256", MadeVerifier(salt, 4096, b"", b""))]))
+    drawn = [made.verifier("SCRAM-SHA-256", f"user-{n}").salt for n in range(200)]
+    assert {len(one) for one in drawn} >= {25, 26}
+    assert all(one.isalnum() and one == one.lower() for one in drawn)
+    assert all(one.startswith(b"1") for one in drawn if len(one) == 26)
+
+
+def test_a_new_user_changes_few_decoys_and_those_look_like_a_new_password() -> None:
+    few = [make_verifier("SCRAM-SHA-256", "x", n) for n in [4096] * 9 + [8192] * 9]
+    more = [*few, make_verifier("SCRAM-SHA-256", "x", 8192)]
+    before, after = (decoys(shapes_of(("SCRAM-SHA-256", one) for one in all_)) for all_ in (few, more))
+    changed = 0
+    for n in range(1000):
+        was, now = (one.verifier("SCRAM-SHA-256", f"user-{n}") for one in (before, after))
+        assert (was.iterations == now.iterations) == (was.salt == now.salt)
+        changed += was.salt != now.salt
+    assert 0 < changed < 100
 
 
 def begun() -> tuple[Scram, bytes]:

@@ -36,12 +36,33 @@ def test_an_epoch_that_wrote_nothing_gives_way_to_the_next() -> None:
 def test_an_epoch_ends_where_the_next_begins_and_the_last_one_at_the_end_of_the_log() -> None:
     epochs = LeaderEpochs([(1, 0), (2, 10), (5, 40)])
 
-    assert epochs.end_of(0, 100) == (-1, -1)
     assert epochs.end_of(1, 100) == (1, 10)
     assert epochs.end_of(2, 100) == (2, 40)
     assert epochs.end_of(4, 100) == (2, 40)
     assert epochs.end_of(5, 100) == (5, 100)
-    assert epochs.end_of(9, 100) == (5, 100)
+
+
+def test_an_epoch_before_the_first_known_ended_where_that_one_begins() -> None:
+    epochs = LeaderEpochs([(3, 40), (5, 60)])
+
+    assert [epochs.end_of(epoch, 100) for epoch in (0, 2)] == [(0, 40), (2, 40)]
+
+
+def test_nothing_is_known_of_later_epochs_and_of_none() -> None:
+    epochs = LeaderEpochs([(3, 40), (5, 60)])
+
+    assert [epochs.end_of(epoch, 100) for epoch in (-1, 6)] == [(-1, -1)] * 2
+
+
+def test_the_current_epoch_of_a_leader_counts_before_its_first_record() -> None:
+    known = LeaderEpochs([(1, 0), (2, 10)])
+
+    led = known.with_current(5, 100)
+
+    assert [led.end_of(epoch, 100) for epoch in (1, 2, 4, 5, 6)] == [(1, 10), (2, 100), (2, 100), (5, 100), (-1, -1)]
+    assert known.entries == [(1, 0), (2, 10)]
+    assert known.with_current(2, 100) is known
+    assert LeaderEpochs().with_current(3, 7).end_of(1, 7) == (1, 7)
 
 
 def test_each_offset_belongs_to_the_epoch_that_began_last() -> None:

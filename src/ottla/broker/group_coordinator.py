@@ -32,6 +32,7 @@ from ottla.groups.actions import (
     refuse_sync,
 )
 from ottla.groups.consumer.environment import Environment
+from ottla.groups.consumer.matching import Matching
 from ottla.groups.coordinator import Coordinator
 from ottla.groups.records import is_of_share_group, partition_for
 from ottla.records.control import read_end_marker
@@ -58,11 +59,13 @@ _REPLICATED_WITHIN_S: Final = 5.0
 
 class GroupCoordinator:
     def __init__(self, broker: Broker, config: GroupConfig) -> None:
+        topics = GroupTopics(broker.topics, None if broker.cluster is None else PartitionRacks(broker.cluster))
         environment = Environment(
             config,
-            GroupTopics(broker.topics, None if broker.cluster is None else PartitionRacks(broker.cluster)),
+            topics,
             lambda: str(uuid.uuid4()),
             lambda group_id: timing_of(broker.catalog.view, config, group_id),
+            Matching(topics),
         )
         self.rules = Coordinator(environment)
         self.config = config

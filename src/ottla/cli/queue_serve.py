@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ottla.cli.logs import set_up_logging
+from ottla.core.hosts import is_loopback
 
 
 @click.command(
@@ -53,9 +54,9 @@ def serve(  # noqa: PLR0913
     config = load_queue_server_config(config_file, {key: value for key, value in given.items() if value is not None})
     set_up_logging("warning" if config.log_level == "warn" else config.log_level, "text")
     host = config.address[0]
-    if not config.needs_password and not host.startswith(("127.", "::1", "localhost")):
+    if not config.needs_password and not is_loopback(host):
         click.echo(
-            f"ottla: listening on {host} without authentication: whoever reaches it can read and write", err=True
+            f"ottla: listening on {host} without authentication: anyone who can reach it can read and write", err=True
         )
 
     from ottla.http.queue_server import serve_queues

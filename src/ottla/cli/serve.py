@@ -17,6 +17,7 @@ from ottla.cli.ready import say_ready
 from ottla.cli.settings import load_settings, with_settings_options
 from ottla.core.config import Flag
 from ottla.core.errors import OttlaError
+from ottla.core.hosts import is_loopback
 from ottla.core.quick_imports import without_garbage_collection
 from ottla.event_loop import run
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.inherited import Inherited
     from ottla.cli.workers.plan import Configs
+    from ottla.core.ids import Address
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.door import DmqpDoor
     from ottla.http.config import HttpConfig
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     SayReady = Callable[[Broker, HttpServer | None], None]
 
 _EXIT_IN_A_HURRY: Final = 143
-_LOOPBACK: Final = ("127.", "::1", "localhost")
 _EXPOSURES_FILE: Final = "dmqp.json"
 _FAULTS_WARNING: Final = (
     "ottla: WARNING: FAULTS ARE ENABLED: whoever reaches /v1/faults can make this broker fail. For tests only."
@@ -292,7 +293,7 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
     except OttlaError:
         await broker.stop()
         raise
-    if not config.host.startswith(_LOOPBACK) and not config.client_ca_file:
+    if not is_loopback(config.host) and not config.client_ca_file:
         click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
     broker.shard_door = door
     return door
@@ -332,14 +333,25 @@ def _calm_garbage_collection() -> None:
     gc.set_threshold(*_COLLECT_AFTER)
 
 
+def _warn_about_http(address: Address, *, asks_who: bool, has_tls: bool) -> None:
+    if not asks_who:
+        click.echo(
+            f"ottla: HTTP on {address} is open to the network without authentication: anyone who can reach it can "
+            "read and write everything; set http.host, or let a listener authenticate its clients",
+            err=True,
+        )
+    elif not has_tls:
+        click.echo(f"ottla: HTTP on {address} takes passwords and is not encrypted: set http.tls", err=True)
+
+
 async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -> HttpServer | None:
     if config.port < 0:
         return None
     from ottla.http.server import HttpServer
 
     http = HttpServer(broker, config, broker.settings.net.host, queues)
-    if broker.security.asks_who and not config.tls and not http.address.host.startswith(_LOOPBACK):
-        click.echo(f"ottla: HTTP on {http.address} takes passwords and is not encrypted: set http.tls", err=True)
+    if not is_loopback(http.address.host):
+        _warn_about_http(http.address, asks_who=broker.security.asks_who, has_tls=config.tls)
     try:
         await http.bind()
     except OSError as refused:

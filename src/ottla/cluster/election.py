@@ -32,8 +32,7 @@ def first_state(
 
 def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = False) -> PartitionState:
     """What the state must become now that these nodes are there; itself if it may stay."""
-    in_sync = tuple(node for node in state.isr if node in brokers)
-    if in_sync:
+    if in_sync := in_sync_there(state, brokers):
         leader = state.leader if _may_stay(state, in_sync, brokers) else _first_in_sync(state, in_sync, brokers)
         return _led_by(state, leader, in_sync)
     if allow_unclean:
@@ -42,6 +41,11 @@ def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = Fal
             return _led_by(state, survivor, (survivor,))
     # The last who were in sync stay named: only they may lead when they come back.
     return _led_by(state, NO_NODE, state.isr)
+
+
+def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
+    """The replicas in sync that are available: any of them may lead."""
+    return tuple(node for node in state.isr if node in brokers)
 
 
 def _may_stay(state: PartitionState, in_sync: Sequence[int], brokers: Brokers) -> bool:
@@ -85,6 +89,15 @@ def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
     if elected.leader == NO_NODE:
         raise EligibleLeadersNotAvailable(f"no replica of {state.topic}-{state.partition} is there")
     return elected
+
+
+def handed_over(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
+    """With `node` neither leading nor in sync, if another in-sync replica is there; else itself.
+
+    For a node whose log failed. The last in-sync replica stays: no other one has all that was acknowledged.
+    """
+    others = (each for each in state.isr if each != node)
+    return without(state, node, brokers) if any(each in brokers for each in others) else state
 
 
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:

@@ -16,7 +16,7 @@ from ottla.cluster import election, reassignment
 from ottla.cluster.control import Control
 from ottla.cluster.exposed_shards import ExposedShards
 from ottla.cluster.knowledge import Knowledge
-from ottla.cluster.membership import register, step_back, unregister
+from ottla.cluster.membership import register, step_back, unregister, update_registration
 from ottla.cluster.nodes import partition_data, partition_path
 from ottla.cluster.operations import Conflict, Disconnected, Put
 from ottla.cluster.session import SessionKeeper
@@ -62,6 +62,7 @@ class JoinedCluster:
         self._learnt_early: list[Mapping[str, Node | None]] = []
         self._starting = threading.Lock()
         self._me: BrokerInfo | None = None
+        self._offline: frozenset[PartitionKey] = frozenset()
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
         self._session = SessionKeeper(connected.store, self._registered_anew, self._announce)
         self.control = Control(self, connected)
@@ -134,7 +135,7 @@ class JoinedCluster:
 
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
-        connected, me = self._connected, self._me
+        connected, me = self._connected, self._with_offline(self._me)
         patience_s = connected.store.timeout_s * 2
         await self.work(lambda: register(connected.store, connected.mirror, me, self._folder_id, patience_s))
         self._session.registered()
@@ -189,6 +190,22 @@ class JoinedCluster:
         wanted = {node for node in new_isr if node in state.isr or node in self.view.brokers} | {self.node_id}
         isr = tuple(node for node in state.replicas if node in wanted)
         return await self._put(state, replace(state, isr=isr))
+
+    async def leave_isr(self, at: PartitionKey) -> PartitionState:
+        return await self._change(at, lambda state: election.handed_over(state, self.node_id, self.view.brokers))
+
+    async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
+        self._offline = frozenset(replicas)
+        if self._me is None:
+            return  # it is part of the registration
+        connected, me = self._connected, self._with_offline(self._me)
+        try:
+            await self.work(lambda: update_registration(connected.store, connected.mirror, me, self._folder_id))
+        except Disconnected as lost:
+            raise NotInSession(str(lost)) from lost
+
+    def _with_offline(self, me: BrokerInfo) -> BrokerInfo:
+        return replace(me, offline=self._offline)
 
     async def _put(self, before: PartitionState, after: PartitionState) -> PartitionState:
         path = partition_path(before.key)

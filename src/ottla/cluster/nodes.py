@@ -56,13 +56,16 @@ def broker_path(node_id: int) -> str:
 
 def broker_data(broker: BrokerInfo, folder_id: str) -> bytes:
     listeners = {name: [address.host, address.port] for name, address in broker.listeners.items()}
-    return to_json({"listeners": listeners, "rack": broker.rack, "free_bytes": broker.free_bytes, "folder": folder_id})
+    told = {"listeners": listeners, "rack": broker.rack, "free_bytes": broker.free_bytes, "folder": folder_id}
+    offline = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
+    return to_json({**told, "offline": offline} if offline else told)
 
 
 def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -> BrokerInfo:
     told = from_json(data)
     listeners = {name: Address(host, port) for name, (host, port) in told["listeners"].items()}
-    return BrokerInfo(node_id, listeners, told["rack"], created, told["free_bytes"], is_draining)
+    offline = frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in told.get("offline", ()))
+    return BrokerInfo(node_id, listeners, told["rack"], created, told["free_bytes"], is_draining, offline)
 
 
 def folder_of_broker(data: bytes) -> str:

@@ -1,6 +1,8 @@
 """Moving a partition to other nodes (KIP-455). Pure rules.
 
-While it moves, the new replicas are there as well as the old. When every new one is in sync, the old ones go.
+While it moves, the new replicas are there as well as the old. The old ones go when every replica of the target is in
+sync, as in Kafka. A replica in sync that a later target does not name stays until then as well: it may have
+records that no other replica has. It is both `adding` and `removing`: part of neither end of the move.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.cluster.election import settle
+from ottla.cluster.election import in_sync_there, settle
 from ottla.core.errors import InvalidReplicaAssignment, NoReassignmentInProgress
 
 if TYPE_CHECKING:
@@ -23,35 +25,45 @@ def begin(state: PartitionState, target: Sequence[int], brokers: Mapping[int, Br
     _check_target(state, target, held, brokers)
     added = tuple(node for node in target if node not in held)
     removed = tuple(node for node in held if node not in target)
-    given_up = frozenset(state.adding) - frozenset(target)
+    given_up = tuple(node for node in state.adding if node not in target and node in state.isr)
     return replace(
         state,
-        replicas=(*target, *removed),
-        adding=added,
-        removing=removed,
-        isr=tuple(node for node in state.isr if node not in given_up),
+        replicas=(*target, *removed, *given_up),
+        adding=(*added, *given_up),
+        removing=(*removed, *given_up),
     )
 
 
 def cancel(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
-    """Back to the nodes that held it before."""
+    """Back to the nodes that held it before; refused if none of them is in sync and available."""
     if not state.is_reassigning:
         raise NoReassignmentInProgress(f"{state.topic}-{state.partition} is not being moved")
     held = _held(state)
-    isr = tuple(node for node in state.isr if node in held)
-    back = replace(state, replicas=held, adding=(), removing=(), isr=isr or held)
-    return settle(back, brokers)
+    kept = _only(state.isr, held)
+    if kept != state.isr and not in_sync_there(replace(state, isr=kept), brokers):
+        raise InvalidReplicaAssignment(
+            f"Unable to revert partition assignment for {state.topic}-{state.partition} because it would require an "
+            f"unclean leader election: the ISR {_listed(state.isr)} has no available replica among {_listed(held)}. "
+            f"Wait until one of them is in sync, or reassign the partition to {_listed(held)}."
+        )
+    return settle(replace(state, replicas=held, adding=(), removing=(), isr=kept), brokers)
 
 
 def advance(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> PartitionState:
-    """Without the old replicas, if every new one is in sync by now; else as it is."""
-    if not state.is_reassigning or not set(state.adding) <= set(state.isr):
-        return state
+    """Without the old replicas, if all of the target are in sync by now; else as it is."""
     target = state.target
-    isr = tuple(node for node in state.isr if node in target)
-    if not any(node in brokers for node in isr):
+    if not state.is_reassigning or not set(target) <= set(state.isr):
         return state
-    return settle(replace(state, replicas=target, adding=(), removing=(), isr=isr), brokers)
+    ended = replace(state, replicas=target, adding=(), removing=(), isr=_only(state.isr, target))
+    return settle(ended, brokers) if in_sync_there(ended, brokers) else state
+
+
+def _only(isr: Sequence[int], replicas: Sequence[int]) -> tuple[int, ...]:
+    return tuple(node for node in isr if node in replicas)
+
+
+def _listed(nodes: Sequence[int]) -> str:
+    return f"[{','.join(map(str, nodes))}]"
 
 
 def _held(state: PartitionState) -> tuple[int, ...]:

@@ -46,6 +46,9 @@ class GroupConfig:
     """group.consumer.max.heartbeat.interval.ms: the longest interval that a group may be given."""
     consumer_max_size: int = _MAX_INT32
     """group.consumer.max.size: how many members a consumer group may have."""
+    consumer_max_patterns: int = 16
+    """How many different patterns the members of a consumer group may subscribe with. Each is matched against all
+    topics whenever there are others. No limit in Kafka."""
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     """group.consumer.assignors: who may share partitions out; the first does where members name none."""
     consumer_migration_policy: Literal["disabled", "upgrade", "downgrade", "bidirectional"] = "bidirectional"
@@ -66,7 +69,7 @@ class GroupConfig:
             )
 
         _at_least(1, consumer_min_heartbeat_interval_ms=self.consumer_min_heartbeat_interval_ms)
-        _at_least(1, consumer_max_size=self.consumer_max_size)
+        _at_least(1, consumer_max_size=self.consumer_max_size, consumer_max_patterns=self.consumer_max_patterns)
         for name in ("consumer_{}session_timeout_ms", "consumer_{}heartbeat_interval_ms"):
             least, value, most = (getattr(self, name.format(bound)) for bound in ("min_", "", "max_"))
             if not least <= value <= most:

@@ -21,6 +21,7 @@ from ottla.http import (
     health,
     messages,
     metrics,
+    oidc,
     openapi,
     pipelines,
     produce,
@@ -66,6 +67,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *session.ENDPOINTS,
+    *oidc.ENDPOINTS,
     *users.ENDPOINTS,
     *acls.ENDPOINTS,
     *faults.ENDPOINTS,
@@ -87,7 +89,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
     logins = door.broker.security.logins
     if logins is not None:
-        app = door.login = Login(app, logins, also_open=PREFIX if door.queues_ask else "")
+        app = door.login = Login(app, logins, door.broker.security.oidc, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
         from ottla.http.traced import Traced
 
@@ -95,7 +97,15 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     origins = door.config.cors_origins
     if origins:
         app = CORSMiddleware(app, allow_origins=origins, allow_methods=_METHODS, allow_headers=("*",))
-    return Guard(app, door.stats, frozenset(origins), lets_anybody_in=logins is None)
+    hosts = None if logins is not None else (*door.config.allowed_hosts, *_advertised(door))
+    return Guard(app, door.stats, frozenset(origins), hosts=hosts)
+
+
+def _advertised(door: Door) -> Iterator[str]:
+    """The names that clients of this broker are told anyway."""
+    for port in door.broker.listener.ports:
+        if port.advertised is not None:
+            yield port.advertised.host
 
 
 def _routes(door: Door) -> Iterator[Route]:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final
 
-_AT_LEAST_ONE: Final = ("max_body_bytes", "max_connections", "keep_alive_ms", "max_stalled_ms")
+_AT_LEAST_ONE: Final = (
+    "max_body_bytes",
+    "max_held_bytes",
+    "max_connections",
+    "max_connections_per_address",
+    "keep_alive_ms",
+    "max_stalled_ms",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,14 +30,23 @@ class HttpConfig:
     """The key of cert_file, if it is not in the same file."""
     cors_origins: tuple[str, ...] = ()
     """The web sites, such as "https://app.example", whose pages may use the REST API, and proxies; "*" lets all."""
+    allowed_hosts: tuple[str, ...] = ()
+    """The names, such as "kafka.example", under which this port is reached, where nobody has to log in. IP addresses,
+    this machine's own name and names without a dot need not be listed; "*" allows every name."""
     max_body_bytes: int = 2 * 1024 * 1024
     """The largest request body, and the longest line of a streamed one; a larger one is answered with 413."""
+    max_held_bytes: int = 128 * 1024 * 1024
+    """How much may be held of request bodies that are being received, for all clients together. Beyond, the oldest
+    is answered with 503."""
     max_connections: int = 1000
-    """How many connections are served at once; those beyond are answered with 503."""
+    """How many connections are served at once. A new one takes the place of an idle one; if there is none, everything
+    but /health and /ready is answered with 503."""
+    max_connections_per_address: int = 500
+    """How many of them may come from one address. Raise it if clients come through a proxy."""
     keep_alive_ms: int = 75_000
     """Close a connection on which no request has come for this long."""
     max_stalled_ms: int = 30_000
-    """Give up on a client that sends nothing of the request it began, or does not read its answer, for this long."""
+    """Give up on a client that does not go on with the request it began, or does not read its answer, for this long."""
 
     def __post_init__(self) -> None:
         if self.cert_file is not None and not self.tls:

@@ -22,11 +22,12 @@ from starlette.responses import Response
 from ottla.broker.asking import LocalClient
 from ottla.core.errors import ApiError
 from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
+from ottla.http.bodies import Bodies, Body, BodyRefused
 from ottla.http.explaining import explained
 from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import Awaitable, Callable
 
     from starlette.requests import Request
 
@@ -44,8 +45,18 @@ JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 _BODIES: Final = "GET /v1/openapi.json describes every body."
 _CLIENT_ID: Final = "rest"
-PRINCIPAL: Final = "ottla.principal"
-"""Where in a scope it stands who asks."""
+_TOO_LARGE: Final = 413
+_UNREAD: Final = (408, _TOO_LARGE, 415)
+"""Refusals of a body that is not read to its end."""
+IDENTITY: Final = "ottla.identity"
+"""The key of a scope that holds the caller's Identity."""
+
+
+class Identity(NamedTuple):
+    """Who a caller is: a principal, and the groups that its token names."""
+
+    principal: str = ANONYMOUS
+    groups: tuple[str, ...] = ()
 
 
 class Endpoint(NamedTuple):
@@ -77,6 +88,7 @@ class Door:
         """Who finds out who asks, where somebody does."""
         self.queues_ask = False
         """Whether queues have users of their own."""
+        self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
         self.tails: set[asyncio.Task[Any]] = set()
         """Tails that run: they end by being cancelled."""
 
@@ -91,9 +103,11 @@ class Call:
         self._endpoint = endpoint
         client = request.client
         self.peer = f"{client.host}:{client.port}" if client else "?:0"
-        self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
+        identity: Identity = request.scope.get(IDENTITY, Identity())
+        self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
-        self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
+        self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
+        self.inflating = door.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 
@@ -140,16 +154,18 @@ class Call:
 
     # The body
 
-    async def body(self, kind: type[T]) -> T:
-        content = bytearray()
-        limit = self.door.config.max_body_bytes
-        async for chunk in self.chunks(limit):
-            content += chunk
+    async def body(self, kind: type[T], most_bytes: int | None = None) -> T:
+        limit = self.door.config.max_body_bytes if most_bytes is None else most_bytes
+        with self.receive(limit) as body:
+            try:
+                content = await body.read_all(limit)
+            except BodyRefused as refused:
+                raise problem_of_body(refused, limit) from None
         await others()
-        return decode_json(bytes(content), kind)
+        return decode_json(content, kind)
 
-    async def chunks(self, limit: int | None = None) -> AsyncIterator[bytes]:
-        """The body as it comes; 413 if it is more than `limit`, 408 if it stops coming."""
+    def receive(self, limit: int | None = None) -> Body:
+        """The body as it comes. Without a `limit` it is worked on piece by piece."""
         encoding = self.request.headers.get("content-encoding", "identity")
         if encoding != "identity":
             hint = "Send the body as it is. Answers are compressed for those who accept gzip."
@@ -157,20 +173,7 @@ class Call:
         announced = self.request.headers.get("content-length", "0")
         if limit is not None and int(announced) > limit:
             raise too_large(limit)
-        received = 0
-        stream = self.request.stream()
-        while True:
-            try:
-                async with asyncio.timeout(self.door.config.max_stalled_ms / 1000):
-                    chunk = await anext(stream, None)
-            except TimeoutError:
-                raise Problem(408, "the body stopped coming", hint="Send it without pauses.") from None
-            if chunk is None:
-                return
-            received += len(chunk)
-            if limit is not None and received > limit:
-                raise too_large(limit)
-            yield chunk
+        return Body(self.door.bodies, self.request.stream(), is_collected=limit is not None)
 
     # The answer
 
@@ -194,6 +197,16 @@ class Call:
 def too_large(limit: int) -> Problem:
     hint = "Send less at a time, stream messages as application/x-ndjson, or raise http.max_body_bytes."
     return Problem(413, f"the body is larger than {limit} bytes", hint=hint)
+
+
+class UnreadBody(Problem):
+    """A body is given up before its end."""
+
+
+def problem_of_body(refused: BodyRefused, limit: int) -> Problem:
+    if refused.status == _TOO_LARGE:
+        return too_large(limit)
+    return UnreadBody(refused.status, str(refused), hint=refused.hint)
 
 
 def decode_json(content: bytes, kind: type[T], what: str = "the body") -> T:
@@ -228,7 +241,8 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
         return this.answered(answer)
     except Problem as problem:
         # Of a body that is not read to its end nobody knows how much is still to come.
-        return problem_response(problem, {"connection": "close"} if problem.status in (408, 413, 415) else None)
+        closes = problem.status in _UNREAD or isinstance(problem, UnreadBody)
+        return problem_response(problem, {"connection": "close"} if closes else None)
     except ApiError as refused:
         return problem_response(problem_of(refused))
     except ClientDisconnect:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 ROUTE: Final = "ottla.route"
 """Where in a scope the path is that its endpoint is declared with."""
+_HEADERS: Final = ((b"x-content-type-options", b"nosniff"),)
+_SAME_ORIGIN: Final = (b"cross-origin-resource-policy", b"same-origin")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
@@ -28,13 +30,22 @@ class Guard:
     """Around the router: counts, and refuses what another web site's page makes a browser send."""
 
     def __init__(
-        self, app: ASGIApp, stats: HttpStats, origins: Collection[str], *, lets_anybody_in: bool = False
+        self,
+        app: ASGIApp,
+        stats: HttpStats,
+        origins: Collection[str] = (),
+        *,
+        hosts: Collection[str] | None = None,
+        setting: str = "http.allowed_hosts",
     ) -> None:
+        """`hosts`: the names under which this server is known, where nobody has to log in; else None."""
         self._app = app
         self._stats = stats
         self._origins = origins
-        self._hosts = {origin.partition("://")[2] for origin in origins}
-        self._lets_anybody_in = lets_anybody_in
+        self._setting = setting
+        named = {origin.partition("://")[2].partition(":")[0] for origin in origins}
+        self._hosts = None if hosts is None else {name.lower() for name in (*hosts, *named)}
+        self._headers = _HEADERS if origins else (*_HEADERS, _SAME_ORIGIN)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -48,6 +59,9 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                sent = message.get("headers", ())
+                missing = (each for each in self._headers if all(each[0] != name for name, _ in sent))
+                message["headers"] = [*sent, *missing]
             await send(message)
 
         try:
@@ -63,23 +77,24 @@ class Guard:
     def _refusal(self, scope: Scope) -> Problem | None:
         headers = Headers(scope=scope)
         if self._is_rebound(scope, headers.get("host", "")):
-            hint = "Use localhost or an IP address, or add the site to http.cors_origins."
-            return Problem(403, f"this machine is not known as {headers['host']}", hint=hint)
+            hint = f"Use an IP address or localhost, or add the name to {self._setting}."
+            return Problem(403, f"{headers['host']} is not a known name of this server", hint=hint)
         if scope["method"] not in _SAFE and self._is_from_elsewhere(headers):
             hint = "Add the site to http.cors_origins if its pages may write here."
             return Problem(403, "this request comes from a page of another web site", hint=hint)
         return None
 
     def _is_rebound(self, scope: Scope, host: str) -> bool:
-        """Whether a site's name leads to this machine itself.
+        """Whether a site's name leads to this machine.
 
-        To a browser, a page of a site whose name was made to lead here comes from here, and may read and write
-        everything (DNS rebinding). Whoever has to log in first has nothing to fear from it.
+        To a browser, a page of a site whose name was made to resolve to this machine comes from here, and may read
+        and write everything (DNS rebinding). Where a login is needed, the page does not have it. At an address that
+        the whole Internet can reach, the page has no more access than its owner.
         """
-        if not self._lets_anybody_in or "*" in self._origins or host in self._hosts or not _is_name_of_a_site(host):
+        if self._hosts is None or "*" in self._hosts or not _is_name_of_a_site(host):
             return False
         server = scope.get("server")
-        return server is not None and _is_loopback(server[0])
+        return _name_in(host) not in self._hosts and server is not None and not _is_public(server[0])
 
     def _is_from_elsewhere(self, headers: Headers) -> bool:
         """Whether a browser says so: it names the origin of every request that may change something."""
@@ -92,9 +107,9 @@ class Guard:
 
 
 @cache
-def _is_loopback(address: str) -> bool:
+def _is_public(address: str) -> bool:
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(address).is_global
     except ValueError:
         return False
 
@@ -105,7 +120,7 @@ _OWN_ENDINGS: Final = (".localhost", ".local", ".internal", ".test")
 
 def _is_name_of_a_site(host: str) -> bool:
     """Whether anybody could own it: no address, and no name without a dot, as those in /etc/hosts often are."""
-    name = host.lower() if host.startswith("[") else host.partition(":")[0].lower().rstrip(".")
+    name = _name_in(host)
     if "." not in name or name.endswith(_OWN_ENDINGS) or name == _own_name():
         return False
     try:
@@ -113,6 +128,11 @@ def _is_name_of_a_site(host: str) -> bool:
     except ValueError:
         return True
     return False
+
+
+def _name_in(host: str) -> str:
+    """Of a Host header, without the port."""
+    return host.lower() if host.startswith("[") else host.partition(":")[0].lower().rstrip(".")
 
 
 @cache

@@ -10,7 +10,8 @@ from ottla.broker.administration import NewTopic
 from ottla.broker.asking import Refused
 from ottla.core.errors import InvalidTimestamp, MessageTooLarge, UnknownTopicOrPartition
 from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
-from ottla.http.endpoints import NDJSON, Endpoint, decode_json, others, too_large
+from ottla.http.bodies import BodyRefused
+from ottla.http.endpoints import NDJSON, Endpoint, decode_json, others, problem_of_body, too_large
 from ottla.http.models import Given, PartitionIndex, Struct, TimestampMs
 from ottla.http.partitioning import next_partition, partition_of
 from ottla.http.payloads import Encoding, read
@@ -146,14 +147,23 @@ async def _save(writer: _Writer) -> int:
 
 async def _lines(call: Call) -> AsyncIterator[bytes]:
     limit = call.door.config.max_body_bytes
-    rest = b""
-    async for chunk in call.chunks():
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            yield line
-        if len(rest) > limit:
-            raise too_large(limit)
-    yield rest
+    rest = bytearray()
+    with call.receive() as body:
+        try:
+            while (chunk := await body.read()) is not None:
+                end, *more = chunk.split(b"\n")
+                rest += end
+                if more:
+                    yield bytes(rest)
+                    for line in more[:-1]:
+                        yield line
+                    rest = bytearray(more[-1])
+                if len(rest) > limit:
+                    raise too_large(limit)
+                body.hold(len(rest))
+        except BodyRefused as refused:
+            raise problem_of_body(refused, limit) from None
+    yield bytes(rest)
 
 
 async def _topic(call: Call, name: str) -> TopicState:

@@ -59,6 +59,11 @@ class QueueServerConfig(QueuesConfig):
     """Where to listen; port 0 picks a free one."""
     log_level: LogLevel = "info"
     """What is worth telling on standard error."""
+    allowed_hosts: tuple[str, ...] = ()
+    """The names, such as "queues.example", under which this server is reached, where nobody has to log in. IP
+    addresses, this machine's own name and names without a dot need not be listed; "*" allows every name."""
+    max_stalled_ms: int = 30_000
+    """Give up on a client that does not go on with the request it began, or does not read its answer, for this long."""
     key_file: Path | None = None
     """The keys that messages are encrypted with; none leaves them as they are."""
 
@@ -68,6 +73,8 @@ class QueueServerConfig(QueuesConfig):
         host, colon, port = self.bind_address.rpartition(":")
         if not colon or not host or not port.isdigit() or int(port) > 65535:
             raise ValueError(f"bind_address must be HOST:PORT, got {self.bind_address!r}")
+        if self.max_stalled_ms < 1:
+            raise ValueError(f"max_stalled_ms must be at least 1, got {self.max_stalled_ms}")
 
     @property
     def address(self) -> tuple[str, int]:

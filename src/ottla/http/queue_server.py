@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from starlette.responses import JSONResponse
 from starlette.routing import Route, Router
 
 from ottla import __version__
+from ottla.http.bodies import Bodies
+from ottla.http.connection import LimitedConnection, Limits
 from ottla.http.guard import Guard
 from ottla.http.queue_store import open_store
 from ottla.http.queues import Queues, mounted, not_served
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 
 
 _MAX_CONNECTIONS: Final = 1000
+_MAX_CONNECTIONS_PER_ADDRESS: Final = 500
+_MAX_HELD_BYTES: Final = 128 * 1024 * 1024
+"""As the defaults of [http] in a broker."""
 
 
 async def health(_: Request) -> JSONResponse:
@@ -34,24 +40,31 @@ async def health(_: Request) -> JSONResponse:
 
 def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
     others = Router([Route("/health", health)], redirect_slashes=False, default=not_served)
-    return Guard(mounted(Queues(store, config), others), HttpStats(), frozenset())
+    queues = Queues(store, config, Bodies(config.max_stalled_ms / 1000, _MAX_HELD_BYTES))
+    hosts = None if config.needs_password else config.allowed_hosts
+    return Guard(mounted(queues, others), HttpStats(), hosts=hosts, setting="allowed_hosts")
 
 
 def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:
     """Serve until told to stop; `on_ready` hears the address."""
     store = open_store(config, None if config.key_file is None else read_key_file(config.key_file))
     host, port = config.address
+    limits = Limits(
+        max_stalled_s=config.max_stalled_ms / 1000,
+        max_connections=_MAX_CONNECTIONS,
+        max_connections_per_address=_MAX_CONNECTIONS_PER_ADDRESS,
+    )
     settings = uvicorn.Config(
         build_queue_app(store, config),
         host=host,
         port=port,
+        http=cast("Any", partial(LimitedConnection, limits)),
         ws="none",
         lifespan="off",
         log_config=None,
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        limit_concurrency=_MAX_CONNECTIONS,
         timeout_graceful_shutdown=5,
     )
     try:

@@ -25,6 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route, Router
 
+from ottla.http.bodies import Body, BodyRefused
 from ottla.http.guard import ROUTE
 from ottla.http.queue_config import MAX_MESSAGES
 from ottla.http.queue_messages import Malformed, messages_in, shown
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from ottla.http.bodies import Bodies
     from ottla.http.queue_config import QueuesConfig
     from ottla.http.queue_store import QueueStore
     from ottla.queue.positions import Start
@@ -64,9 +66,10 @@ class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
 class Queues:
     """All endpoints of one folder of queues, as an ASGI application that belongs inside a `Guard`."""
 
-    def __init__(self, store: QueueStore, config: QueuesConfig) -> None:
+    def __init__(self, store: QueueStore, config: QueuesConfig, bodies: Bodies) -> None:
         self._store = store
         self._config = config
+        self._bodies = bodies
         self._turns: dict[tuple[str, str], _Turn] = {}
         self._pushed: dict[str, asyncio.Event] = {}
         self._router = Router(list(self._routes()), redirect_slashes=False, default=not_served)
@@ -161,12 +164,11 @@ class Queues:
     async def _body(self, request: Request) -> bytes:
         # As base64 and in quotes, a message takes up to a third more.
         limit = max(_MAX_BODY_BYTES, 2 * self._config.max_message_size)
-        body = bytearray()
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > limit:
-                raise Refused(413, f"the body is larger than {limit} bytes", {"connection": "close"})
-        return bytes(body)
+        with Body(self._bodies, request.stream(), is_collected=True) as body:
+            try:
+                return await body.read_all(limit)
+            except BodyRefused as refused:
+                raise Refused(refused.status, str(refused), {"connection": "close"}) from None
 
     # Consumers
 

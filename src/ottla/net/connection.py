@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 _AHEAD_FRAMES: Final = 64
 _AHEAD_BYTES: Final = 1 << 20
 """A client may send this much ahead; then its socket is not read until some of it is answered."""
+LOGIN_FRAME_BYTES: Final = 128 * 1024
+_LOGIN_AHEAD_BYTES: Final = 64 * 1024
+"""The same before a login, where one is needed. Together with one read (SCRATCH_BYTES), the request being answered
+and one that is half received, no more than 512 KiB are held for a client that has not logged in."""
 _TURN_FRAMES: Final = 64
 """So many requests of one client are answered in a row; then others get their turn."""
 _READY_BUFFERS: Final = 64
@@ -31,6 +35,8 @@ class Service(Protocol):
     """What a connection needs of the one who serves it."""
 
     max_frame_bytes: int
+    needs_login: bool
+    """Until `Connection.admit` is called, its clients may send little."""
     name: str
     """Of the listener: in a cluster, clients are told the addresses of the others' listeners of this name."""
     advertised: Address | None
@@ -66,6 +72,7 @@ class Service(Protocol):
 
 class Connection(asyncio.BufferedProtocol):
     __slots__ = (
+        "_ahead_bytes",
         "_backlog",
         "_backlog_bytes",
         "_frames",
@@ -82,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         "_service",
         "_transport",
         "_was_stalled",
+        "groups",
         "local",
         "login",
         "peer",
@@ -93,7 +101,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self._frames = FrameParser(service.max_frame_bytes, service.scratch)
+        most_bytes = service.max_frame_bytes
+        self._frames = FrameParser(
+            min(LOGIN_FRAME_BYTES, most_bytes) if service.needs_login else most_bytes, service.scratch
+        )
+        self._ahead_bytes = _LOGIN_AHEAD_BYTES if service.needs_login else _AHEAD_BYTES
         # A list, not a deque: nearly always empty, and a deque holds half a kilobyte even then.
         self._backlog: list[memoryview] = []
         self._backlog_bytes = 0
@@ -111,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
         self.local = ("", 0)
         self.principal = ANONYMOUS
+        self.groups: tuple[str, ...] = ()
         self.login: object = None
         """How far it is with saying who it is, where it has to; the gate of its port knows what this is."""
         self.state: dict[str, object] = {}
@@ -263,7 +276,7 @@ class Connection(asyncio.BufferedProtocol):
         self._pending.add_done_callback(self._answered)
 
     def _control_reading(self) -> None:
-        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= _AHEAD_BYTES
+        is_far_ahead = len(self._backlog) >= _AHEAD_FRAMES or self._backlog_bytes >= self._ahead_bytes
         should_pause = is_far_ahead or self._is_finishing or self._is_over
         if should_pause != self._is_reading_paused:
             self._is_reading_paused = should_pause
@@ -330,6 +343,11 @@ class Connection(asyncio.BufferedProtocol):
             self._moved_before = moved
             self._quiet_since_s = now_s
         return now_s - self._quiet_since_s
+
+    def admit(self) -> None:
+        """It has logged in: let it send as much as any client may."""
+        self._frames.allow(self._service.max_frame_bytes)
+        self._ahead_bytes = _AHEAD_BYTES
 
     def finish(self) -> None:
         """Answer what has come, then close."""

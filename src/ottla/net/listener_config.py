@@ -7,6 +7,7 @@ from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
 
 from ottla.core.config_values import convert
+from ottla.core.hosts import is_loopback
 from ottla.net.security_config import ClientCertificates, Mechanism  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 Protocol: TypeAlias = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_LOOPBACK: Final = ("127.", "::1", "localhost")
 _FROM_SECURITY: Final = (
     "cert_file",
     "key_file",
@@ -55,7 +55,7 @@ class ListenerConfig:
 
     @property
     def is_loopback(self) -> bool:
-        return self.host.startswith(_LOOPBACK)
+        return is_loopback(self.host)
 
     def __str__(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host

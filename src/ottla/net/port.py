@@ -46,6 +46,7 @@ class Port:
         self.advertised = Address(*parse_address(config.advertised)) if config.advertised else None
         self.answer = answer
         self.max_frame_bytes = listener.max_frame_bytes
+        self.needs_login = config.uses_sasl
         self.scratch = listener.scratch
         self.opened = self._known if config.uses_tls and config.client_certificates != "none" else listener.opened
         self.closed = listener.closed

@@ -29,16 +29,26 @@ class LeaderEpochs:
         self.entries.append((epoch, start_offset))
         return True
 
+    def with_current(self, epoch: int, next_offset: int) -> LeaderEpochs:
+        """A leader's view: its current epoch counts, although it is noted only with its first record."""
+        if epoch <= self.latest:
+            return self
+        epochs = LeaderEpochs(list(self.entries))
+        epochs.begin(epoch, next_offset)
+        return epochs
+
     def end_of(self, epoch: int, next_offset: int) -> tuple[int, int]:
         """The largest known epoch up to `epoch`, and the offset after its last record.
 
-        This is how a follower finds out where its log parted from the leader's.
+        An epoch before the first one known ended where that one begins: its records are deleted, not truncated. Nothing
+        is known of an epoch later than all of these, nor of NO_EPOCH. A follower and a consumer (KIP-320) find out
+        with this where their log, or what they read of it, diverged from the leader's.
         """
-        following = bisect_right(self.entries, epoch, key=itemgetter(0))
-        if following == 0:
+        if not 0 <= epoch <= self.latest:
             return NO_EPOCH, NO_OFFSET
+        following = bisect_right(self.entries, epoch, key=itemgetter(0))
         end = self.entries[following][1] if following < len(self.entries) else next_offset
-        return self.entries[following - 1][0], end
+        return self.entries[following - 1][0] if following else epoch, end
 
     def epoch_at(self, offset: int) -> int:
         """The epoch in which the record at `offset` was written."""

@@ -75,6 +75,10 @@ class FrameParser:
         self._is_direct = False
         self._is_first = True
 
+    def allow(self, max_frame_bytes: int) -> None:
+        """From now on, frames may be this large."""
+        self._max_bytes = max_frame_bytes
+
     @property
     def pending_bytes(self) -> int:
         """How much has arrived of a frame that is not complete; 0 between frames."""

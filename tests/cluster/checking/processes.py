@@ -68,6 +68,7 @@ class Node:
         self._module = module
         self._ready_file = folder / f"node-{number}.ready"
         self.process: subprocess.Popen[bytes] | None = None
+        self.is_frozen = False
 
     @property
     def address(self) -> str:
@@ -119,9 +120,11 @@ class Node:
 
     def freeze(self) -> None:
         self._signal(signal.SIGSTOP)
+        self.is_frozen = True
 
     def thaw(self) -> None:
         self._signal(signal.SIGCONT)
+        self.is_frozen = False
 
     def _signal(self, what: signal.Signals) -> None:
         assert self.process is not None

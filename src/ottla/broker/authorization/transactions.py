@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         DescribeTransactionsResponse,
         TransactionState,
     )
-    from ottla.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 _TRANSACTION: Final = ResourceType.TRANSACTIONAL_ID
 _DESCRIBED: Final = Each(
@@ -77,20 +76,6 @@ def add_partitions_to_txn(
         refusal(AddPartitionsToTxnTopicResult, topic, codes[allowed[topic.name]], context.version) for topic in topics
     )
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
-
-
-def list_transactions(
-    authorizer: Authorizer, handler: Handler, broker: Broker, request: ListTransactionsRequest, context: Context
-) -> Answer:
-    def visible(response: ListTransactionsResponse) -> ListTransactionsResponse:
-        states = (
-            one
-            for one in response.transaction_states
-            if authorizer.is_allowed(context, AclOperation.DESCRIBE, _TRANSACTION, one.transactional_id)
-        )
-        return structs.replace(response, transaction_states=tuple(states))
-
-    return then(handler(broker, request, context), visible)
 
 
 def describe_transactions(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.configs.values import to_text
 from ottla.broker.settings import Settings
 from ottla.core.ids import Address
+from ottla.net.connection import LOGIN_FRAME_BYTES
 
 if TYPE_CHECKING:
     from ottla.broker.config import BrokerConfig
@@ -58,6 +59,7 @@ def security_settings(security: SecurityConfig, net: NetConfig) -> dict[str, str
     mechanisms = _mechanisms(security, net)
     if mechanisms:
         told["sasl.enabled.mechanisms"] = ",".join(mechanisms)
+        told["sasl.server.max.receive.size"] = str(LOGIN_FRAME_BYTES)
     return told
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+", re.ASCII)
 # Neither NaN, which would pass every comparison with a limit, nor Java's hexadecimal and suffixed forms.
-_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+_DECIMAL: Final = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
 _BITS: Final = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 # What is longer is no number that anybody meant, and not worth the time that it takes to read or compare it.
 _LONGEST_NUMBER: Final = 30

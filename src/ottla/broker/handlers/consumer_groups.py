@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING
 
 from ottla.broker.turns import Turns
@@ -17,7 +18,7 @@ from ottla.wire.messages.consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
@@ -27,6 +28,28 @@ if TYPE_CHECKING:
 
 
 def consumer_group_heartbeat(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> Response | Coroutine[object, object, Response]:
+    unresolved = broker.groups.rules.consumers.unresolved(request)
+    return _resolved_first(broker, request, context, unresolved) if unresolved else _heartbeat(broker, request, context)
+
+
+async def _resolved_first(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context, unresolved: list[str]
+) -> Response:
+    """Match patterns against all topics in turns."""
+    matching = broker.groups.rules.table.environment.matching
+    turns = Turns()
+    for pattern in unresolved:
+        for _ in matching.steps(pattern):
+            if turns.are_over():
+                await asyncio.sleep(0)
+        await asyncio.sleep(0)
+    answer = _heartbeat(broker, request, context)
+    return await answer if isinstance(answer, Coroutine) else answer
+
+
+def _heartbeat(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> Response | Coroutine[object, object, Response]:
     groups = broker.groups

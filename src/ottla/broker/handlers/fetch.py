@@ -17,7 +17,7 @@ from ottla.broker.handlers.replica_fetch import (
 )
 from ottla.broker.turns import FEW, Turns
 from ottla.broker.waiting import ByteWait
-from ottla.core.errors import ApiError
+from ottla.core.errors import ApiError, OffsetOutOfRange
 from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
     AbortedTransaction,
@@ -269,8 +269,11 @@ def _read(  # noqa: PLR0913
 def _divergence(partition: Partition, wanted: FetchPartition) -> EpochEndOffset:
     if wanted.last_fetched_epoch < 0:
         return _NO_DIVERGENCE
-    epoch, end = partition.log.epochs.end_of(wanted.last_fetched_epoch, partition.log.next_offset)
-    if epoch < 0 or (epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset):
+    log = partition.log
+    epoch, end = partition.leader_epochs.end_of(wanted.last_fetched_epoch, log.next_offset)
+    if epoch < 0 or wanted.fetch_offset < log.start_offset:
+        raise OffsetOutOfRange(f"no offset {wanted.fetch_offset} after leader epoch {wanted.last_fetched_epoch}")
+    if epoch == wanted.last_fetched_epoch and end >= wanted.fetch_offset:
         return _NO_DIVERGENCE
     return EpochEndOffset(epoch=epoch, end_offset=end)
 

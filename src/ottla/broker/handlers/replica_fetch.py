@@ -47,10 +47,9 @@ def _followed(replica: Replica, follower: int, wanted: FetchPartition) -> int:
     if not log.start_offset <= offset <= log.next_offset:
         raise OffsetOutOfRange(f"{offset} is not in {log.start_offset}..{log.next_offset}")
     if wanted.last_fetched_epoch >= 0:
-        epoch, end = log.epochs.end_of(wanted.last_fetched_epoch, log.next_offset)
+        epoch, end = replica.partition.leader_epochs.end_of(wanted.last_fetched_epoch, log.next_offset)
         if epoch < 0:
-            # What it has is from before all that is known here, so it cannot go on with this.
-            raise OffsetOutOfRange(f"nothing is known of leader epoch {wanted.last_fetched_epoch}")
+            raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is later than {replica.leader_epoch}")
         if epoch != wanted.last_fetched_epoch or end < offset:
             return log.next_offset  # it is told where its log parted, and does not have what it asks behind
     replica.fetched(follower, offset, wanted.log_start_offset)

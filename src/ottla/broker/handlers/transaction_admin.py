@@ -5,15 +5,17 @@ tools end a transaction that nobody else does.
 from __future__ import annotations
 
 import asyncio
-import re
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.end_markers import write_end_markers
 from ottla.broker.partition import NO_EPOCH
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
+from ottla.core.patterns import InvalidPattern, Pattern
 from ottla.records.control import EndMarker
+from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.transactions.states import State
 from ottla.wire.messages import describe_transactions as described
 from ottla.wire.messages.describe_producers import (
@@ -41,6 +43,7 @@ from ottla.wire.messages.write_txn_markers import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.turns import InTurns
     from ottla.transactions.transaction import Transaction
 
 _NONE: Final = -1
@@ -88,41 +91,64 @@ def _described(broker: Broker, transactional_id: str) -> described.TransactionSt
     )
 
 
-def list_transactions(broker: Broker, request: ListTransactionsRequest, _context: Context) -> ListTransactionsResponse:
-    unknown = tuple(name for name in request.state_filters if name not in _STATES)
+def list_transactions(
+    broker: Broker, request: ListTransactionsRequest, context: Context
+) -> InTurns[ListTransactionsResponse]:
+    unknown = tuple(name for name in dict.fromkeys(request.state_filters) if name not in _STATES)
     try:
-        pattern = re.compile(request.transactional_id_pattern or ".*", re.DOTALL)
-    except re.error:
-        return ListTransactionsResponse(
-            error_code=ErrorCode.INVALID_REGULAR_EXPRESSION, unknown_state_filters=unknown, transaction_states=()
-        )
-    if broker.transactions.is_loading:
-        return ListTransactionsResponse(
-            error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, unknown_state_filters=unknown, transaction_states=()
-        )
-    now_ms = broker.transactions.now_ms()
-    found = [
-        TransactionState(
-            transactional_id=transactional_id, producer_id=known.producer_id, transaction_state=known.state.shown
-        )
-        for transactional_id, known in broker.transactions.rules
-        if _is_wanted(known, request, now_ms) and pattern.fullmatch(transactional_id)
-    ]
+        found = yield from _listed(broker, request, context)
+    except InvalidPattern:
+        error, found = ErrorCode.INVALID_REGULAR_EXPRESSION, []
+    else:
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if broker.transactions.is_loading else ErrorCode.NONE
     return ListTransactionsResponse(
-        error_code=ErrorCode.NONE, unknown_state_filters=unknown, transaction_states=tuple(found)
+        error_code=error, unknown_state_filters=unknown, transaction_states=() if error else tuple(found)
     )
 
 
-def _is_wanted(known: Transaction, request: ListTransactionsRequest, now_ms: int) -> bool:
-    if known.state is State.DEAD:
-        return False
-    if request.producer_id_filters and known.producer_id not in request.producer_id_filters:
-        return False
-    if request.state_filters and known.state.shown not in request.state_filters:
-        return False
-    return request.duration_filter < 0 or (
-        known.started_ms >= 0 and now_ms - known.started_ms > request.duration_filter
-    )
+def _listed(broker: Broker, request: ListTransactionsRequest, context: Context) -> InTurns[list[TransactionState]]:
+    """Raises InvalidPattern."""
+    wanted = request.transactional_id_pattern
+    pattern = Pattern(wanted) if wanted else None
+    filters = _Filters(request, broker.transactions.now_ms())
+    authorizer = broker.security.authorizer
+    turns = Turns()
+    found = []
+    for transactional_id, known in list(broker.transactions.rules):
+        if turns.are_over():
+            yield
+        # Before the pattern sees it: neither its time nor its failure may tell of what the client may not describe.
+        if authorizer is not None and not authorizer.is_allowed(
+            context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, transactional_id
+        ):
+            continue
+        if filters.want(known) and (pattern is None or pattern.matches(transactional_id)):
+            found.append(
+                TransactionState(
+                    transactional_id=transactional_id,
+                    producer_id=known.producer_id,
+                    transaction_state=known.state.shown,
+                )
+            )
+    return found
+
+
+class _Filters:
+    def __init__(self, request: ListTransactionsRequest, now_ms: int) -> None:
+        self._producers = frozenset(request.producer_id_filters)
+        self._states = frozenset(request.state_filters)
+        self._duration_ms = request.duration_filter
+        self._now_ms = now_ms
+
+    def want(self, known: Transaction) -> bool:
+        if known.state is State.DEAD:
+            return False
+        if self._producers and known.producer_id not in self._producers:
+            return False
+        if self._states and known.state.shown not in self._states:
+            return False
+        age_ms = self._now_ms - known.started_ms
+        return self._duration_ms < 0 or (known.started_ms >= 0 and age_ms > self._duration_ms)
 
 
 # Producers
@@ -180,7 +206,7 @@ async def write_txn_markers(
 
 
 async def _marked(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
-    marker = EndMarker(asked.transaction_result, asked.coordinator_epoch)
+    marker = EndMarker(asked.transaction_result, asked.coordinator_epoch, asked.transaction_version)
     places = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
     errors = await write_end_markers(broker, (asked.producer_id, asked.producer_epoch), marker, places)
     return WritableTxnMarkerResult(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError, ErrorCode, ResourceNotFound
 from ottla.net.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, verifier_of
-from ottla.storage.catalog.entries import ScramCredential, ScramMechanism
+from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
 from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
@@ -50,7 +50,8 @@ def describe_user_scram_credentials(
 ) -> DescribeUserScramCredentialsResponse:
     known: dict[str, list[ScramCredential]] = {}
     for credential in broker.catalog.view.credentials.values():
-        known.setdefault(credential.user, []).append(credential)
+        if credential.user != NO_USER:
+            known.setdefault(credential.user, []).append(credential)
     asked = Counter(one.name for one in request.users or ()) or Counter(sorted(known))
     results = tuple(_described(name, times, known.get(name)) for name, times in asked.items())
     return DescribeUserScramCredentialsResponse(error_code=ErrorCode.NONE, error_message=None, results=results)

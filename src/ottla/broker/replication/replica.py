@@ -14,17 +14,19 @@ from ottla.core.errors import (
     NotLeaderOrFollower,
     OffsetNotAvailable,
     RequestTimedOut,
+    StorageError,
 )
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
     from ottla.broker.replication.throttling import Throttling
     from ottla.broker.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
+    from ottla.core.errors import ApiError
     from ottla.storage.partition_log import PartitionLog
 
 _NO_EPOCH: Final = -1
@@ -35,8 +37,10 @@ class Replica:
         "_checkpointed",
         "_followed_high_watermark",
         "_replication",
+        "deletions",
         "key",
         "leading",
+        "offline",
         "parked",
         "partition",
         "refused_epoch",
@@ -50,10 +54,14 @@ class Replica:
         self.state: PartitionState | None = None
         self.leading: Leading | None = None
         self.parked = ParkedAppends()
+        self.deletions: ParkedAppends | None = None
+        """DeleteRecords requests that wait for in-sync replicas; most partitions never have any."""
         self.waits: set[ByteWait] = set()
         """Fetches of followers, which see what is not committed yet."""
         self.refused_epoch = _NO_EPOCH
         """What a former process led in: records that it lost could be told from new ones by nothing."""
+        self.offline: str | None = None
+        """Why its log cannot be used; None if it can."""
         self._replication = replication
         self._checkpointed = checkpointed
         self._followed_high_watermark: int | None = None
@@ -65,8 +73,12 @@ class Replica:
         return self.partition.log
 
     @property
+    def node_id(self) -> int:
+        return self._replication.node_id
+
+    @property
     def is_here(self) -> bool:
-        return self.state is not None and self._replication.node_id in self.state.replicas
+        return self.state is not None and self.node_id in self.state.replicas
 
     @property
     def leader(self) -> int:
@@ -109,8 +121,34 @@ class Replica:
         if not self.check_leads().is_settled:
             raise OffsetNotAvailable(f"{self.partition.at} has a new leader, which is not yet sure of its end")
 
-    def _not_leader(self) -> NotLeaderOrFollower:
+    def _not_leader(self) -> ApiError:
+        if self.offline is not None and self.leader == self.node_id:
+            return self._offline_error()  # it was the last in sync, so there is no other leader to go to
         return NotLeaderOrFollower(f"{self.partition.at} is not led by this broker")
+
+    # The log
+
+    def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
+        """StorageError: it cannot be opened now. It is tried again after a backoff, and not with every request."""
+        if self.offline is not None:
+            raise self._offline_error()
+        try:
+            return open_()
+        except Exception as failed:  # whatever it is, neighbours are replicated
+            self.offline = str(failed) or repr(failed)
+            self._replication.offline.failed(self, self.offline)
+            raise self._offline_error() from failed
+
+    def open_again(self) -> None:
+        self.offline = None
+        self.partition.open()
+
+    def log_failed(self, why: str) -> None:
+        """The disk failed the open log."""
+        self._replication.offline.failed(self, why, is_final=True)
+
+    def _offline_error(self) -> StorageError:
+        return StorageError(f"{self.partition.at} is offline: {self.offline}")
 
     # Changing roles
 
@@ -137,6 +175,8 @@ class Replica:
 
     def fail_parked(self) -> None:
         self.parked.fail_all(self._not_leader())
+        if self.deletions is not None:
+            self.deletions.fail_all(self._not_leader())
         for waits in (self.waits, self.partition.waits):
             for wait in tuple(waits):
                 wait.end()
@@ -177,17 +217,43 @@ class Replica:
             self.parked.release(self.leading.high_watermark, self._refusal(self.leading))
         return future
 
+    def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
+        """Done when the logs of all in-sync replicas start at `offset` or later. They are told now."""
+        self.check_leads()
+        if self.deletions is None:
+            self.deletions = ParkedAppends()
+        future = self.deletions.park(offset - 1, timeout_s)
+        self.release_deletions()
+        for wait in tuple(self.waits):
+            wait.give_up()
+        return future
+
+    @property
+    def low_watermark(self) -> int:
+        return self.check_leads().low_watermark(self.log.start_offset)
+
+    def release_deletions(self) -> None:
+        if self.deletions and self.leads:
+            self.deletions.release(self.low_watermark, None)
+
     def expire_parked(self, now_s: float) -> None:
+        at = self.partition.at
         if self.parked:
-            at = self.partition.at
             self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
+        if self.deletions:
+            self.release_deletions()  # the ISR may have shrunk
+            self.deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
 
     def fetched(self, node: int, offset: int, start_offset: int) -> None:
         """A follower has what is below `offset`."""
         leading = self.check_leads()
         leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms())
         self.advance()
-        isr = leading.with_joining(node) or leading.without_late(self.log.next_offset, self._replication.now_ms())
+        self.release_deletions()
+        log = self.log
+        isr = leading.with_joining(node, log.start_offset) or leading.without_late(
+            log.next_offset, self._replication.now_ms()
+        )
         if isr is not None:
             self._replication.propose_isr(self, isr)
 
@@ -214,6 +280,10 @@ class Replica:
         if has_moved:
             for wait in tuple(self.partition.waits):
                 wait.end()
+
+    def start_raised(self) -> None:
+        """The log starts later, as its leader's."""
+        self._replication.note_start(self)
 
     def cut_high_watermark(self) -> None:
         """The log has been cut."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from ottla.wire.declare import AnyBytes
 
 _WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
-_MOST_BYTES: Final = 512 * 1024
-"""sasl.server.max.receive.size of Kafka: who is not known yet must not make us hold much."""
 
 
 class Login:
@@ -71,8 +69,6 @@ class Gate:
         if not isinstance(login, Login):
             login = connection.login = Login(self._mechanisms)
         if not login.is_open:
-            if len(frame) > _MOST_BYTES:
-                raise ProtocolError(f"{len(frame)} bytes before logging in")
             if login.is_raw:
                 return self._answer_raw(connection, login, bytes(frame))
             api = read_request_header(frame).api
@@ -108,7 +104,8 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         await logins.failed(login.mechanism, f"{host}:{port}", refused)
         raise
     logins.succeeded(login.mechanism)
-    connection.principal = principal
+    connection.principal, connection.groups = principal, step.groups
+    connection.admit()
     login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
     return step
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from ottla.core.errors import StorageError
 from ottla.core.security import LoginFailed
+from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
 from ottla.net.sasl.plain import Passwords, Plain
-from ottla.net.sasl.scram import Decoys, Scram
-from ottla.storage.catalog.entries import ScramMechanism
+from ottla.net.sasl.scram import Scram
+from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ottla.broker.security.audit import Audit
+    from ottla.net.sasl.decoys import Shapes
     from ottla.net.sasl.exchange import Exchange, Step, Verifier
-    from ottla.net.sasl.tokens import Tokens
+    from ottla.net.sasl.tokens import CheckedToken, Tokens
     from ottla.net.security_config import SecurityConfig
+    from ottla.storage.catalog.catalog import Catalog
     from ottla.storage.catalog.view import CatalogView
 
 T = TypeVar("T")
@@ -34,6 +39,9 @@ MECHANISMS: Final = {
     "SCRAM-SHA-256": ScramMechanism.SCRAM_SHA_256,
     "SCRAM-SHA-512": ScramMechanism.SCRAM_SHA_512,
 }
+_NAMES: Final = {code: name for name, code in MECHANISMS.items()}
+_DECOY_KEY: Final = NO_USER, ScramMechanism.SCRAM_SHA_512
+_KEY_BYTES: Final = 64
 
 
 class Logins:
@@ -43,7 +51,7 @@ class Logins:
         """How many logins succeeded and failed, by mechanism and outcome."""
         self._view = view
         self._audit = audit
-        self._decoys = Decoys()
+        self._decoys = _decoys(view)
         self.passwords = Passwords(self._find, self._decoys)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
@@ -61,26 +69,25 @@ class Logins:
 
     async def take(self, exchange: Exchange, message: bytes) -> Step:
         if exchange.is_slow:
-            return await self._in_thread(lambda: exchange.take(message))
+            return await self.in_thread(lambda: exchange.take(message))
         return exchange.take(message)
 
     async def by_password(self, user: str, password: str, peer: str) -> str:
         """The principal; LoginFailed if that is not its password."""
         if not self.passwords.is_remembered(user, password):
-            await self._counted("basic", peer, self._check_password(user, password))
+            await self.counted("basic", peer, self._check_password(user, password))
         return f"User:{user}"
 
-    async def by_token(self, token: str, peer: str) -> str:
-        """The principal whose token it is; LoginFailed if it is nobody's."""
-        checked = await self._counted("bearer", peer, self._in_thread(lambda: self._known_tokens().check(token)))
-        return f"User:{checked.user}"
+    async def by_token(self, token: str, peer: str) -> CheckedToken:
+        """Whose token it is; LoginFailed if it is not valid."""
+        return await self.counted("bearer", peer, self.in_thread(lambda: self._known_tokens().check(token)))
 
     async def _check_password(self, user: str, password: str) -> LoggedIn:
-        if not await self._in_thread(lambda: self.passwords.is_right(user, password)):
+        if not await self.in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
         return LoggedIn(user)
 
-    async def _counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
+    async def counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
         try:
             found = await checked
         except LoginFailed as refused:
@@ -92,7 +99,7 @@ class Logins:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+    def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def succeeded(self, mechanism: str) -> None:
@@ -112,12 +119,43 @@ class Logins:
         await asyncio.sleep(self.config.failed_login_delay_ms / 1000)
 
     def _find(self, user: str, mechanism: str) -> Verifier | None:
+        if user == NO_USER:
+            return None
         return self._view().credentials.get((user, MECHANISMS[mechanism]))
 
     def _known_tokens(self) -> Tokens:
         if self._tokens is None:
             raise LoginFailed("tokens are not served: security.oauth_jwks is not set")
         return self._tokens
+
+
+def ensure_decoy_key(catalog: Catalog) -> None:
+    """Draw the key of SCRAM decoys, unless this node or another has. It must outlive a restart."""
+    if _DECOY_KEY in catalog.view.credentials:
+        return
+    try:
+        catalog.put_credential(ScramCredential(*_DECOY_KEY, b"", 0, secrets.token_bytes(_KEY_BYTES), b""))
+    except StorageError as refused:
+        _logger.warning("could not store the key of SCRAM decoys: %s", refused)
+
+
+def _decoys(view: Callable[[], CatalogView]) -> Decoys:
+    spare = secrets.token_bytes(_KEY_BYTES)
+    counted: tuple[object, Shapes] = None, Counter()
+
+    def secret() -> bytes:
+        held = view().credentials.get(_DECOY_KEY)
+        return spare if held is None else held.stored_key
+
+    def shapes() -> Shapes:
+        nonlocal counted
+        credentials = view().credentials
+        if credentials is not counted[0]:
+            users = ((_NAMES[one.mechanism], one) for one in credentials.values() if one.user != NO_USER)
+            counted = credentials, shapes_of(users)
+        return counted[1]
+
+    return Decoys(secret, shapes)
 
 
 def _tokens(config: SecurityConfig) -> Tokens | None:
@@ -132,6 +170,7 @@ def _tokens(config: SecurityConfig) -> Tokens | None:
         issuer=config.oauth_issuer,
         audience=config.oauth_audience,
         principal_claim=config.oauth_principal_claim,
+        groups_claim=config.oauth_groups_claim,
         clock_skew_s=config.oauth_clock_skew_ms / 1000,
     )
     return Tokens(rules, keys, time.time)

@@ -34,8 +34,7 @@ def truncation_point(epochs: LeaderEpochs, end_offset: int, leader_epoch: int, l
     """
     epoch, end = epochs.end_of(leader_epoch, end_offset)
     if epoch < 0:
-        # All that is here was written later than anything that the leader has.
-        end = epochs.entries[0][1] if epochs.entries else end_offset
+        end = end_offset
     return min(end, leader_end)
 
 

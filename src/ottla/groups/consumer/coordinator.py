@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.core.errors import ErrorCode
+from ottla.core.pattern_parser import LONGEST
+from ottla.core.patterns import InvalidPattern
 from ottla.groups.actions import Persist, PersistRecords
 from ottla.groups.consumer import describing
 from ottla.groups.consumer.conversion import records_of_upgrade
 from ottla.groups.consumer.current import JOINING
 from ottla.groups.consumer.group import ConsumerGroup
-from ottla.groups.consumer.heartbeat import check
+from ottla.groups.consumer.heartbeat import check, invalid_pattern
 from ottla.groups.consumer.refusing import refuse_heartbeat
 from ottla.groups.refusals import Refused
 from ottla.groups.states import State
@@ -40,6 +42,7 @@ class ConsumerGroups:
         """`may_see`: whether a topic may be found by the pattern of whoever asks."""
         try:
             check(request, caller.version, self._table.config)
+            self._resolve(request)
             group = self._table.get(request.group_id)
             if isinstance(group, ConsumerGroup):
                 actions = group.heartbeat(request, caller, now_ms, may_see)
@@ -53,6 +56,33 @@ class ConsumerGroups:
         kind = "Consumer group" if request.member_epoch > JOINING else "Group"
         text = f"{kind} {request.group_id} not found." if group is None else _not_one(request.group_id)
         return [refuse_heartbeat(caller.token, ErrorCode.GROUP_ID_NOT_FOUND, text)]
+
+    def unresolved(self, request: ConsumerGroupHeartbeatRequest) -> list[str]:
+        """Patterns of the group, and of the request, for which it is not known which topics they match."""
+        group = self._table.get(request.group_id)
+        patterns = {request.subscribed_topic_regex or ""}
+        if isinstance(group, ConsumerGroup) and not group.has_seen_topics:
+            patterns |= group.state_of_members.patterns()
+        # One that is too long is refused without being kept.
+        known = self._table.environment.matching.is_resolved
+        return [each for each in patterns if 0 < len(each) <= LONGEST and not known(each)]
+
+    def _resolve(self, request: ConsumerGroupHeartbeatRequest) -> None:
+        """Raises Refused."""
+        matching = self._table.environment.matching
+        for pattern in self.unresolved(request):
+            matching.resolve(pattern)
+        if not (new := request.subscribed_topic_regex):
+            return
+        try:
+            matching.known(new)
+        except InvalidPattern as invalid:
+            raise invalid_pattern(new, invalid) from None
+        group = self._table.get(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            used = group.state_of_members.patterns()
+            if new not in used and len(used) >= self._table.config.consumer_max_patterns:
+                raise Refused(ErrorCode.INVALID_REQUEST, f"The group has {len(used)} different patterns already.")
 
     def _begin(
         self,

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.groups.config import GroupConfig
+    from ottla.groups.consumer.matching import Matching
     from ottla.groups.topic_view import TopicView
 
 
@@ -25,3 +26,5 @@ class Environment(Struct, frozen=True):
     """Makes what is random about a member's id."""
     timing: Callable[[str], Timing]
     """Of the group with this id, which may have configs of its own."""
+    matching: Matching
+    """Which topics the patterns of all groups match."""

@@ -177,8 +177,13 @@ class ConsumerGroup:
         return Update(self.group_id, self.state_of_members, self.environment, now_ms, may_see)
 
     def refresh(self, update: Update) -> None:
-        update.refresh(self._seen_version)
-        self._seen_version = self.environment.topics.version
+        is_complete = update.refresh(self._seen_version)
+        self._seen_version = self.environment.topics.version if is_complete else None
+
+    @property
+    def has_seen_topics(self) -> bool:
+        """Whether the topics are as they were when they were last looked at for this group."""
+        return self._seen_version == self.environment.topics.version
 
     def let_go(self, member_ids: Sequence[str], now_ms: int) -> list[Action]:
         """Without these members; back to a classic group if no others need it to be another."""

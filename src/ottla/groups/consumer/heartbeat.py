@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.core.errors import ErrorCode
+from ottla.core.patterns import InvalidPattern, compiled
 from ottla.groups.actions import AnswerHeartbeat
 from ottla.groups.consumer.current import JOINING, LEAVING, LEAVING_FOR_A_WHILE, Current
 from ottla.groups.consumer.formats import MemberValue
-from ottla.groups.consumer.patterns import InvalidPattern, compiled
 from ottla.groups.partitions import by_topic, each_partition
 from ottla.groups.refusals import Refused
 from ottla.wire.messages.consumer_group_heartbeat import (
@@ -56,13 +56,16 @@ def check(request: ConsumerGroupHeartbeatRequest, version: int, config: GroupCon
         try:
             compiled(request.subscribed_topic_regex)
         except InvalidPattern as invalid:
-            raise Refused(
-                ErrorCode.INVALID_REGULAR_EXPRESSION,
-                f"SubscribedTopicRegex `{request.subscribed_topic_regex}` is not a valid regular expression: "
-                f"{invalid}.",
-            ) from None
+            raise invalid_pattern(request.subscribed_topic_regex, invalid) from None
 
 
+def invalid_pattern(pattern: str, invalid: InvalidPattern) -> Refused:
+    shown = pattern if len(pattern) <= _LONGEST_SHOWN else pattern[:_LONGEST_SHOWN] + "..."
+    text = f"SubscribedTopicRegex `{shown}` is not a valid regular expression: {invalid}."
+    return Refused(ErrorCode.INVALID_REGULAR_EXPRESSION, text)
+
+
+_LONGEST_SHOWN: Final = 200
 _IN_KAFKAS_WORDS: Final = {"group_id": "GroupId", "instance_id": "InstanceId", "rack_id": "RackId"}
 
 

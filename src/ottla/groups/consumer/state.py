@@ -81,6 +81,10 @@ class GroupState:
     def subscribed_topics(self) -> set[str]:
         return {name for member in self.members.values() for name in self.topics_of(member)}
 
+    def patterns(self) -> set[str]:
+        """What members have subscribed with in place of names."""
+        return {member.subscribed_topic_regex for member in self.members.values() if member.subscribed_topic_regex}
+
     # ── How it changes ───────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, key: Key, value: Value | None) -> Value | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ottla.core.patterns import InvalidPattern
 from ottla.groups.actions import PersistRecords
 from ottla.groups.consumer.assignors import ASSIGNORS, Subscriber
 from ottla.groups.consumer.current import JOINING, Current
@@ -26,7 +27,6 @@ from ottla.groups.consumer.formats import (
     TargetPartitions,
     TargetValue,
 )
-from ottla.groups.consumer.patterns import compiled
 from ottla.groups.consumer.reconciling import reconcile
 from ottla.groups.consumer.records import Record
 from ottla.groups.partitions import by_topic
@@ -59,6 +59,7 @@ class Update:
         self.state = state
         self._group_id = group_id
         self._topics = environment.topics
+        self._matching = environment.matching
         self._config = environment.config
         self._now_ms = now_ms
         self._may_see = may_see
@@ -126,34 +127,43 @@ class Update:
         """Begin another epoch with the next `refresh`, though nothing gives a reason."""
         self._has_news = True
 
-    def refresh(self, seen_version: int | None) -> None:
-        """Begin another epoch if the members, or the topics since this version of them, give a reason."""
+    def refresh(self, seen_version: int | None) -> bool:
+        """Begin another epoch if the members, or the topics since this version of them, give a reason.
+
+        False if it is not known yet which topics some pattern matches: it keeps those that it had.
+        """
         if not self._has_news and seen_version == self._topics.version:
-            return
-        self._resolve_patterns(are_new=seen_version != self._topics.version)
+            return True
+        is_complete = self._resolve_patterns(are_new=seen_version != self._topics.version)
         known = (self._topics.by_name(name) for name in self.state.subscribed_topics())
         metadata_hash = hash_of(info for info in known if info is not None)
         if self._has_news or metadata_hash != self.state.metadata_hash:
             epoch = max(self.state.epoch + 1, _FIRST_EPOCH)
             value = EpochValue(epoch=epoch, metadata_hash=metadata_hash)
             self.put(EpochKey(group_id=self._group_id), value)
+        return is_complete
 
-    def _resolve_patterns(self, *, are_new: bool) -> None:
-        members = self.state.members.values()
-        used = {member.subscribed_topic_regex for member in members if member.subscribed_topic_regex}
+    def _resolve_patterns(self, *, are_new: bool) -> bool:
+        used = self.state.patterns()
         for regex in self.state.regexes.keys() - used:
             self.put(RegexKey(group_id=self._group_id, regular_expression=regex), None)
-        for regex in used:
-            if are_new or regex not in self.state.regexes:
-                self._resolve(regex)
+        resolved = [self._resolve(regex) for regex in used if are_new or regex not in self.state.regexes]
+        return all(resolved)
 
-    def _resolve(self, regex: str) -> None:
-        matches = compiled(regex).matches
-        found = tuple(sorted(name for name in self._topics.names() if matches(name) and self._may_see(name)))
+    def _resolve(self, regex: str) -> bool:
+        try:
+            matched = self._matching.known(regex)
+        except InvalidPattern:
+            # Too much work with the topics of the moment: it keeps those that it had.
+            return True
+        if matched is None:
+            return False
+        found = tuple(name for name in matched if self._may_see(name))
         before = self.state.regexes.get(regex)
         if before is None or before.topics != found:
             value = RegexValue(topics=found, version=self._topics.version, timestamp=self._now_ms)
             self.put(RegexKey(group_id=self._group_id, regular_expression=regex), value)
+        return True
 
     # ── What members are to have, and get ────────────────────────────────────────────────────────────────────
 

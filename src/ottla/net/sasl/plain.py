@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.security import LoginFailed
 from ottla.net.sasl.exchange import LoggedIn
-from ottla.net.sasl.scram import Decoys, knows_password
+from ottla.net.sasl.scram import knows_password
 
 if TYPE_CHECKING:
+    from ottla.net.sasl.decoys import Decoys
     from ottla.net.sasl.exchange import FindVerifier, Step
 
 _MECHANISMS: Final = ("SCRAM-SHA-512", "SCRAM-SHA-256")
@@ -49,7 +50,7 @@ class Passwords:
                     return False
                 self._remember(user, verifier.stored_key, password)
                 return True
-        knows_password(_MECHANISMS[0], self._decoys.verifier(_MECHANISMS[0], user), password)
+        knows_password(*self._decoys.for_password(user, _MECHANISMS), password)
         return False
 
     def fingerprint(self, user: str) -> bytes | None:

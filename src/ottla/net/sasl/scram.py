@@ -18,6 +18,7 @@ from ottla.core.security import LoginFailed
 from ottla.net.sasl.exchange import Challenge, LoggedIn
 
 if TYPE_CHECKING:
+    from ottla.net.sasl.decoys import Decoys
     from ottla.net.sasl.exchange import FindVerifier, Step, Verifier
 
 DEFAULT_ITERATIONS: Final = 4096
@@ -69,17 +70,8 @@ def knows_password(mechanism: str, verifier: Verifier, password: str) -> bool:
     return hmac.compare_digest(made.stored_key, verifier.stored_key)
 
 
-class Decoys:
-    """Verifiers for users who do not exist: always the same for a name, so that nobody learns that by asking."""
-
-    def __init__(self, secret: bytes | None = None) -> None:
-        self._secret = secret or secrets.token_bytes(32)
-
-    def verifier(self, mechanism: str, user: str) -> MadeVerifier:
-        name = user.encode("utf-8", "surrogatepass")
-        salt = hmac.digest(self._secret, b"salt " + name, "sha512")[:SALT_BYTES]
-        size = hashlib.new(_HASHES[mechanism]).digest_size
-        return MadeVerifier(salt, DEFAULT_ITERATIONS, secrets.token_bytes(size), secrets.token_bytes(size))
+def digest_size(mechanism: str) -> int:
+    return hashlib.new(_HASHES[mechanism]).digest_size
 
 
 class Scram:

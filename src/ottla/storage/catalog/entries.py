@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.security import AclOperation, AclPermission, PatternType, ResourceType, ScramMechanism
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 __all__ = [
+    "NO_USER",
     "Acl",
     "AclOperation",
     "AclPermission",
@@ -50,6 +51,10 @@ class Topic:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
+
+
+NO_USER: Final = ""
+"""The user of the credential whose key all nodes draw SCRAM decoys with. No login can have this name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-r"""Reading a pattern in RE2's syntax, as far as it can tell topic names apart.
+r"""Parser of regular expressions in RE2's syntax.
 
-Left out of RE2's syntax are Unicode classes (\pL) and \C. Look-around, back-references and possessive repetition are
-no part of it.
+Unicode classes (\pL) and \C are not supported. Look-around, back-references and possessive repetition are not part
+of RE2.
 """
 
 from __future__ import annotations
@@ -10,32 +10,44 @@ import string
 from enum import Enum
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
-LETTERS: Final = frozenset(string.ascii_letters + string.digits + "._-")
-"""What a topic's name can be made of. No other character matters."""
-WORD: Final = frozenset(string.ascii_letters + string.digits + "_")
-_DIGITS: Final = frozenset(string.digits)
+LONGEST: Final = 8192
+"""Characters in an expression."""
 _LARGEST_COUNT: Final = 1000
+_MOST_DIGITS: Final = 4
 _DEEPEST: Final = 100
 
-_CLASSES: Final = {"d": _DIGITS, "w": WORD, "s": frozenset[str]()}
+Ranges: TypeAlias = tuple[tuple[str, str], ...]
+"""Of code points, both ends included."""
+_ANY: Final[Ranges] = (("\0", "\U0010ffff"),)
+_DIGITS: Final[Ranges] = (("0", "9"),)
+_UPPER: Final[Ranges] = (("A", "Z"),)
+_LOWER: Final[Ranges] = (("a", "z"),)
+_WORD: Final[Ranges] = (*_DIGITS, *_UPPER, ("_", "_"), *_LOWER)
+
+_CLASSES: Final[dict[str, Ranges]] = {"d": _DIGITS, "w": _WORD, "s": (("\t", "\n"), ("\f", "\r"), (" ", " "))}
 _EDGES: Final = {"b": "WORD", "B": "NO_WORD", "A": "START", "z": "END"}
 _CONTROLS: Final = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_NAMED_CLASSES: Final = {
-    "alnum": frozenset(string.ascii_letters + string.digits),
-    "alpha": frozenset(string.ascii_letters),
-    "ascii": LETTERS,
-    "blank": frozenset[str](),
-    "cntrl": frozenset[str](),
+_NAMED_CLASSES: Final[dict[str, Ranges]] = {
+    "alnum": (*_DIGITS, *_UPPER, *_LOWER),
+    "alpha": (*_UPPER, *_LOWER),
+    "ascii": (("\0", "\x7f"),),
+    "blank": (("\t", "\t"), (" ", " ")),
+    "cntrl": (("\0", "\x1f"), ("\x7f", "\x7f")),
     "digit": _DIGITS,
-    "graph": LETTERS,
-    "lower": frozenset(string.ascii_lowercase),
-    "print": LETTERS,
-    "punct": frozenset("._-"),
-    "space": frozenset[str](),
-    "upper": frozenset(string.ascii_uppercase),
-    "word": WORD,
-    "xdigit": frozenset(string.hexdigits),
+    "graph": (("!", "~"),),
+    "lower": _LOWER,
+    "print": ((" ", "~"),),
+    "punct": (("!", "/"), (":", "@"), ("[", "`"), ("{", "~")),
+    "space": (("\t", "\r"), (" ", " ")),
+    "upper": _UPPER,
+    "word": _WORD,
+    "xdigit": (*_DIGITS, ("A", "F"), ("a", "f")),
 }
+
+
+def is_word(letter: str) -> bool:
+    """Whether this is one of RE2's word characters."""
+    return letter.isascii() and (letter.isalnum() or letter == "_")
 
 
 class InvalidPattern(ValueError):
@@ -43,9 +55,15 @@ class InvalidPattern(ValueError):
 
 
 class Characters(NamedTuple):
-    """One of these."""
+    """One character in these ranges, or outside of them."""
 
-    letters: frozenset[str]
+    ranges: Ranges
+    is_negated: bool = False
+    ignores_case: bool = False
+
+    def has(self, letter: str) -> bool:
+        forms = (letter, letter.lower(), letter.upper()) if self.ignores_case else (letter,)
+        return any(first <= form <= last for first, last in self.ranges for form in forms) is not self.is_negated
 
 
 class Edge(Enum):
@@ -75,6 +93,9 @@ Node: TypeAlias = Characters | Edge | Sequence | Alternatives | Repeated
 
 
 def parse(text: str) -> Node:
+    """Raises InvalidPattern."""
+    if len(text) > LONGEST:
+        raise InvalidPattern(f"the expression is longer than {LONGEST} characters")
     return _Parser(text).parse()
 
 
@@ -136,6 +157,8 @@ class _Parser:
         if not least.isdecimal() or (most and not most.isdecimal()):
             return None  # a brace like any other character
         self._at = end + 1
+        if max(len(least), len(most)) > _MOST_DIGITS:
+            self._fail("invalid repeat count")
         highest = int(most) if most else (None if comma else int(least))
         if int(least) > _LARGEST_COUNT or (highest is not None and not int(least) <= highest <= _LARGEST_COUNT):
             self._fail("invalid repeat count")
@@ -149,7 +172,7 @@ class _Parser:
             case "[":
                 return self._class()
             case ".":
-                return Characters(LETTERS)
+                return Characters(_ANY)
             case "^":
                 return Edge.START
             case "$":
@@ -197,19 +220,14 @@ class _Parser:
     # ── Letters ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _literal(self, letter: str) -> Characters:
-        return Characters(self._cased(frozenset(letter)))
-
-    def _cased(self, letters: frozenset[str]) -> frozenset[str]:
-        if self._ignores_case:
-            letters = frozenset(each for letter in letters for each in (letter.lower(), letter.upper()))
-        return letters & LETTERS
+        return Characters(((letter, letter),), ignores_case=self._ignores_case)
 
     def _escaped(self) -> Node:
         letter = self._next()
         if letter in _EDGES:
             return Edge[_EDGES[letter]]
-        if (letters := _shorthand(letter)) is not None:
-            return Characters(letters)
+        if (ranges := _shorthand(letter)) is not None:
+            return Characters(ranges)
         return self._literal(self._escaped_letter(letter))
 
     def _escaped_letter(self, letter: str) -> str:
@@ -235,15 +253,14 @@ class _Parser:
 
     def _class(self) -> Node:
         is_negated = self._take("^")
-        letters: set[str] = set()
+        ranges: list[tuple[str, str]] = []
         is_first = True
         while is_first or not self._take("]"):
             is_first = False
-            letters |= self._class_item()
-        cased = self._cased(frozenset(letters))
-        return Characters(LETTERS - cased if is_negated else cased)
+            ranges += self._class_item()
+        return Characters(_merged(ranges), is_negated, self._ignores_case)
 
-    def _class_item(self) -> frozenset[str]:
+    def _class_item(self) -> Ranges:
         if self._take("[:"):
             end = self._text.find(":]", self._at)
             name = self._text[self._at : end]
@@ -252,22 +269,22 @@ class _Parser:
                 self._fail("invalid character class range")
             self._at = end + 2
             named = _NAMED_CLASSES[name.lstrip("^")]
-            return LETTERS - named if is_negated else named
+            return _complement(named) if is_negated else named
         letter = self._next()
         if letter == "\\":
             letter = self._next()
-            if (letters := _shorthand(letter)) is not None:
-                return letters
+            if (ranges := _shorthand(letter)) is not None:
+                return ranges
             letter = self._escaped_letter(letter)
         is_range = self._text.startswith("-", self._at) and not self._text.startswith("-]", self._at)
         if not is_range:
-            return frozenset(letter)
+            return ((letter, letter),)
         self._at += 1
         last = self._next()
         last = self._escaped_letter(self._next()) if last == "\\" else last
         if last < letter:
             self._fail("invalid character class range")
-        return frozenset(each for each in LETTERS if letter <= each <= last)
+        return ((letter, last),)
 
     # ── The text ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -286,7 +303,31 @@ class _Parser:
         raise InvalidPattern(problem)
 
 
-def _shorthand(letter: str) -> frozenset[str] | None:
-    """The letters of a class such as d, or of its opposite, D."""
-    letters = _CLASSES.get(letter.lower())
-    return LETTERS - letters if letters is not None and letter.isupper() else letters
+def _shorthand(letter: str) -> Ranges | None:
+    """The ranges of a class such as d, or of its opposite, D."""
+    ranges = _CLASSES.get(letter.lower())
+    return _complement(ranges) if ranges is not None and letter.isupper() else ranges
+
+
+def _merged(ranges: list[tuple[str, str]]) -> Ranges:
+    """In order, and none overlapping another."""
+    merged: list[tuple[str, str]] = []
+    for first, last in sorted(set(ranges)):
+        if merged and first <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(last, merged[-1][1])
+        else:
+            merged.append((first, last))
+    return tuple(merged)
+
+
+def _complement(ranges: Ranges) -> Ranges:
+    """All other characters; the ranges are in order and apart."""
+    gaps = []
+    following = 0
+    for first, last in ranges:
+        if ord(first) > following:
+            gaps.append((chr(following), chr(ord(first) - 1)))
+        following = ord(last) + 1
+    if following <= ord(_ANY[0][1]):
+        gaps.append((chr(following), _ANY[0][1]))
+    return tuple(gaps)

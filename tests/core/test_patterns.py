@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.groups.consumer.patterns import InvalidPattern, Pattern, compiled
+from ottla.core.patterns import InvalidPattern, Pattern, compiled
 
 ATOMS = st.sampled_from(
     ["a", "b", "_", "-", r"\.", ".", "[ab]", "[^a]", "[a-b_]", r"\d", r"\w", r"\W", r"\b", "^", "$"]
@@ -90,4 +90,4 @@ def test_no_pattern_makes_a_long_name_take_long(pattern: str) -> None:
     # Python's own `re` would not come back from some of these.
     pattern_of_name = Pattern(pattern)
     assert not pattern_of_name.matches("a" * 249)
-    assert len(pattern_of_name._known) <= 249
+    assert len(pattern_of_name._steps) <= 249

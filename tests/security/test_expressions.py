@@ -1,0 +1,97 @@
+"""Regular expressions in what a broker imports: which may come from outside, and that none of the others is slow."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import ottla
+
+ROOT = Path(ottla.__file__).parent
+NOT_IN_A_BROKER = {"cli", "client", "spark", "testing"}
+"""Packages that no client's bytes reach: they run where their user runs them."""
+CALLS = {"compile", "match", "fullmatch", "search", "sub", "subn", "split", "findall", "finditer"}
+COMPUTED = {
+    "net/certificate_names.py": "the operator's principal_rules",
+    "storage/scan.py": "bytes of a batch header, escaped",
+    "queue/folder.py": "the name of a queue, escaped",
+    "cluster/catalog_nodes.py": "two constants",
+    "core/config.py": "the name of a setting",
+}
+"""Where an expression is computed, and what from. None comes from a client: those are for ottla.core.patterns."""
+LENGTH = 4000
+MOST_S = 0.02
+"""A quadratic expression takes several times as long with so many characters, a linear one a hundredth."""
+
+
+def calls() -> list[tuple[str, ast.Call]]:
+    """Every use of `re` in a broker: in which file, and the call."""
+    found = []
+    for path in sorted(ROOT.rglob("*.py")):
+        name = path.relative_to(ROOT)
+        if name.parts[0] in NOT_IN_A_BROKER:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            called = node.func if isinstance(node, ast.Call) else None
+            if isinstance(called, ast.Attribute) and isinstance(called.value, ast.Name) and called.value.id == "re":
+                assert isinstance(node, ast.Call)
+                if called.attr in CALLS:
+                    found.append((name.as_posix(), node))
+    return found
+
+
+def constant(node: ast.expr) -> str | bytes | None:
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        return None
+    return value if isinstance(value, str | bytes) else None
+
+
+def flags_of(call: ast.Call) -> int:
+    named = [node.attr for each in call.args[1:] for node in ast.walk(each) if isinstance(node, ast.Attribute)]
+    return sum(getattr(re, name) for name in named if name.isupper())
+
+
+def test_no_expression_comes_from_a_client() -> None:
+    computed = {name for name, call in calls() if constant(call.args[0]) is None}
+    assert computed == COMPUTED.keys()
+
+
+def test_no_module_imports_another_engine_or_hides_this_one() -> None:
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module not in ("re", "fnmatch", "regex"), path
+            elif isinstance(node, ast.Import):
+                for alias in node.names:
+                    assert alias.name not in ("fnmatch", "regex"), path
+                    assert alias.name != "re" or alias.asname is None, path
+
+
+def hostile_texts(pattern: str) -> list[str]:
+    """Long texts that nearly match: of what the expression is made of, with an end that fits nothing."""
+    letters = sorted({letter for letter in pattern if letter.isascii()} | set("a0A-_. ,=\"'`\n"))
+    units = letters + [one + other for one in letters for other in letters if one != other]
+    return [unit * (LENGTH // len(unit)) + end for unit in units for end in ("\0", "x!")]
+
+
+def test_every_constant_expression_is_linear() -> None:
+    slow = []
+    for name, call in calls():
+        pattern = constant(call.args[0])
+        if pattern is None:
+            continue
+        expression: re.Pattern[Any] = re.compile(pattern, flags_of(call))
+        is_text = isinstance(pattern, str)
+        for text in hostile_texts(pattern if isinstance(pattern, str) else pattern.decode()):
+            subject = text if is_text else text.encode()
+            began_s = thread_time()
+            expression.fullmatch(subject)
+            if thread_time() - began_s > MOST_S:
+                slow.append((name, pattern, text[:4]))
+                break
+    assert slow == []
