@@ -143,7 +143,7 @@ def filtered(  # noqa: PLR0913
 
 
 def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) -> Response:
-    if each.always_asked is not None and getattr(response, "error_code", ErrorCode.NONE):
+    if each.always_asked is not None and getattr(response, "error_code", 0):
         return response
     return with_more(response, each.answered, refused)
 
