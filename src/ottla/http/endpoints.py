@@ -116,6 +116,7 @@ class Call:
         self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
         self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
+        self.inflating = door.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 
