@@ -120,7 +120,7 @@ class Replica:
         log, high_watermark = self.log, self.high_watermark
         lag_ms = self._replication.config.replica_lag_time_max_ms
         self.leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
-        self.leading.eligible = self._replication.present
+        self.leading.present = self._replication.present
         self.advance()
 
     def become_follower(self, state: PartitionState) -> None:
@@ -182,10 +182,10 @@ class Replica:
             at = self.partition.at
             self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
 
-    def fetched(self, node: int, offset: int, start_offset: int) -> None:
+    def fetched(self, node: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         """A follower has what is below `offset`."""
         leading = self.check_leads()
-        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms())
+        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms(), broker_epoch)
         self.advance()
         isr = leading.with_joining(node) or leading.without_late(self.log.next_offset, self._replication.now_ms())
         if isr is not None:
