@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.cli.cluster import summary
+from ottla.cli.cluster_moves import offline_replicas, status_rows
 from ottla.client.admin.cluster import ClusterDescription
 from ottla.client.view import BrokerAddress, PartitionView, TopicView
 from ottla.core.errors import ErrorCode
+from ottla.core.ids import TopicPartition
 
 from .conftest import Cli
 
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.testing.ephemeral_cluster import EphemeralCluster
+
+
+def test_the_status_names_replicas_whose_disk_failed_and_not_those_of_nodes_that_are_away() -> None:
+    brokers = [BrokerAddress(1, "h", 1), BrokerAddress(2, "h", 2)]
+    partitions = {TopicPartition("a", 0): PartitionView(1, 0, (1, 2, 3), (1,), offline=(2, 3))}
+
+    assert offline_replicas(brokers, partitions) == ["a-0 on 2"]
+    assert [row["offline"] for row in status_rows(brokers, 1, partitions)] == [0, 1, 1]
 
 
 def test_what_is_wrong_with_a_cluster_is_counted() -> None:

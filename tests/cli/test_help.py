@@ -32,6 +32,7 @@ VERBS = dict(verbs(program))
 LISTING = {
     ("acl", "list"),
     ("quota", "list"),
+    ("role", "list"),
     ("bench",),
     ("cluster", "brokers"),
     ("cluster", "configs", "show"),
@@ -62,6 +63,7 @@ LISTING = {
 DESTROYING = {
     ("acl", "delete"),
     ("quota", "delete"),
+    ("role", "delete"),
     ("cluster", "drain"),
     ("cluster", "elect"),
     ("group", "delete"),

@@ -12,6 +12,7 @@ from ottla.broker.config import BrokerConfig
 from ottla.broker.settings import Settings
 from ottla.client.config import ClientConfig
 from ottla.client.opening import Manner, open_connection
+from ottla.cluster.election import handed_over
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.cluster.state import (
     NO_NODE,
@@ -123,6 +124,16 @@ class MemoryCluster:
         if state.version != expected_version:
             raise InvalidUpdateVersion("changed meanwhile")
         return self.catalog.change(at, isr=tuple(node for node in state.replicas if node in new_isr))
+
+    async def leave_isr(self, at: PartitionKey) -> PartitionState:
+        await asyncio.sleep(0)
+        state = self.catalog.view.partitions[at]
+        return self.catalog.put(handed_over(state, self.node_id, self.catalog.view.brokers))
+
+    async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
+        await asyncio.sleep(0)
+        if self.node_id in self.catalog.view.brokers:
+            self.catalog.register(replace(self.catalog.view.brokers[self.node_id], offline=frozenset(replicas)))
 
 
 class Brokers:

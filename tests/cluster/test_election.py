@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cluster.election import elect_anyone, first_state, prefer, settle, without
+from ottla.cluster.election import elect_anyone, first_state, handed_over, prefer, settle, without
 from ottla.cluster.state import NO_NODE, EligibleLeadersNotAvailable, PartitionState, PreferredLeaderNotAvailable
 from ottla.core.errors import ElectionNotNeeded
 
@@ -124,6 +124,21 @@ def test_one_that_steps_back_neither_leads_nor_counts() -> None:
     after = without(state, 1, brokers(1, 2, 3))
     assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 1)
     assert without(partition((1, 2), isr=(2,), leader=2), 1, brokers(1, 2)).leader == 2
+
+
+def test_a_node_whose_log_failed_hands_over_to_another_in_sync_replica() -> None:
+    leader = handed_over(partition((1, 2, 3)), 1, brokers(1, 2, 3))
+    assert (leader.leader, leader.isr, leader.leader_epoch) == (2, (2, 3), 1)
+
+    follower = handed_over(partition((1, 2, 3)), 3, brokers(1, 2, 3))
+    assert (follower.leader, follower.isr, follower.leader_epoch) == (1, (1, 2), 0)
+
+
+@pytest.mark.parametrize("isr", [(1,), (1, 3)])
+def test_it_stays_if_no_other_in_sync_replica_is_there(isr: tuple[int, ...]) -> None:
+    state = partition((1, 2, 3), isr=isr)
+
+    assert handed_over(state, 1, brokers(1, 2)) is state
 
 
 def test_a_new_partition_begins_with_those_that_are_there() -> None:

@@ -310,6 +310,7 @@ SAMPLES = (
     _of(
         "DescribeShareGroupOffsets",
         (Op.DESCRIBE, GROUP),
+        (Op.DESCRIBE, TOPIC),
         groups=(
             DescribeShareGroupOffsetsRequestGroup(
                 group_id="readers",

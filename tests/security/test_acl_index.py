@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ottla.broker.authorization.acl_index import AclIndex, Asker
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
 
-ANN = Asker("User:ann", "10.0.0.1")
+ANN = Asker(frozenset({"User:ann"}), "10.0.0.1")
 ALLOW, DENY = AclPermission.ALLOW, AclPermission.DENY
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
 TOPIC = ResourceType.TOPIC
@@ -133,3 +133,58 @@ def slowly(acls: list[Acl], operation: AclOperation, name: str, *, is_open: bool
 def test_the_index_decides_as_the_rules_do(acls: list[Acl], operation: AclOperation, name: str, is_open: bool) -> None:
     index = AclIndex(acls, is_open_without=is_open)
     assert index.allows(ANN, operation, TOPIC, name) == slowly(acls, operation, name, is_open=is_open)
+
+
+USER = ResourceType.USER
+ANALYST = Acl(TOPIC, "orders", LITERAL, "Role:analyst", "*", READ, ALLOW)
+
+
+def member(
+    principal: str, role: str = "Role:analyst", permission: AclPermission = ALLOW, pattern: PatternType = LITERAL
+) -> Acl:
+    return Acl(USER, role, pattern, principal, "*", ALL, permission)
+
+
+def has_role(*acls: Acl, principals: tuple[str, ...] = ("User:ann",), is_open: bool = False) -> bool:
+    index = AclIndex((ANALYST, *acls), is_open_without=is_open)
+    return index.allows(index.asker(principals, "10.0.0.1"), READ, TOPIC, "orders")
+
+
+def test_members_of_a_role_may_do_what_the_role_may() -> None:
+    assert has_role(member("User:ann"))
+    assert not has_role(member("User:bob"))
+    assert not has_role()
+    assert has_role(member("User:*"))
+    assert has_role(member("User:ann", "Role:", pattern=PREFIXED))
+
+
+def test_groups_of_a_token_have_rights_and_roles_as_users_do() -> None:
+    assert has_role(member("Group:sales"), principals=("User:ann", "Group:sales"))
+    assert not has_role(member("Group:sales"), principals=("User:ann", "Group:support"))
+    assert has_role(acl(principal="Group:sales"), principals=("User:ann", "Group:sales"))
+
+
+def test_a_role_may_have_roles_even_in_a_circle() -> None:
+    assert has_role(
+        acl("x", principal="Role:lead"),
+        member("User:ann", "Role:lead"),
+        member("Role:lead"),
+        member("Role:analyst", "Role:lead"),
+    )
+
+
+def test_a_denied_membership_or_right_counts_before_those_allowed() -> None:
+    assert not has_role(member("User:*"), member("User:ann", permission=DENY))
+    assert not has_role(member("User:ann"), acl(permission=DENY))
+    assert not has_role(acl(), member("User:ann"), acl(principal="Role:analyst", permission=DENY))
+
+
+def test_only_all_operations_on_a_role_make_a_member() -> None:
+    assert not has_role(Acl(USER, "Role:analyst", LITERAL, "User:ann", "*", AclOperation.CREATE_TOKENS, ALLOW))
+    assert not has_role(Acl(TOPIC, "Role:analyst", LITERAL, "User:ann", "*", ALL, ALLOW))
+
+
+def test_a_role_without_members_is_not_open_to_everybody() -> None:
+    acls = (Acl(TOPIC, "orders", LITERAL, "Role:analyst", "*", WRITE, ALLOW),)
+    index = AclIndex(acls, is_open_without=True)
+    assert index.asker(["User:ann"], "10.0.0.1").principals == {"User:ann"}

@@ -134,3 +134,29 @@ def test_the_first_user_is_added_while_no_broker_runs(tmp_path: Path) -> None:
     done = CliRunner().invoke(program, arguments, input="secret\n")
     assert (done.exit_code, done.stdout) == (0, "user admin added\n")
     assert b"secret" not in (tmp_path / "data" / "catalog.sqlite").read_bytes()
+
+
+def test_a_role_gives_its_members_its_rights_until_it_is_revoked(guarded: Secured) -> None:
+    run(guarded, "topic", "create", "offers")
+    run(guarded, "acl", "add", "Role:clerk", "--allow", "describe", "--topic", "offers")
+    assert "offers" not in run(guarded, "topic", "list", user="ann")
+    assert run(guarded, "role", "grant", "clerk", "User:ann", "Group:staff") == (
+        "granted role clerk to User:ann\ngranted role clerk to Group:staff\n"
+    )
+    assert "offers" in run(guarded, "topic", "list", user="ann")
+    [listed] = json.loads(run(guarded, "role", "list", "-o", "json"))
+    assert listed == {
+        "role": "clerk",
+        "members": ["Group:staff", "User:ann"],
+        "rights": ["allow Role:clerk to describe topic offers"],
+    }
+    assert run(guarded, "role", "revoke", "clerk", "User:ann") == "revoked role clerk from User:ann\n"
+    assert "offers" not in run(guarded, "topic", "list", user="ann")
+    assert run(guarded, "role", "delete", "clerk", "--yes") == "deleted role clerk\n"
+    assert json.loads(run(guarded, "role", "list", "-o", "json")) == []
+
+
+def test_wrong_uses_of_roles_say_what_to_do(guarded: Secured) -> None:
+    assert "does not have the role clerk" in refused(guarded, "role", "revoke", "clerk", "User:ann", user="admin")
+    assert "there is no role clerk" in refused(guarded, "role", "delete", "clerk", "--yes", user="admin")
+    assert "such as User:ann" in refused(guarded, "role", "grant", "clerk", "ann", user="admin")

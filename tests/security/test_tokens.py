@@ -22,7 +22,7 @@ from ottla.net.key_source import KeySource
 from ottla.net.sasl.exchange import Challenge, LoggedIn
 from ottla.net.sasl.oauthbearer import OAuthBearer
 from ottla.net.sasl.signatures import Keys
-from ottla.net.sasl.tokens import TokenRules, Tokens, check_claims
+from ottla.net.sasl.tokens import CheckedToken, TokenRules, Tokens, check_validity, read_claims
 
 from .certificates import Authority
 from .tokens import AUDIENCE, ISSUER, Issuer, encoded
@@ -36,6 +36,11 @@ RULES = TokenRules(issuer=ISSUER, audience=AUDIENCE, clock_skew_s=30)
 TIMES = {"iat": NOW_S, "exp": NOW_S + 60}
 
 
+def check_claims(claims: dict[str, Any], rules: TokenRules, now_s: float) -> CheckedToken:
+    check_validity(claims, rules, now_s)
+    return read_claims(claims, rules)
+
+
 @pytest.fixture(scope="module")
 def issuer(tmp_path_factory: pytest.TempPathFactory) -> Issuer:
     return Issuer(tmp_path_factory.mktemp("issuer"))
@@ -47,7 +52,7 @@ def tokens(issuer: Issuer) -> Tokens:
 
 
 def test_a_good_token(issuer: Issuer, tokens: Tokens) -> None:
-    assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60)
+    assert tokens.check(issuer.token("ann", **TIMES)) == ("ann", NOW_S + 60, ())
     assert tokens.check(issuer.token("ann", aud=["other", AUDIENCE], **TIMES)).user == "ann"
 
 
@@ -292,3 +297,26 @@ def test_keys_from_an_address_that_cannot_prove_its_name_are_not_taken(
     key_server.document = issuer.jwks.read_bytes()
     with pytest.raises(LoginFailed, match="there are no keys"):
         Tokens(RULES, KeySource(key_server.url), lambda: NOW_S).check(issuer.token("ann", **TIMES))
+
+
+@pytest.mark.parametrize(
+    ("groups", "expected"),
+    [
+        (["staff", "sales"], ("Group:sales", "Group:staff")),
+        ("staff sales", ("Group:sales", "Group:staff")),
+        ([], ()),
+        (None, ()),
+    ],
+)
+def test_groups_of_a_token(groups: object, expected: tuple[str, ...]) -> None:
+    rules = TokenRules(issuer=ISSUER, audience=AUDIENCE, groups_claim="groups")
+    claims: dict[str, Any] = {"sub": "ann"} if groups is None else {"sub": "ann", "groups": groups}
+    assert read_claims(claims, rules).groups == expected
+    assert read_claims(claims, RULES).groups == ()  # not asked for
+
+
+@pytest.mark.parametrize("groups", [5, [5], [""], {"a": 1}, ["x"] * 1001])
+def test_groups_that_are_not_a_list_of_names(groups: object) -> None:
+    rules = TokenRules(issuer=ISSUER, audience=AUDIENCE, groups_claim="groups")
+    with pytest.raises(LoginFailed, match="groups"):
+        read_claims({"sub": "ann", "groups": groups}, rules)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from ottla.broker.broker import Broker
+    from ottla.broker.inflating import Inflating
     from ottla.core.ids import Address
     from ottla.core.security import AclOperation, ResourceType
     from ottla.wire.declare import Request
@@ -48,11 +49,19 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 class LocalClient:
     """Somebody who reaches the broker through another door."""
 
-    def __init__(self, broker: Broker, name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        name: str,
+        peer: tuple[str, int],
+        principal: str = ANONYMOUS,
+        groups: tuple[str, ...] = (),
+    ) -> None:
         self.forwards = True
         """In a cluster: have what another node leads answered there."""
         self.peer = peer
         self.principal = principal
+        self.groups = groups
         self.login: object = None
         self.advertised: Address | None = broker.advertised
         self.listener: str = broker.listener.ports[0].name
@@ -61,6 +70,10 @@ class LocalClient:
         self._broker = broker
         self._name = name
         self._pause_s = 0.0
+
+    @property
+    def inflating(self) -> Inflating:
+        return self._broker.inflating
 
     def mute_for(self, seconds: float) -> None:
         self._pause_s = seconds

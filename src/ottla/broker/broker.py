@@ -16,6 +16,7 @@ from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.flusher import Flusher
 from ottla.broker.group_coordinator import GroupCoordinator
+from ottla.broker.inflating import Inflating
 from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
@@ -30,7 +31,7 @@ from ottla.broker.topics import (
     Topics,
 )
 from ottla.core.clock import SteadyClock, SystemClock
-from ottla.core.errors import InvalidTopic, LeaderNotAvailable
+from ottla.core.errors import InvalidTopic, LeaderNotAvailable, StorageError
 from ottla.core.ids import Address, problem_with_topic_name
 from ottla.net.listener import Listener
 from ottla.storage.catalog.sqlite import SqliteCatalog
@@ -105,6 +106,7 @@ class Broker:
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
         self.flusher = Flusher(self.topics.open_partitions)
+        self.inflating = Inflating(settings.broker)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
         """Held by whoever writes segments anew: one log at a time, and only by one."""
@@ -255,7 +257,13 @@ class Broker:
         loop = asyncio.get_running_loop()
         for partition in self.topics.all_partitions():
             if (self.data_dir.path / str(partition.at)).exists():
-                await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
+                try:
+                    await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
+                except StorageError as failed:
+                    if self.replication is None:
+                        raise
+                    # Other nodes have it. It is opened again as a replica, which is offline until that succeeds.
+                    _logger.error("%s could not be opened: %s", partition.at, failed)
 
     async def stop(self) -> None:
         """Answer what is under way, then leave everything so that the next start is quick."""

@@ -19,6 +19,8 @@ class Client(Protocol):
     state: dict[str, object]
     principal: str
     """Who it is, such as User:ann."""
+    groups: tuple[str, ...]
+    """Groups that its token names, such as Group:sales."""
     login: object
 
     @property

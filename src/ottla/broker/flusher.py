@@ -8,7 +8,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.metrics import Histogram
-from ottla.core.errors import StorageError
+from ottla.core.errors import NotLeaderOrFollower, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -46,11 +46,19 @@ class Flusher:
             await asyncio.gather(self._task, *self._running.values(), *commits, return_exceptions=True)
 
     async def durable(self, partition: Partition, offset: int) -> None:
-        """Return once everything up to `offset` is on the disk. One fsync serves everybody who waits."""
+        """Return once everything up to `offset` is on the disk. One fsync serves all callers that wait.
+
+        NotLeaderOrFollower: this broker led the partition when it was called, and another one led it meanwhile. The
+        record at `offset` may have been truncated, and the one that is there now may be another.
+        """
         commit = self._commits.get(partition)
         if commit is None:
             commit = self._commits[partition] = _GroupCommit(partition, self.flush)
+        replica = partition.replica
+        leading = None if replica is None else replica.leading
         await commit.reach(offset)
+        if replica is not None and leading is not None and replica.leading is not leading:
+            raise NotLeaderOrFollower(f"{partition.at} was led by another broker while offset {offset} was synced")
 
     def forget(self, partition: Partition) -> None:
         """It has been deleted: nobody will ask for it again."""
@@ -104,7 +112,7 @@ class Flusher:
 
 
 class _GroupCommit:
-    """At most one flush at a time; whoever comes meanwhile is served by the next."""
+    """At most one flush at a time; callers that come meanwhile are served by the next."""
 
     def __init__(self, partition: Partition, flush: Callable[[Partition], Coroutine[object, object, None]]) -> None:
         self._partition = partition
@@ -113,6 +121,8 @@ class _GroupCommit:
 
     async def reach(self, offset: int) -> None:
         while self._partition.log.recovery_point <= offset:
+            if self._partition.log.next_offset <= offset:
+                raise NotLeaderOrFollower(f"{self._partition.at} was truncated before offset {offset} was synced")
             if self.under_way is None:
                 self.under_way = asyncio.create_task(self._flush(self._partition))
                 self.under_way.add_done_callback(self._done)

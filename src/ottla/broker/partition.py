@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.recompression import Recompression
+from ottla.broker.intake import Intake
 from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NOBODY: Final = -1
 
 
 class Partition:
-    __slots__ = ("_log", "_open", "at", "leader_epoch", "min_insync_replicas", "recompression", "replica", "waits")
+    __slots__ = ("_log", "_open", "at", "intake", "leader_epoch", "min_insync_replicas", "replica", "waits")
 
     def __init__(self, at: TopicPartition, config: TopicConfig, open_log: Callable[[], PartitionLog]) -> None:
         self.at = at
@@ -30,7 +30,7 @@ class Partition:
         self.replica: Replica | None = None
         """In a cluster: whether this broker leads or follows. Alone it has the only copy."""
         self.min_insync_replicas = config.min_insync_replicas
-        self.recompression = Recompression.of(config)
+        self.intake = Intake.of(config)
         self.waits: set[ByteWait] = set()
         self._open = open_log
         self._log: PartitionLog | None = None
@@ -41,11 +41,16 @@ class Partition:
         if self._log is None:
             if self.replica is not None and not self.replica.is_here:
                 raise NotLeaderOrFollower(f"{self.at} is not kept here")
-            self._log = self._open()
+            self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
+            self._log.when_offline = self._log_failed
             if self.replica is None:
                 # It may come from elsewhere, and epochs never go back.
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
+
+    def _log_failed(self, why: str) -> None:
+        if self.replica is not None:
+            self.replica.log_failed(why)
 
     def open(self) -> None:
         """Have the log ready for when it is needed."""
@@ -61,13 +66,20 @@ class Partition:
 
     def use_config(self, config: TopicConfig) -> None:
         self.min_insync_replicas = config.min_insync_replicas
-        self.recompression = Recompression.of(config)
+        self.intake = Intake.of(config)
         if self._log is not None:
             self._log.use_config(config.log)
 
     @property
     def is_open(self) -> bool:
         return self._log is not None
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the disk failed it: its open log, or opening it as a replica."""
+        if self._log is not None:
+            return self._log.is_offline
+        return self.replica is not None and self.replica.offline is not None
 
     @property
     def leader(self) -> tuple[int, int]:

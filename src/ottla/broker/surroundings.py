@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Client
     from ottla.broker.topics import TopicState
-    from ottla.cluster.state import BrokerInfo, Cluster
+    from ottla.cluster.state import BrokerInfo, Cluster, ClusterView, PartitionKey
 
 _NOBODY: Final = -1
 ANY_ADDRESS: Final = ("0.0.0.0", "::")  # noqa: S104 - these are what to look out for
@@ -115,7 +115,7 @@ class Together:
             known.leader_epoch,
             known.replicas,
             known.isr,
-            tuple(node for node in known.replicas if node not in view.brokers),
+            tuple(node for node in known.replicas if _is_offline(view, node, known.key)),
             tuple(node for node in known.adding if node not in known.removing),
             known.removing,
         )
@@ -126,6 +126,11 @@ class Together:
             return None
         found = coordinator_in(self._broker, self._cluster, topic, name)
         return None if found is None or not self._leads(found.id) else _seen(found, client)
+
+
+def _is_offline(view: ClusterView, node: int, key: PartitionKey) -> bool:
+    broker = view.brokers.get(node)
+    return broker is None or key in broker.offline
 
 
 def _seen(broker: BrokerInfo, client: Client) -> Seen:

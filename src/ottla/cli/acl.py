@@ -105,7 +105,7 @@ def add(principal: str, **options: Any) -> None:  # noqa: ANN401 - click's own
             for one, error in (await client.admin.create_acls(wanted)).items():
                 if error is not None:
                     raise error
-                click.echo(f"added: {_sentence(one)}")
+                click.echo(f"added: {sentence(one)}")
 
     run(ask())
 
@@ -139,7 +139,7 @@ def delete(*, principal: str | None, yes: bool, **options: Any) -> None:  # noqa
     if not found:
         click.echo("there is no such ACL")
         return
-    click.echo("\n".join(map(_sentence, found)), err=True)
+    click.echo("\n".join(map(sentence, found)), err=True)
     confirm(f"Delete these {len(found)} at {reach.servers}?", yes=yes)
     click.echo(f"deleted: {len(run(ask(is_trial=False)))}")
 
@@ -197,7 +197,7 @@ def _row(one: Acl) -> dict[str, object]:
     }
 
 
-def _sentence(one: Acl) -> str:
+def sentence(one: Acl) -> str:
     row = _row(one)
     star = "*" if one.pattern_type is PatternType.PREFIXED else ""
     where = "" if one.host == "*" else f" from {one.host}"

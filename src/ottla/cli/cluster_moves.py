@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.client.admin.admin import Admin
     from ottla.client.view import BrokerAddress, PartitionView
 
-STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging")
+STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging", "offline")
 _DRAINING: Final = "broker.draining"
 _LOOK_AGAIN_S: Final = 0.5
 
@@ -55,18 +55,21 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
     """Show what every node leads and holds, and where it lags behind. Fails if a partition has no leader."""
     reach = reach_from(options)
 
-    async def ask() -> tuple[list[dict[str, Any]], int, int]:
+    async def ask() -> tuple[list[dict[str, Any]], int, int, list[str]]:
         async with reach.client() as client:
             partitions = await all_partitions(client.admin)
             about = await client.admin.describe_cluster()
         leaderless = sum(each.leader < 0 for each in partitions.values())
         lagging = sum(map(is_under_replicated, partitions.values()))
-        return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging
+        failed = offline_replicas(about.brokers, partitions)
+        return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging, failed
 
-    rows, leaderless, lagging = run(ask())
+    rows, leaderless, lagging, failed = run(ask())
     show_rows(rows, STATUS_COLUMNS, output)
     if lagging and output != "json":
         click.echo(f"{lagging} partitions are not on all the nodes that should hold them", err=True)
+    if failed and output != "json":
+        click.echo(f"offline replicas, whose disk failed (the node's log says why): {', '.join(failed)}", err=True)
     if leaderless:
         raise OttlaError(f"{leaderless} partitions have no leader")
 
@@ -86,9 +89,16 @@ def status_rows(
             "leads": sum(each.leader == node for each in partitions.values()),
             "holds": sum(node in each.replicas for each in partitions.values()),
             "lagging": sum(node in each.replicas and node not in each.isr for each in partitions.values()),
+            "offline": sum(node in each.offline for each in partitions.values()),
         }
         for node in nodes
     ]
+
+
+def offline_replicas(brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]) -> list[str]:
+    """Replicas on nodes that are there, whose log cannot be used, such as `orders-3 on 2`."""
+    there = {each.node_id for each in brokers}
+    return [f"{at} on {node}" for at, each in partitions.items() for node in each.offline if node in there]
 
 
 async def named_partitions(admin: Admin, given: Sequence[str]) -> list[TopicPartition]:

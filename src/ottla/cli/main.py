@@ -45,6 +45,7 @@ COMMANDS: Final = {
     "quota": Command("ottla.cli.quota", "Look at quotas, and change how much clients may take."),
     "record": Command("ottla.cli.record", "Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."),
     "replay": Command("ottla.cli.replay", "Write the messages that `ottla record` put into FILE to a topic."),
+    "role": Command("ottla.cli.role", "List roles, and change who has them."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
     "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),

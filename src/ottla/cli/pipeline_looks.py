@@ -92,8 +92,8 @@ def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any
     spark = pipeline_session(pipeline, master)
     try:
         queries = planned_queries(spark, pipeline)
-        check_upgrade(queries, state)
-        click.echo(outline(pipeline, {query.name: query.columns for query in queries}))
+        changes = check_upgrade(pipeline, queries, state)
+        click.echo(outline(pipeline, {query.name: query.columns for query in queries}, changes))
         for query in queries if plan else ():
             show_heading(f"\n{query.name}")
             click.echo(plan_text(query.frame))

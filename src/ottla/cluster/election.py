@@ -123,6 +123,15 @@ def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
     return elected
 
 
+def handed_over(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
+    """With `node` neither leading nor in sync, if another in-sync replica is there; else itself.
+
+    For a node whose log failed. The last in-sync replica stays: no other one has all that was acknowledged.
+    """
+    others = (each for each in in_sync_there(state, brokers) if each != node)
+    return without(state, node, brokers) if tuple(others) else state
+
+
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
     """With `node` neither leading nor in sync, if another that is there can take over; else led by nobody.
 

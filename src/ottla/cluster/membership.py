@@ -57,6 +57,18 @@ def register(store: Store, mirror: Mirror, broker: BrokerInfo, patience_s: float
     mirror.refresh([path], store.timeout_s)
 
 
+def update_registration(store: Store, mirror: Mirror, broker: BrokerInfo) -> None:
+    """Say something else of this node, which is registered; nothing if its session has ended meanwhile."""
+    path = broker_path(broker.id)
+    while (known := store.read(path)) is not None and known.owner == store.session_id:
+        try:
+            store.commit([Put(path, broker_data(broker), known.version)])
+            break
+        except Conflict:
+            continue
+    mirror.refresh([path], store.timeout_s)
+
+
 def unregister(store: Store, node_id: int) -> None:
     try:
         store.commit([Delete(broker_path(node_id))])

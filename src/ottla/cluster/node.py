@@ -17,7 +17,7 @@ from ottla.cluster.control import Control
 from ottla.cluster.exposed_shards import ExposedShards
 from ottla.cluster.knowledge import Knowledge
 from ottla.cluster.leaderless import why_leaderless
-from ottla.cluster.membership import register, step_back, unregister, wait_for_number
+from ottla.cluster.membership import register, step_back, unregister, update_registration, wait_for_number
 from ottla.cluster.nodes import partition_data, partition_path, registration_path
 from ottla.cluster.operations import Check, Conflict, Disconnected, Put
 from ottla.cluster.registration import fence, mark, recognise
@@ -34,7 +34,7 @@ from ottla.cluster.state import (
 from ottla.core.errors import NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.connecting import Connected
@@ -69,6 +69,7 @@ class JoinedCluster:
         self._starting = threading.Lock()
         self._me: BrokerInfo | None = None
         self._marking: asyncio.Task[None] | None = None
+        self._offline: frozenset[PartitionKey] = frozenset()
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
         self._session = SessionKeeper(connected.store, self._registered_anew, self._announce)
         self.control = Control(self, connected)
@@ -195,7 +196,7 @@ class JoinedCluster:
 
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
-        connected, me = self._connected, self._me
+        connected, me = self._connected, self._with_offline(self._me)
         patience_s = connected.store.timeout_s * 2
         await self.work(lambda: register(connected.store, connected.mirror, me, patience_s))
         self._session.registered()
@@ -264,6 +265,22 @@ class JoinedCluster:
             if brokers[node].registration >= 0
         ]
         return await self._put(state, election.with_isr(state, isr, brokers), fences)
+
+    async def leave_isr(self, at: PartitionKey) -> PartitionState:
+        return await self._change(at, lambda state: election.handed_over(state, self.node_id, self.view.brokers))
+
+    async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
+        self._offline = frozenset(replicas)
+        if self._me is None:
+            return  # it is part of the registration
+        connected, me = self._connected, self._with_offline(self._me)
+        try:
+            await self.work(lambda: update_registration(connected.store, connected.mirror, me))
+        except Disconnected as lost:
+            raise NotInSession(str(lost)) from lost
+
+    def _with_offline(self, me: BrokerInfo) -> BrokerInfo:
+        return replace(me, offline=self._offline)
 
     async def _put(self, before: PartitionState, after: PartitionState, fences: Sequence[Check] = ()) -> PartitionState:
         path = partition_path(before.key)

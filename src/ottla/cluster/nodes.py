@@ -59,15 +59,16 @@ def broker_path(node_id: int) -> str:
 
 
 def broker_data(broker: BrokerInfo) -> bytes:
-    return to_json(
-        {
-            "listeners": {name: [address.host, address.port] for name, address in broker.listeners.items()},
-            "rack": broker.rack,
-            "free_bytes": broker.free_bytes,
-            "folder": broker.folder,
-            "registration": broker.registration,
-        }
-    )
+    told: dict[str, object] = {
+        "listeners": {name: [address.host, address.port] for name, address in broker.listeners.items()},
+        "rack": broker.rack,
+        "free_bytes": broker.free_bytes,
+        "folder": broker.folder,
+        "registration": broker.registration,
+    }
+    if broker.offline:
+        told["offline"] = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
+    return to_json(told)
 
 
 def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -> BrokerInfo:
@@ -82,6 +83,7 @@ def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -
         folder=told["folder"],
         registration=told.get("registration", -1),
         is_draining=is_draining,
+        offline=frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in told.get("offline", ())),
     )
 
 

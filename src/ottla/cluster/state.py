@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeAlias
 
@@ -41,6 +41,8 @@ class BrokerInfo:
     """The version of the node in the catalog that counts its starts; -1 if it did not say."""
     is_draining: bool = False
     """It is about to leave: it is given nothing new to lead or to hold."""
+    offline: frozenset[PartitionKey] = frozenset()
+    """Replicas on it whose log cannot be used."""
 
     @property
     def address(self) -> Address:
@@ -188,6 +190,14 @@ class Cluster(Protocol):
         NotLeaderOrFollower: this node does not lead, or not in this epoch. InvalidUpdateVersion: changed meanwhile.
         NotInSession: it is not known whether it happened; the view will tell.
         """
+
+    async def leave_isr(self, at: PartitionKey) -> PartitionState:
+        """This node's replica cannot be used: another leads and this one is not in sync, if another in-sync replica
+        is there; else nothing changes. When it returns, `view` shows it.
+        """
+
+    async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
+        """Tell the others which replicas of this node cannot be used."""
 
     async def alter_reassignments(self, targets: Mapping[PartitionKey, Sequence[int] | None]) -> None:
         """Begin to move partitions to these nodes; None takes a move back. The controller ends it.

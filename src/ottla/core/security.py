@@ -9,6 +9,10 @@ ANONYMOUS: Final = "User:ANONYMOUS"
 """Kafka's name for whoever has not said who they are."""
 CLUSTER_NAME: Final = "kafka-cluster"
 """What the cluster is called in an ACL."""
+GROUP_TYPE: Final = "Group:"
+"""Principals of this type are the groups that a token names."""
+ROLE_TYPE: Final = "Role:"
+"""Principals of this type are roles. ALLOW ALL on the USER resource `Role:x` makes a principal a member of role x."""
 
 
 class LoginFailed(Exception):

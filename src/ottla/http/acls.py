@@ -19,7 +19,7 @@ Operation = Literal[
     "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS",
     "ALTER_CONFIGS", "IDEMPOTENT_WRITE",
 ]  # fmt: skip
-Kind = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID"]
+Kind = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "USER"]
 Pattern = Literal["LITERAL", "PREFIXED"]
 Permission = Literal["ALLOW", "DENY"]
 
@@ -40,11 +40,11 @@ class AclList(Struct, frozen=True, kw_only=True):
 
 class NewAcl(Given, frozen=True, kw_only=True):
     principal: str
-    """Such as User:ann; User:* is everybody."""
+    """Such as User:ann, Group:sales or Role:analyst; User:* is everybody."""
     operation: Operation
     resource_type: Kind
     resource_name: str
-    """* is everything; the cluster is called kafka-cluster."""
+    """* is everything; the cluster is called kafka-cluster. ALL on the USER Role:x makes a member of role x."""
     pattern_type: Pattern = "LITERAL"
     permission: Permission = "ALLOW"
     host: str = "*"

@@ -21,6 +21,7 @@ from ottla.http import (
     health,
     messages,
     metrics,
+    oidc,
     openapi,
     pipelines,
     produce,
@@ -66,6 +67,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *cluster.ENDPOINTS,
     *totals.ENDPOINTS,
     *session.ENDPOINTS,
+    *oidc.ENDPOINTS,
     *users.ENDPOINTS,
     *acls.ENDPOINTS,
     *faults.ENDPOINTS,
@@ -87,7 +89,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
     logins = door.broker.security.logins
     if logins is not None:
-        app = door.login = Login(app, logins, also_open=PREFIX if door.queues_ask else "")
+        app = door.login = Login(app, logins, door.broker.security.oidc, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
         from ottla.http.traced import Traced
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.asking import raise_refusal
 from ottla.core.errors import ErrorCode
+from ottla.core.security import AclOperation, ResourceType
 from ottla.http.assignments import partitions_in
 from ottla.http.models import Struct
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -50,7 +51,7 @@ async def describe(call: Call, group_id: str) -> Described:
         return _of_consumer_group(new)
     [classic] = (await call.ask(DescribeGroupsRequest(groups=(group_id,)))).groups
     raise_refusal(classic.error_code, classic.error_message)
-    return _of_classic_group(classic)
+    return _of_classic_group(call, classic)
 
 
 def _of_consumer_group(group: DescribedConsumerGroup) -> Described:
@@ -64,14 +65,14 @@ def _of_consumer_group(group: DescribedConsumerGroup) -> Described:
     )
 
 
-def _of_classic_group(group: DescribedGroup) -> Described:
+def _of_classic_group(call: Call, group: DescribedGroup) -> Described:
     return Described(
         state=group.group_state,
         type="classic",
         epoch=None,
         protocol_type=group.protocol_type,
         protocol=group.protocol_data,
-        members=[_classic_member(each) for each in group.members],
+        members=[_classic_member(call, each) for each in group.members],
     )
 
 
@@ -87,8 +88,12 @@ def _member(member: Member) -> GroupMember:
     )
 
 
-def _classic_member(member: DescribedGroupMember) -> GroupMember:
-    assigned = partitions_in(member.member_assignment)
+def _classic_member(call: Call, member: DescribedGroupMember) -> GroupMember:
+    assigned = {
+        topic: numbers
+        for topic, numbers in partitions_in(member.member_assignment).items()
+        if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+    }
     return GroupMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,

@@ -48,8 +48,15 @@ _CLIENT_ID: Final = "rest"
 _TOO_LARGE: Final = 413
 _UNREAD: Final = (408, _TOO_LARGE, 415)
 """Refusals of a body that is not read to its end."""
-PRINCIPAL: Final = "ottla.principal"
-"""Where in a scope it stands who asks."""
+IDENTITY: Final = "ottla.identity"
+"""The key of a scope that holds the caller's Identity."""
+
+
+class Identity(NamedTuple):
+    """Who a caller is: a principal, and the groups that its token names."""
+
+    principal: str = ANONYMOUS
+    groups: tuple[str, ...] = ()
 
 
 class Endpoint(NamedTuple):
@@ -96,9 +103,11 @@ class Call:
         self._endpoint = endpoint
         client = request.client
         self.peer = f"{client.host}:{client.port}" if client else "?:0"
-        self.principal: str = request.scope.get(PRINCIPAL, ANONYMOUS)
+        identity: Identity = request.scope.get(IDENTITY, Identity())
+        self.principal = identity.principal
         peer = (client.host, client.port) if client else ("?", 0)
-        self._client = LocalClient(door.broker, _CLIENT_ID, peer, self.principal)
+        self._client = LocalClient(door.broker, _CLIENT_ID, peer, *identity)
+        self.inflating = door.broker.inflating
         self.may = self._client.may
         self.check = self._client.check
 

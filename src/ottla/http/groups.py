@@ -8,7 +8,7 @@ import msgspec
 
 from ottla.broker.asking import raise_refusal
 from ottla.broker.partition_facts import bounds
-from ottla.core.errors import ErrorCode
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.core.security import AclOperation, ResourceType
 from ottla.http.configs import GROUP, ConfigChanges, ConfigList, changed, described
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.broker import Broker
     from ottla.http.endpoints import Call
+    from ottla.wire.messages.list_groups import ListedGroup
 
 
 class GroupSummary(Struct, frozen=True, kw_only=True):
@@ -32,7 +33,8 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
     state: str
     type: str
     protocol_type: str
-    members: int
+    members: int | None
+    """null, if the group has topics that the client may not describe."""
     lag: int
     """How many messages it has not read yet, of the partitions it has committed offsets for."""
 
@@ -80,22 +82,34 @@ async def list_groups(call: Call) -> GroupList:
     # Who may describe the cluster is told of all groups, and may yet not look into them.
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
     for one in sorted(shown, key=lambda group: group.group_id):
-        if one.group_type == SHARE:
-            group = await _shown_share_group(call, one.group_id)
-        else:
-            group = await _shown(call, one.group_id)
-        found.append(
-            GroupSummary(
-                id=one.group_id,
-                state=one.group_state,
-                type=one.group_type,
-                protocol_type=one.protocol_type,
-                members=len(group.members),
-                lag=group.lag,
-            )
-        )
+        try:
+            found.append(await _summary(call, one))
+        except ApiError as refused:
+            # It was deleted in between.
+            if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
         await others()
     return GroupList(groups=found)
+
+
+async def _summary(call: Call, group: ListedGroup) -> GroupSummary:
+    """A group that may not be looked into must not keep others from being listed."""
+    show = _shown_share_group if group.group_type == SHARE else _shown
+    members, lag = None, 0
+    try:
+        shown = await show(call, group.group_id)
+        members, lag = len(shown.members), shown.lag
+    except ApiError as refused:
+        if refused.code is not ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise
+    return GroupSummary(
+        id=group.group_id,
+        state=group.group_state,
+        type=group.group_type,
+        protocol_type=group.protocol_type,
+        members=members,
+        lag=lag,
+    )
 
 
 async def show_group(call: Call) -> Group:

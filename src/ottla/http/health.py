@@ -23,8 +23,8 @@ async def health(call: Call) -> Health:
 
 
 async def ready(call: Call) -> Health:
-    """Not while the disk has failed a partition: that takes a restart, and traffic is better sent elsewhere."""
-    offline = [str(one.at) for one in call.broker.topics.open_partitions() if one.log.is_offline]
+    """Not while a partition is offline: traffic is better sent elsewhere."""
+    offline = [str(one.at) for one in call.broker.topics.partitions_here() if one.is_offline]
     if offline:
         hint = "The broker's log says why. A restart checks the partition and takes it back."
         raise Problem(503, f"offline: {', '.join(offline[:10])}", hint=hint)

@@ -6,24 +6,30 @@ checks and the description of the API, which say nothing about anybody.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
 import time
 from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
 
-from ottla.core.security import ANONYMOUS, LoginFailed
-from ottla.http.endpoints import PRINCIPAL
+from ottla.core.security import LoginFailed
+from ottla.http.endpoints import IDENTITY, Identity
 from ottla.http.problems import Problem, problem_response
-from ottla.http.sessions import COOKIE, Sessions
+from ottla.http.sessions import COOKIE, Session, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ottla.broker.security.logins import Logins
+    from ottla.broker.security.oidc.logins import OidcLogins
+
+_logger: Final = logging.getLogger(__name__)
 
 _OPEN: Final = frozenset({"/", "/health", "/ready", "/v1/openapi.json", "/v1/session"})
+_OPEN_FOR_OIDC: Final = "/v1/session/oidc"
 _OPEN_BELOW: Final = "/console/"
 _HINT: Final = "Send a user and password (HTTP Basic) or a bearer token."
 
@@ -36,54 +42,77 @@ class LoginRefused(Problem):
 class Login:
     """Around the router: finds out who asks, and refuses whom it does not know."""
 
-    def __init__(self, app: ASGIApp, logins: Logins, *, also_open: str = "") -> None:
+    def __init__(self, app: ASGIApp, logins: Logins, oidc: OidcLogins | None = None, *, also_open: str = "") -> None:
         """`also_open`: below this, somebody else asks for passwords."""
         self._app = app
         self._logins = logins
+        self.oidc = oidc
         self._also_open = also_open
         self.sessions = Sessions(logins.passwords.fingerprint, time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
-            scope[PRINCIPAL] = await self.principal(headers, _peer(scope))
+            scope[IDENTITY] = await self.identity(headers, _peer(scope))
         except LoginRefused as refused:
             if not self._is_open(scope["path"]):
                 await problem_response(refused, _challenge(headers))(scope, receive, send)
                 return
-            scope[PRINCIPAL] = ANONYMOUS
+            scope[IDENTITY] = Identity()
         await self._app(scope, receive, send)
 
-    async def principal(self, headers: Headers, peer: str) -> str:
+    async def identity(self, headers: Headers, peer: str) -> Identity:
         given = headers.get("authorization")
         if given is not None:
             return await self._by_header(given, peer)
-        session = session_in(headers)
-        found = None if session is None else self.sessions.principal(session)
-        if found is None:
-            raise LoginRefused("this broker asks who you are")
-        return found
+        token = session_in(headers)
+        session = None if token is None else self.sessions.get(token)
+        if token is None or session is None:
+            raise LoginRefused("log in first")
+        if self.sessions.is_renewal_due(session):
+            await self._renew(token, session)
+        return session.identity
 
-    async def by_password(self, user: str, password: str, peer: str) -> str:
+    async def _renew(self, token: str, session: Session) -> None:
+        """Ask the provider once for all requests that wait; the session ends if it says no, or nothing."""
+        if session.renewal is None:
+            session.renewal = asyncio.create_task(self._ask_provider(session))
         try:
-            return await self._logins.by_password(user, password, peer)
+            await asyncio.shield(session.renewal)
+        except LoginFailed as refused:
+            if self.sessions.end(token) is not None:
+                _logger.info("the session of %s ended: %s", session.identity.principal, refused)
+            raise LoginRefused("the session has ended; log in again") from None
+
+    async def _ask_provider(self, session: Session) -> None:
+        try:
+            if self.oidc is None or session.granted is None:
+                raise LoginFailed("no OpenID provider")
+            self.sessions.renewed(session, await self.oidc.renew(session.granted))
+        finally:
+            session.renewal = None
+
+    async def by_password(self, user: str, password: str, peer: str) -> Identity:
+        try:
+            return Identity(await self._logins.by_password(user, password, peer))
         except LoginFailed:
             raise LoginRefused("the login failed") from None
 
-    async def _by_header(self, given: str, peer: str) -> str:
+    async def _by_header(self, given: str, peer: str) -> Identity:
         scheme, _, rest = given.partition(" ")
         if scheme.lower() == "basic":
             user, password = _basic(rest.strip())
             return await self.by_password(user, password, peer)
         if scheme.lower() == "bearer":
             try:
-                return await self._logins.by_token(rest.strip(), peer)
+                checked = await self._logins.by_token(rest.strip(), peer)
+                return Identity(f"User:{checked.user}", checked.groups)
             except LoginFailed:
                 raise LoginRefused("the login failed") from None
-        raise LoginRefused("this is neither Basic nor Bearer")
+        raise LoginRefused("the scheme of the Authorization header must be Basic or Bearer")
 
     def _is_open(self, path: str) -> bool:
-        if path in _OPEN or path.startswith(_OPEN_BELOW):
+        if path in _OPEN or path.startswith((_OPEN_BELOW, _OPEN_FOR_OIDC)):
             return True
         return bool(self._also_open) and (path == self._also_open or path.startswith(f"{self._also_open}/"))
 
@@ -100,9 +129,9 @@ def _basic(encoded: str) -> tuple[str, str]:
     try:
         user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except ValueError:
-        raise LoginRefused("this is no HTTP Basic") from None
+        raise LoginRefused("malformed Basic credentials") from None
     if not colon:
-        raise LoginRefused("this is no HTTP Basic")
+        raise LoginRefused("malformed Basic credentials")
     return user, password
 
 

@@ -56,6 +56,12 @@ def _broker(broker: Broker) -> Iterator[Family]:
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))
     yield topics
+    inflated = counter("ottla_batches_decompressed_in_threads", "Large batches decompressed off the event loop.")
+    inflated.add(broker.inflating.in_threads)
+    yield inflated
+    refused = counter("ottla_batches_too_large_decompressed", "Batches that decompress to more than is allowed.")
+    refused.add(broker.inflating.refused)
+    yield refused
 
 
 def _requests(broker: Broker) -> Iterator[Family]:
@@ -146,14 +152,16 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     sizes = gauge("ottla_log_size_bytes", "Bytes of a partition on the disk.")
     starts = gauge("ottla_log_start_offset", "The first offset of a partition.")
     ends = gauge("ottla_log_end_offset", "The offset that the next record of a partition gets.")
-    offline = gauge("ottla_log_offline", "Whether the disk failed a partition.")
+    offline = gauge("ottla_log_offline", "Whether the log of a partition failed or cannot be opened.")
 
     def note(partition: Partition) -> None:
         labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
+        offline.add(int(partition.is_offline), **labels)
+        if partition.is_offline and not partition.is_open:
+            return
         sizes.add(partition.log.size, **labels)
         starts.add(partition.log.start_offset, **labels)
         ends.add(partition.log.next_offset, **labels)
-        offline.add(int(partition.log.is_offline), **labels)
 
     async for partition in opened(broker.topics.partitions_here()):
         note(partition)

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
 from ottla.broker.asking import LocalClient, Refused
-from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
-from ottla.http.endpoints import PRINCIPAL
+from ottla.core.security import CLUSTER_NAME, AclOperation, ResourceType
+from ottla.http.endpoints import IDENTITY, Identity
 from ottla.http.problems import problem_of, problem_response
 from ottla.http.queues import PREFIX
 
@@ -26,7 +26,7 @@ def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         host, port = scope.get("client") or ("?", 0)
-        client = LocalClient(door.broker, "queues", (host, port), scope.get(PRINCIPAL, ANONYMOUS))
+        client = LocalClient(door.broker, "queues", (host, port), *scope.get(IDENTITY, Identity()))
         try:
             client.check(*_needed(scope["method"], scope["path"]))
         except Refused as refused:

@@ -1,23 +1,36 @@
-"""Who is logged in in a browser: a cookie that nobody can guess, for as long as the password stays the same."""
+"""Sessions of browsers: a random cookie for each. They end with the password, or when the OpenID provider says so."""
 
 from __future__ import annotations
 
 import secrets
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.http.endpoints import Identity
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
+
+    from ottla.broker.security.oidc.flow import Ended
+    from ottla.broker.security.oidc.provider import Granted
 
 COOKIE: Final = "ottla_session"
 LIFETIME_S: Final = 12 * 3600
 _MOST_SESSIONS: Final = 10_000
 
 
-class Session(NamedTuple):
-    user: str
-    fingerprint: bytes
-    """What changes with the password."""
+@dataclass(slots=True)
+class Session:
+    identity: Identity
     ends_s: float
+    fingerprint: bytes | None = None
+    """Changes with the user's password; None for a login through the provider."""
+    granted: Granted | None = None
+    """What the provider said last."""
+    renew_from_s: float = 0.0
+    """When the provider has to be asked again."""
+    renewal: asyncio.Task[None] | None = None
 
 
 class Sessions:
@@ -31,24 +44,53 @@ class Sessions:
         fingerprint = self._fingerprint(user)
         if fingerprint is None:
             return None
+        return self._add(Session(Identity(f"User:{user}"), self._now_s() + LIFETIME_S, fingerprint))
+
+    def begin_granted(self, granted: Granted) -> str:
+        """A token for a user whom the provider has let in."""
+        session = Session(Identity(), self._now_s() + LIFETIME_S)
+        self.renewed(session, granted)
+        return self._add(session)
+
+    def _add(self, session: Session) -> str:
         if len(self._by_token) >= _MOST_SESSIONS:
             self._forget_some()
         token = secrets.token_urlsafe(32)
-        self._by_token[token] = Session(user, fingerprint, self._now_s() + LIFETIME_S)
+        self._by_token[token] = session
         return token
 
-    def principal(self, token: str) -> str | None:
-        """Whose session it is; None if it is nobody's, or not any more."""
+    def get(self, token: str) -> Session | None:
+        """The session of this token, unless it has ended."""
         session = self._by_token.get(token)
         if session is None:
             return None
-        if self._now_s() >= session.ends_s or self._fingerprint(session.user) != session.fingerprint:
+        if self._now_s() >= session.ends_s or not self._has_same_password(session):
             self.end(token)
             return None
-        return f"User:{session.user}"
+        return session
 
-    def end(self, token: str) -> None:
-        self._by_token.pop(token, None)
+    def _has_same_password(self, session: Session) -> bool:
+        if session.fingerprint is None:
+            return True
+        return self._fingerprint(session.identity.principal.removeprefix("User:")) == session.fingerprint
+
+    def is_renewal_due(self, session: Session) -> bool:
+        return session.granted is not None and self._now_s() >= session.renew_from_s
+
+    def renewed(self, session: Session, granted: Granted) -> None:
+        session.identity = Identity(f"User:{granted.user}", granted.groups)
+        session.granted = granted
+        session.renew_from_s = self._now_s() + granted.lasts_s
+
+    def end(self, token: str) -> Session | None:
+        return self._by_token.pop(token, None)
+
+    def end_those(self, ended: Ended) -> int:
+        """End the sessions that the provider has ended; how many those were."""
+        doomed = [token for token, session in self._by_token.items() if _is_meant(session.granted, ended)]
+        for token in doomed:
+            self.end(token)
+        return len(doomed)
 
     def _forget_some(self) -> None:
         """Those that have ended; if there are none, the oldest."""
@@ -56,3 +98,9 @@ class Sessions:
         ended = [token for token, session in self._by_token.items() if session.ends_s <= now_s]
         for token in ended or list(self._by_token)[:1]:
             self.end(token)
+
+
+def _is_meant(granted: Granted | None, ended: Ended) -> bool:
+    if granted is None or ended.subject not in (None, granted.subject):
+        return False
+    return ended.session_id in (None, granted.session_id)

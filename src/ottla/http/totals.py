@@ -65,10 +65,11 @@ async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     messages = size_bytes = 0
     offline = []
     async for partition in opened(broker.topics.partitions_here()):
-        messages += partition.log.next_offset
-        size_bytes += partition.log.size
-        if partition.log.is_offline:
+        if partition.is_offline:
             offline.append(str(partition.at))
+        if partition.is_open or not partition.is_offline:
+            messages += partition.log.next_offset
+            size_bytes += partition.log.size
     return messages, size_bytes, offline
 
 

@@ -89,6 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         "_service",
         "_transport",
         "_was_stalled",
+        "groups",
         "local",
         "login",
         "peer",
@@ -122,6 +123,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer = ("", 0)
         self.local = ("", 0)
         self.principal = ANONYMOUS
+        self.groups: tuple[str, ...] = ()
         self.login: object = None
         """How far it is with saying who it is, where it has to; the gate of its port knows what this is."""
         self.state: dict[str, object] = {}

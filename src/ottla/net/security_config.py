@@ -44,8 +44,24 @@ class SecurityConfig:
     """Whom a token must be meant for."""
     oauth_principal_claim: str = "sub"
     """The claim of a token that names its user."""
+    oauth_groups_claim: str = ""
+    """The claim of a token that lists its user's groups, each a principal such as Group:sales; none if empty."""
     oauth_clock_skew_ms: int = 30_000
     """How far the clocks of this machine and of the issuer may be apart."""
+    oidc_issuer: str = ""
+    """The OpenID Connect provider that users of the console and of REST log in with, exactly as its tokens name it."""
+    oidc_client_id: str = ""
+    """What the provider knows this broker as."""
+    oidc_client_secret: str = ""
+    """The secret of oidc_client_id, if the provider gave one."""
+    oidc_public_url: str = ""
+    """The address of the console as browsers see it, such as https://ottla.example:8080."""
+    oidc_scope: str = "openid profile"
+    """The scopes to ask for, between spaces."""
+    oidc_principal_claim: str = "sub"
+    """The claim of an ID token that names its user."""
+    oidc_groups_claim: str = ""
+    """The claim of an ID token that lists its user's groups, each a principal such as Group:sales; none if empty."""
     acls: bool = False
     """Whether users may do only what the ACLs say."""
     super_users: tuple[str, ...] = ()
@@ -61,6 +77,7 @@ class SecurityConfig:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         PrincipalRules(self.principal_rules)
         self._check_oauth()
+        self._check_oidc()
         self._check_acls()
 
     def _check_oauth(self) -> None:
@@ -70,6 +87,15 @@ class SecurityConfig:
             raise ValueError("oauth_jwks needs oauth_issuer and oauth_audience: any token of these keys would do else")
         if "OAUTHBEARER" in self.mechanisms and not self.oauth_jwks:
             raise ValueError("mechanisms has OAUTHBEARER, which needs oauth_jwks")
+
+    def _check_oidc(self) -> None:
+        given = [name for name in ("oidc_client_id", "oidc_client_secret", "oidc_public_url") if getattr(self, name)]
+        if not self.oidc_issuer and given:
+            raise ValueError(f"{given[0]} has no effect without oidc_issuer")
+        if self.oidc_issuer and not (self.oidc_client_id and self.oidc_public_url):
+            raise ValueError("oidc_issuer needs oidc_client_id and oidc_public_url")
+        if self.oidc_issuer and "openid" not in self.oidc_scope.split():
+            raise ValueError(f"oidc_scope must contain openid, got {self.oidc_scope!r}")
 
     def _check_acls(self) -> None:
         for user in self.super_users:

@@ -1,8 +1,11 @@
 """Pipelines in the tests' own Spark, each in a folder of its own."""
 
 import json
+import os
+import shutil
+import subprocess
 import textwrap
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,3 +80,38 @@ def read(cluster: Cluster) -> Callable[[str], list[Any]]:
         return found
 
     return all_of
+
+
+@pytest.fixture(scope="package")
+def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server of its own, on a socket in a folder."""
+    for program in ("initdb", "pg_ctl"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed: PostgreSQL's server is needed")
+    pytest.importorskip("psycopg")
+    folder = tmp_path_factory.mktemp("postgresql")
+    data = folder / "data"
+    as_somebody = []
+    if os.getuid() == 0:
+        # PostgreSQL refuses to run as root.
+        if shutil.which("runuser") is None:
+            pytest.skip("runuser is not installed: PostgreSQL's server does not run as root")
+        as_somebody = ["runuser", "-u", "nobody", "--"]
+    socket = folder / "socket"
+    socket.mkdir()
+    os.chmod(socket, 0o777)  # noqa: S103 - of this test alone
+
+    def call(*command: object) -> None:
+        # Each time: another pytest that starts closes the folders above for other users again.
+        for part in [folder, *folder.parents[:-2]] if as_somebody else ():
+            os.chmod(part, 0o777)  # noqa: S103 - of this test alone
+        done = subprocess.run(
+            [*as_somebody, *map(str, command)], cwd=folder, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            pytest.skip(f"PostgreSQL's server cannot be started here: {done.stderr.strip() or done.stdout.strip()}")
+
+    call("initdb", "-D", data, "-U", "ottla", "--auth=trust", "--no-sync")
+    call("pg_ctl", "-D", data, "-w", "-l", socket / "log", "-o", f"-k {socket} -c listen_addresses='' -F", "start")
+    yield f"postgresql://ottla@/postgres?host={socket}"
+    call("pg_ctl", "-D", data, "-m", "immediate", "stop")

@@ -11,6 +11,7 @@ from ottla.core.pipeline_status import QueryStatus
 from ottla.spark.pipelines.avro_schema import avro_ddl
 from ottla.spark.pipelines.databases.statements import create, name, postgres_type, sqlite_type, upsert
 from ottla.spark.pipelines.ddl import columns
+from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.example import example
 from ottla.spark.pipelines.explained import stateful_parts
 from ottla.spark.pipelines.failures import reason_in
@@ -318,7 +319,7 @@ def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> Non
     def mark(file: str, path: str) -> dict[str, object]:
         text = f'[source.orders]\nschema = "id int"\n[sink.table]\nkind = "parquet"\npath = "{path}"\n'
         pipeline = parse_pipeline(text, Path(file), {})
-        return fingerprint(pipeline, pipeline.sinks["table"], [])
+        return fingerprint(pipeline, pipeline.sinks["table"], [], struct_of([("id", "int")]))
 
     refuse_mismatch("table", None, mark("/a/shop.toml", "table"))
     refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/b/c/shop.toml", "table"))

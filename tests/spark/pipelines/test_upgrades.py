@@ -75,7 +75,7 @@ def test_state_that_cannot_match_is_refused_and_what_can_goes_on(
         assert before in FILE
         changed = pipelines.load(FILE.replace(before, after).format(topic=topic))
         session = pipeline_session(changed, "local[2,3]")
-        check_upgrade(planned_queries(session, changed), StateFolder(changed.state))
+        check_upgrade(changed, planned_queries(session, changed), StateFolder(changed.state))
 
     for change, (before, after, reason) in REFUSED.items():
         with pytest.raises(ConfigError, match=reason) as refused:

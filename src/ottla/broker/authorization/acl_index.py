@@ -1,17 +1,21 @@
 """Whether ACLs allow something, as Kafka's StandardAuthorizer decides it. Pure: a question in, a yes or no out.
 
 A denial counts before any permission. Who may read, write, delete or alter something may also describe it.
+
+Beyond Kafka there are roles: an ACL whose principal is `Role:analyst` holds for every member of that role. Membership
+is itself an ACL, ALLOW ALL on the USER resource `Role:analyst`.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.core.security import ROLE_TYPE
 from ottla.storage.catalog.acl_filter import WILDCARD
 from ottla.storage.catalog.entries import AclOperation, AclPermission, PatternType, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
     from ottla.storage.catalog.entries import Acl
 
@@ -33,14 +37,15 @@ _IMPLYING: Final = {
 
 
 class Asker(NamedTuple):
-    principal: str
+    principals: frozenset[str]
+    """The client's own, its groups and its roles."""
     host: str
 
 
 class AclIndex:
     """ACLs, sorted so that those which bear on a name are found without looking at the others."""
 
-    def __init__(self, acls: Iterable[Acl], *, is_open_without: bool = False) -> None:
+    def __init__(self, acls: Collection[Acl], *, is_open_without: bool = False) -> None:
         """`is_open_without`: what no ACL bears on is everybody's."""
         self._is_open_without = is_open_without
         self._literal: dict[tuple[ResourceType, str], list[Acl]] = {}
@@ -50,9 +55,25 @@ class AclIndex:
                 self._prefixed.setdefault(acl.resource_type, {}).setdefault(acl.resource_name, []).append(acl)
             else:
                 self._literal.setdefault((acl.resource_type, acl.resource_name), []).append(acl)
+        self._roles = frozenset(acl.principal for acl in acls if acl.principal.startswith(ROLE_TYPE))
         self._lengths = {
             kind: sorted({len(prefix) for prefix in by_prefix}) for kind, by_prefix in self._prefixed.items()
         }
+
+    def asker(self, principals: Iterable[str], host: str) -> Asker:
+        """A client with the roles of its principals, and the roles of those roles."""
+        asker = Asker(frozenset(principals), host)
+        while self._roles:
+            joined = {role for role in self._roles if role not in asker.principals and self._is_member(asker, role)}
+            if not joined:
+                break
+            asker = asker._replace(principals=asker.principals | joined)
+        return asker
+
+    def _is_member(self, asker: Asker, role: str) -> bool:
+        # Not `allows`: a role without members is not everybody's where `is_open_without` is set.
+        bearing = [acl for acl in self._bearing_on(ResourceType.USER, role) if _makes_member(acl, asker)]
+        return bool(bearing) and all(acl.permission is AclPermission.ALLOW for acl in bearing)
 
     def allows(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
         has_any = is_allowed = False
@@ -95,7 +116,11 @@ class AclIndex:
 
 
 def _is_about(acl: Acl, asker: Asker) -> bool:
-    return acl.principal in (asker.principal, EVERYBODY) and acl.host in (asker.host, WILDCARD)
+    return (acl.principal in asker.principals or acl.principal == EVERYBODY) and acl.host in (asker.host, WILDCARD)
+
+
+def _makes_member(acl: Acl, asker: Asker) -> bool:
+    return acl.operation is AclOperation.ALL and _is_about(acl, asker)
 
 
 def _covers(acl: Acl, operation: AclOperation) -> bool:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.authorization.acl_index import AclIndex, Asker
+from ottla.broker.authorization.acl_index import AclIndex
 from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ottla.broker.context import Context
+    from ottla.broker.authorization.acl_index import Asker
+    from ottla.broker.context import Client, Context
     from ottla.broker.security.audit import Audit
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.catalog.entries import Acl
@@ -28,7 +29,7 @@ class Authorizer:
         self._audit = audit
         self._indexed: frozenset[Acl] | None = None
         self._index = AclIndex(())
-        self._known: dict[tuple[str, str, str, int], bool] = {}
+        self._known: dict[tuple[str, str, tuple[str, ...], str, int], bool] = {}
 
     def is_allowed(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
         """Whether this client may; not noted in the audit log."""
@@ -37,10 +38,10 @@ class Authorizer:
         if acls is not self._indexed:
             self._reindex(acls)
         # One number for both: the hash of an enum's member is computed in Python.
-        key = name, client.principal, client.peer[0], operation << _KIND_BITS | kind
+        key = name, client.principal, client.groups, client.peer[0], operation << _KIND_BITS | kind
         answer = self._known.get(key)
         if answer is None:
-            answer = self._decide(Asker(client.principal, client.peer[0]), operation, kind, name)
+            answer = self._decide(self._asker(client), operation, kind, name)
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             self._known[key] = answer
@@ -59,21 +60,24 @@ class Authorizer:
 
     def may_write_somewhere(self, context: Context) -> bool:
         """Whether there is any topic that this client may write to."""
-        client = context.connection
-        if client.principal in self._super_users:
-            return True
         acls = self._acls()
         if acls is not self._indexed:
             self._reindex(acls)
-        asker = Asker(client.principal, client.peer[0])
-        return self._index.allows_some(asker, AclOperation.WRITE, ResourceType.TOPIC)
+        asker = self._asker(context.connection)
+        return self._is_super(asker) or self._index.allows_some(asker, AclOperation.WRITE, ResourceType.TOPIC)
 
     def bits(self, context: Context, kind: ResourceType, name: str, among: Iterable[AclOperation]) -> int:
         """What this client may do, as a field of bits."""
         return sum(1 << one for one in among if self.is_allowed(context, one, kind, name))
 
     def _decide(self, asker: Asker, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        return asker.principal in self._super_users or self._index.allows(asker, operation, kind, name)
+        return self._is_super(asker) or self._index.allows(asker, operation, kind, name)
+
+    def _asker(self, client: Client) -> Asker:
+        return self._index.asker((client.principal, *client.groups), client.peer[0])
+
+    def _is_super(self, asker: Asker) -> bool:
+        return not self._super_users.isdisjoint(asker.principals)
 
     def _reindex(self, acls: frozenset[Acl]) -> None:
         self._index = AclIndex(acls, is_open_without=self._is_open_without)

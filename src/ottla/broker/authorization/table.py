@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.authorization import groups, topics, transactions
+from ottla.broker.authorization import groups, share_groups, topics, transactions
 from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule, then
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
 from ottla.broker.topic_names import topic_name
@@ -121,7 +121,9 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.SHARE_GROUP_HEARTBEAT.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), custom=groups.subscribe, also=((Op.DESCRIBE, _TOPIC),)
     ),
-    apis.SHARE_GROUP_DESCRIBE.key: Rule(each=Each(Op.DESCRIBE, _GROUP, "group_ids", "groups", _as_named)),
+    apis.SHARE_GROUP_DESCRIBE.key: Rule(
+        custom=share_groups.describe_share_groups, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))
+    ),
     apis.SHARE_FETCH.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
     ),
@@ -134,7 +136,7 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.DELETE_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.READ_SHARE_GROUP_STATE_SUMMARY.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Rule(
-        each=Each(Op.DESCRIBE, _GROUP, "groups", "groups", lambda _, one: str(one.group_id))
+        custom=share_groups.describe_share_group_offsets, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))
     ),
     apis.ALTER_SHARE_GROUP_OFFSETS.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic)

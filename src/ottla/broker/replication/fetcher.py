@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.node_connections import NodeConnections
 from ottla.broker.replication.copying import cut_where_it_parted, find_back, take_over
 from ottla.broker.turns import Turns
-from ottla.client.errors import ClientClosed, ClientError, NobodyListens
+from ottla.client.errors import BrokerError, ClientClosed, ClientError, NobodyListens
 from ottla.cluster.replication.throttle import most_at_once
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -89,9 +89,9 @@ class Fetcher:
                     await self._pause(wait_s)
                     continue
                 connection = await self._connected()
+                await self._sync()
                 # Only now: there may be more to ask for than when there was no connection yet.
-                answer = await connection.ask(self._request(self._due()))
-                await self._take(answer, dict(self._epochs), connection)
+                await self._fetch(connection)
                 self._complaint = ""
             except ClientClosed:
                 continue  # hung up, to ask anew
@@ -147,20 +147,31 @@ class Fetcher:
 
     # Asking
 
+    async def _fetch(self, connection: Connection) -> None:
+        request, epochs = self._request(self._due()), dict(self._epochs)
+        if request.topics:
+            await self._take(await connection.ask(request), epochs, connection)
+        else:
+            await self._pause(self._backoff_s)
+
+    async def _sync(self) -> None:
+        """Under `flush = "ack"`: a fetch tells the leader that all before its offset is synced."""
+        unsynced = [replica for replica in self._due() if _is_unsynced(replica)]
+        if not unsynced:
+            return
+        flusher = self._replication.broker.flusher
+        flushes = [flusher.durable(replica.partition, replica.log.next_offset - 1) for replica in unsynced]
+        for replica, failed in zip(unsynced, await asyncio.gather(*flushes, return_exceptions=True), strict=True):
+            if failed is not None:
+                self._delay(replica, f"could not be synced: {failed}", logging.ERROR)
+
     def _request(self, asked: list[Replica]) -> FetchRequest:
         config, me = self._replication.config, self._replication.cluster.view.brokers.get(self._replication.node_id)
         topics: dict[bytes, list[FetchPartition]] = {}
         for replica in asked:
-            log = replica.log
-            wanted = FetchPartition(
-                partition=replica.key.partition,
-                current_leader_epoch=replica.leader_epoch,
-                fetch_offset=log.next_offset,
-                last_fetched_epoch=log.epochs.latest,
-                log_start_offset=log.start_offset,
-                partition_max_bytes=self._most_bytes(replica),
-            )
-            topics.setdefault(replica.key.topic_id.raw, []).append(wanted)
+            wanted = self._wanted(replica)
+            if wanted is not None:
+                topics.setdefault(replica.key.topic_id.raw, []).append(wanted)
         return FetchRequest(
             replica_state=ReplicaState(
                 replica_id=self._replication.node_id, replica_epoch=-1 if me is None else me.epoch
@@ -169,6 +180,23 @@ class Fetcher:
             min_bytes=1,
             max_bytes=config.replica_fetch_response_max_bytes,
             topics=tuple(FetchTopic(topic_id=raw_id, partitions=tuple(parts)) for raw_id, parts in topics.items()),
+        )
+
+    def _wanted(self, replica: Replica) -> FetchPartition | None:
+        """None if its log cannot be opened or is not synced: it is fetched later, and its neighbours now."""
+        try:
+            log = replica.log
+        except ApiError:
+            return None
+        if replica.offline is not None or log.acknowledged_offset < log.next_offset:
+            return None
+        return FetchPartition(
+            partition=replica.key.partition,
+            current_leader_epoch=replica.leader_epoch,
+            fetch_offset=log.next_offset,
+            last_fetched_epoch=log.epochs.latest,
+            log_start_offset=log.start_offset,
+            partition_max_bytes=self._most_bytes(replica),
         )
 
     def _most_wait_ms(self) -> int:
@@ -185,7 +213,6 @@ class Fetcher:
     async def _take(self, answer: FetchResponse, epochs: dict[PartitionKey, int], connection: Connection) -> None:
         turns = Turns()
         by_id = {(key.topic_id.raw, key.partition): key for key in epochs}
-        to_flush: list[Replica] = []
         for topic in answer.responses:
             for data in topic.partitions:
                 key = by_id.get((topic.topic_id, data.partition_index))
@@ -198,13 +225,8 @@ class Fetcher:
                 if data.records and key in self._replicas:
                     # To the end, so that a full answer does not always come from the same ones.
                     self._replicas[key] = self._replicas.pop(key)
-                if data.records and replica.log.config.flush == "ack":
-                    to_flush.append(replica)
                 if turns.are_over():
                     await asyncio.sleep(0)
-        for replica in to_flush:
-            # What is asked for next tells the leader that all before it is as safe as the policy promises.
-            await self._replication.broker.flusher.durable(replica.partition, replica.log.next_offset - 1)
 
     async def _take_partition(self, replica: Replica, data: PartitionData, connection: Connection) -> None:
         try:
@@ -217,8 +239,13 @@ class Fetcher:
                 cut_where_it_parted(replica, data.diverging_epoch)
             else:
                 take_over(replica, data)
-        except ApiError as refused:
+        except (ApiError, BrokerError) as refused:
             self._delay(replica, str(refused), logging.ERROR)
+        except ClientError:
+            raise  # the connection is lost
+        except Exception as failed:  # its neighbours are copied all the same
+            _logger.exception("%s: replication from broker %d failed", replica.partition.at, self._leader)
+            self._delay(replica, repr(failed), logging.ERROR)
         else:
             if not data.error_code:
                 self._complaints.pop(replica.key, None)
@@ -228,3 +255,11 @@ class Fetcher:
         if self._complaints.get(replica.key) != why:  # once, and not with every try
             self._complaints[replica.key] = why
             _logger.log(level, "%s is not copied from broker %d: %s", replica.partition.at, self._leader, why)
+
+
+def _is_unsynced(replica: Replica) -> bool:
+    try:
+        log = replica.log
+    except ApiError:
+        return False  # it is offline
+    return log.acknowledged_offset < log.next_offset

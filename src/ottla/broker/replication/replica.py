@@ -14,17 +14,19 @@ from ottla.core.errors import (
     NotLeaderOrFollower,
     OffsetNotAvailable,
     RequestTimedOut,
+    StorageError,
 )
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
     from ottla.broker.replication.throttling import Throttling
     from ottla.broker.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
+    from ottla.core.errors import ApiError
     from ottla.storage.partition_log import PartitionLog
 
 _NO_EPOCH: Final = -1
@@ -37,6 +39,7 @@ class Replica:
         "_replication",
         "key",
         "leading",
+        "offline",
         "parked",
         "partition",
         "refused_epoch",
@@ -54,6 +57,8 @@ class Replica:
         """Fetches of followers, which see what is not committed yet."""
         self.refused_epoch = _NO_EPOCH
         """What a former process led in: records that it lost could be told from new ones by nothing."""
+        self.offline: str | None = None
+        """Why its log cannot be used; None if it can."""
         self._replication = replication
         self._checkpointed = checkpointed
         self._followed_high_watermark: int | None = None
@@ -65,8 +70,12 @@ class Replica:
         return self.partition.log
 
     @property
+    def node_id(self) -> int:
+        return self._replication.node_id
+
+    @property
     def is_here(self) -> bool:
-        return self.state is not None and self._replication.node_id in self.state.replicas
+        return self.state is not None and self.node_id in self.state.replicas
 
     @property
     def leader(self) -> int:
@@ -109,8 +118,34 @@ class Replica:
         if not self.check_leads().is_settled:
             raise OffsetNotAvailable(f"{self.partition.at} has a new leader, which is not yet sure of its end")
 
-    def _not_leader(self) -> NotLeaderOrFollower:
+    def _not_leader(self) -> ApiError:
+        if self.offline is not None and self.leader == self.node_id:
+            return self._offline_error()  # it was the last in sync, so there is no other leader to go to
         return NotLeaderOrFollower(f"{self.partition.at} is not led by this broker")
+
+    # The log
+
+    def open_log(self, open_: Callable[[], PartitionLog]) -> PartitionLog:
+        """StorageError: it cannot be opened now. It is tried again after a backoff, and not with every request."""
+        if self.offline is not None:
+            raise self._offline_error()
+        try:
+            return open_()
+        except Exception as failed:  # whatever it is, neighbours are replicated
+            self.offline = str(failed) or repr(failed)
+            self._replication.offline.failed(self, self.offline)
+            raise self._offline_error() from failed
+
+    def open_again(self) -> None:
+        self.offline = None
+        self.partition.open()
+
+    def log_failed(self, why: str) -> None:
+        """The disk failed the open log."""
+        self._replication.offline.failed(self, why, is_final=True)
+
+    def _offline_error(self) -> StorageError:
+        return StorageError(f"{self.partition.at} is offline: {self.offline}")
 
     # Changing roles
 

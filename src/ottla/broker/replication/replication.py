@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
+from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
@@ -45,6 +47,7 @@ class Replication:
         """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
+        self.offline = OfflineReplicas(self)
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
@@ -87,10 +90,8 @@ class Replication:
             replica = self.replicas.get(state.key)
             if replica is not None:
                 replica.state = state
-                try:
+                with suppress(ApiError):  # it is offline then, and tried again
                     replica.partition.open()
-                except ApiError as refused:
-                    _logger.error("%s cannot be opened: %s", replica.partition.at, refused)
                 if turns.are_over():
                     await asyncio.sleep(0)
 
@@ -104,6 +105,7 @@ class Replication:
             *(fetcher.stop() for fetcher in self._fetchers.values()), *self._tasks, return_exceptions=True
         )
         await self._isr_changes.stop()
+        await self.offline.stop()
         self.others.close()
         await self._checkpoint()
 
@@ -137,6 +139,7 @@ class Replication:
                     replica.leading.present = self.present
             for fetcher in self._fetchers.values():
                 fetcher.look_again()
+            self.offline.leave_wherever_possible()
         states = (change.after.partitions.get(key) for key in change.partitions)
         for key in change.partitions:
             if key not in change.after.partitions:
@@ -146,17 +149,34 @@ class Replication:
     def _apply(self, states: Iterable[PartitionState]) -> None:
         for state in states:
             try:
-                self._take_role(self.replica(state), state)
+                replica = self.replica(state)
             except ApiError as refused:
-                # Its topic is not known here yet, or its log cannot be opened.
                 _logger.warning("%s-%d has no role here: %s", state.topic, state.partition, refused)
+                continue
+            try:
+                self._take_role(replica, state)
+            except ApiError as refused:
+                # Where its log cannot be opened, that has been dealt with.
+                _logger.info("%s has no role here: %s", replica.partition.at, refused)
+
+    def is_current(self, replica: Replica) -> bool:
+        return not self._is_stopped and self.replicas.get(replica.key) is replica
+
+    def resume(self, replica: Replica) -> None:
+        """Its log can be used again."""
+        state = self.cluster.view.partitions.get(replica.key)
+        if state is not None:
+            self._apply([state])
 
     def _take_role(self, replica: Replica, state: PartitionState) -> None:
         if self._is_stopped:
             return
         known = replica.state
-        if self._may_lead(replica, state):
-            self._unfollow(replica)
+        if replica.offline is not None and self.node_id in state.replicas:
+            replica.become_follower(state)
+            self.offline.leave_isr(replica)
+        elif self._may_lead(replica, state):
+            self.unfollow(replica)
             if replica.leading is None or known is None or known.leader_epoch != state.leader_epoch:
                 replica.step_down()
                 replica.become_leader(state, self.now_ms())
@@ -165,17 +185,20 @@ class Replication:
                 replica.state = state
                 replica.leading.changed(state)
                 replica.advance()
-            return
-        replica.become_follower(state)
+        else:
+            replica.become_follower(state)
+            self._follow_or_not(replica, state)
+
+    def _follow_or_not(self, replica: Replica, state: PartitionState) -> None:
         if self.node_id not in state.replicas:
-            self._unfollow(replica)
+            self.unfollow(replica)
             # Without a leader nobody is known to have what was committed, and this may be the only copy.
             if state.leader != NO_NODE:
                 self._remove(replica)
         elif state.leader not in (NO_NODE, self.node_id):
             self._follow(replica)
         else:
-            self._unfollow(replica)
+            self.unfollow(replica)
 
     def _may_lead(self, replica: Replica, state: PartitionState) -> bool:
         return (
@@ -192,11 +215,13 @@ class Replication:
     def _gone(self, key: PartitionKey) -> None:
         replica = self.replicas.pop(key, None)
         if replica is not None:
-            self._unfollow(replica)
+            self.unfollow(replica)
+            self.offline.forget(replica)
             replica.step_down()
 
     def _remove(self, replica: Replica) -> None:
         """The partition has moved to other nodes."""
+        self.offline.forget(replica)
         partition = replica.partition
         if partition.is_open or (self.broker.data_dir.path / str(partition.at)).exists():
             partition.close()
@@ -215,7 +240,7 @@ class Replication:
             self._fetchers[leader] = Fetcher(self, leader)
         self._fetchers[leader].add(replica)
 
-    def _unfollow(self, replica: Replica) -> None:
+    def unfollow(self, replica: Replica) -> None:
         for fetcher in self._fetchers.values():
             fetcher.remove(replica)
 
@@ -241,6 +266,7 @@ class Replication:
                 replica.expire_parked(loop.time())
                 if number % rounds == 0 and replica.leading is not None:
                     replica.look_for_late()
+            self.offline.open_due(loop.time())
 
     # The checkpoint
 

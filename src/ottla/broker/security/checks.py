@@ -23,6 +23,11 @@ def check(listeners: Sequence[ListenerConfig], security: SecurityConfig, *, has_
             "security.acls: no listener asks who its clients are, so all of them are User:ANONYMOUS; "
             "make one SASL_SSL, or SSL with client_certificates = required"
         )
+    if security.oidc_issuer and not any(one.authenticates for one in listeners):
+        raise ConfigError(
+            "security.oidc_issuer: no listener authenticates its clients, so Kafka clients would not have to log in; "
+            "make every listener SASL_SSL, or SSL with client_certificates = required"
+        )
     if "OAUTHBEARER" in _mechanisms(listeners) and not security.oauth_jwks:
         raise ConfigError("a listener has the mechanism OAUTHBEARER, which needs security.oauth_jwks")
     if not has_users and all(one.uses_sasl and _PASSWORDS.issuperset(one.mechanisms or ()) for one in listeners):

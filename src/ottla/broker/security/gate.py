@@ -104,7 +104,7 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         await logins.failed(login.mechanism, f"{host}:{port}", refused)
         raise
     logins.succeeded(login.mechanism)
-    connection.principal = principal
+    connection.principal, connection.groups = principal, step.groups
     connection.admit()
     login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
     return step

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.broker.security.audit import Audit
     from ottla.net.sasl.decoys import Shapes
     from ottla.net.sasl.exchange import Exchange, Step, Verifier
-    from ottla.net.sasl.tokens import Tokens
+    from ottla.net.sasl.tokens import CheckedToken, Tokens
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.catalog.catalog import Catalog
     from ottla.storage.catalog.view import CatalogView
@@ -69,26 +69,25 @@ class Logins:
 
     async def take(self, exchange: Exchange, message: bytes) -> Step:
         if exchange.is_slow:
-            return await self._in_thread(lambda: exchange.take(message))
+            return await self.in_thread(lambda: exchange.take(message))
         return exchange.take(message)
 
     async def by_password(self, user: str, password: str, peer: str) -> str:
         """The principal; LoginFailed if that is not its password."""
         if not self.passwords.is_remembered(user, password):
-            await self._counted("basic", peer, self._check_password(user, password))
+            await self.counted("basic", peer, self._check_password(user, password))
         return f"User:{user}"
 
-    async def by_token(self, token: str, peer: str) -> str:
-        """The principal whose token it is; LoginFailed if it is nobody's."""
-        checked = await self._counted("bearer", peer, self._in_thread(lambda: self._known_tokens().check(token)))
-        return f"User:{checked.user}"
+    async def by_token(self, token: str, peer: str) -> CheckedToken:
+        """Whose token it is; LoginFailed if it is not valid."""
+        return await self.counted("bearer", peer, self.in_thread(lambda: self._known_tokens().check(token)))
 
     async def _check_password(self, user: str, password: str) -> LoggedIn:
-        if not await self._in_thread(lambda: self.passwords.is_right(user, password)):
+        if not await self.in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
         return LoggedIn(user)
 
-    async def _counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
+    async def counted(self, how: str, peer: str, checked: Awaitable[T]) -> T:
         try:
             found = await checked
         except LoginFailed as refused:
@@ -100,7 +99,7 @@ class Logins:
     def close(self) -> None:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
+    def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def succeeded(self, mechanism: str) -> None:
@@ -171,6 +170,7 @@ def _tokens(config: SecurityConfig) -> Tokens | None:
         issuer=config.oauth_issuer,
         audience=config.oauth_audience,
         principal_claim=config.oauth_principal_claim,
+        groups_claim=config.oauth_groups_claim,
         clock_skew_s=config.oauth_clock_skew_ms / 1000,
     )
     return Tokens(rules, keys, time.time)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.broker.dispatch import Handler
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.logins import Logins
+    from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
@@ -39,6 +40,7 @@ class Security:
         """Whether clients have to say who they are, at least where some of them come in."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
+        self.oidc = self._make_oidc()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
         if broker.cluster is None:
@@ -113,6 +115,16 @@ class Security:
 
         ensure_decoy_key(self._broker.catalog)
         return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+
+    def _make_oidc(self) -> OidcLogins | None:
+        if self.logins is None or not self.config.oidc_issuer:
+            return None
+        try:
+            from ottla.broker.security.oidc.logins import OidcLogins
+            from ottla.net.sasl import signatures as _signatures  # noqa: F401 - so that a missing package is noticed now
+        except ImportError:
+            raise ConfigError("security.oidc_issuer needs cryptography: pip install 'ottla[security]'") from None
+        return OidcLogins(self.logins)
 
     def _make_authorizer(self) -> Authorizer | None:
         if not self.config.acls:

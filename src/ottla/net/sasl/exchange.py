@@ -22,6 +22,7 @@ class LoggedIn:
     message: bytes = b""
     expires_s: float | None = None
     """When the proof ends, as seconds since 1970."""
+    groups: tuple[str, ...] = ()
 
 
 Step: TypeAlias = Challenge | LoggedIn

@@ -43,4 +43,4 @@ class OAuthBearer:
         except LoginFailed as refused:
             self._refused = refused
             return Challenge(_REFUSAL)
-        return LoggedIn(checked.user, expires_s=checked.expires_s)
+        return LoggedIn(checked.user, expires_s=checked.expires_s, groups=checked.groups)

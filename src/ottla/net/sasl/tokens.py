@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ottla.core.security import LoginFailed
+from ottla.core.security import GROUP_TYPE, LoginFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.net.sasl.signatures import Keys
 
 _MOST_BYTES: Final = 32 * 1024
+_MOST_GROUPS: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,12 +24,15 @@ class TokenRules:
     issuer: str
     audience: str
     principal_claim: str = "sub"
+    groups_claim: str = ""
     clock_skew_s: float = 30.0
 
 
 class CheckedToken(NamedTuple):
     user: str
     expires_s: float
+    groups: tuple[str, ...] = ()
+    """As principals, such as Group:sales."""
 
 
 class Tokens:
@@ -38,10 +42,15 @@ class Tokens:
         self._now_s = now_s
 
     def check(self, token: str) -> CheckedToken:
-        """Whose it is; LoginFailed says why it is nobody's. May wait for the keys."""
+        """Whose it is; LoginFailed says why it is not valid. May wait for the keys."""
+        return read_claims(self.claims(token), self._rules)
+
+    def claims(self, token: str) -> dict[str, Any]:
+        """What a valid token says. May wait for the keys."""
         head, claims, signed, signature = split(token)
         self._keys().check(head, signed, signature)
-        return check_claims(claims, self._rules, self._now_s())
+        check_validity(claims, self._rules, self._now_s())
+        return claims
 
 
 def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
@@ -54,7 +63,8 @@ def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     return head, claims, f"{parts[0]}.{parts[1]}".encode(), decoded(parts[2])
 
 
-def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> CheckedToken:
+def check_validity(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> None:
+    """LoginFailed, unless a token was issued by the right issuer, for us, and holds now."""
     if claims.get("iss") != rules.issuer:
         raise LoginFailed("a token of another issuer")
     audience = claims.get("aud")
@@ -69,10 +79,27 @@ def check_claims(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> 
         begins_s = _time(claims, claim)
         if begins_s is not None and now_s < begins_s - rules.clock_skew_s:
             raise LoginFailed(f"a token that is not valid yet ({claim})")
+
+
+def read_claims(claims: Mapping[str, Any], rules: TokenRules) -> CheckedToken:
+    """Of claims that are valid: whose they are."""
     user = claims.get(rules.principal_claim)
     if not isinstance(user, str) or not user:
         raise LoginFailed(f"a token without the claim {rules.principal_claim}")
-    return CheckedToken(user, expires_s)
+    return CheckedToken(user, _time(claims, "exp") or 0.0, _groups(claims, rules.groups_claim))
+
+
+def _groups(claims: Mapping[str, Any], claim: str) -> tuple[str, ...]:
+    """A list of names, as most providers have it, or one text with names between spaces, as a scope."""
+    if not claim:
+        return ()
+    listed = claims.get(claim, ())
+    names = listed.split() if isinstance(listed, str) else listed
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
+        raise LoginFailed(f"the claim {claim} of a token must list names")
+    if len(names) > _MOST_GROUPS:
+        raise LoginFailed(f"the claim {claim} of a token lists {len(names)} groups, at most {_MOST_GROUPS} are allowed")
+    return tuple(sorted(f"{GROUP_TYPE}{name}" for name in names))
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float | None:

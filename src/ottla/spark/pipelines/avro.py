@@ -7,7 +7,8 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_schemas import schema_in_arrow
+from ottla.spark.pipelines.arrow_types import arrow_schema
+from ottla.spark.pipelines.evolution.types import columns_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +35,7 @@ class AvroDecoder:
         from pyspark.sql.types import StringType, StructField, StructType
 
         record = StructType.fromDDL(self._ddl)
-        self._arrow_type = pa.struct(list(schema_in_arrow(raw.sparkSession, record)))
+        self._arrow_type = pa.struct(list(arrow_schema(columns_of(record.jsonValue()))))
         return StructType([*raw.schema.fields, StructField("_parsed", record), StructField("_error", StringType())])
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
@@ -12,7 +13,7 @@ from ottla.spark.pipelines.frames import PastReading, dead_letter_rows, sink_row
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, with_schemas
 from ottla.spark.pipelines.state_folder import StateFolder
 from ottla.spark.pipelines.tables.staging import BatchId
-from ottla.spark.pipelines.writing import as_records, write_batch, write_records
+from ottla.spark.pipelines.writing import as_records, refused_rows, write_batch, write_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,7 +54,9 @@ def run_backfill(spark: SparkSession, asked: Pipeline, wanted: Backfill, say: Ca
         elif sink.kind == "console":
             rows.show(truncate=False)
         else:
-            count = write_batch(rows, sink, BatchId(_id(pipeline, name, wanted), 0))
+            batch = BatchId(_id(pipeline, name, wanted), 0)
+            deliver = partial(refused_rows(sink, pipeline).deliver, batch=batch, may_be_repeated=True)
+            count = write_batch(rows, sink, batch, deliver)
             say(f"{name}: {count:,} rows")
     for source in pipeline.sources.values():
         if source.has_dead_letters:

@@ -18,6 +18,8 @@ TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
 DATABASE_KINDS: Final = ("postgresql", "sqlite")
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
+EvolutionPolicy = Literal["add", "widen", "strict"]
+EVOLUTION_POLICIES: Final = ("add", "widen", "strict")
 NO_DEAD_LETTERS: Final = "none"
 
 
@@ -100,6 +102,10 @@ class Sink:
     """The column that is a record's value; None for all of them as JSON."""
     url: str = field(default="", repr=False)
     catalog: Mapping[str, str] = field(default_factory=dict)
+    dead_letters: str = NO_DEAD_LETTERS
+    """The topic for rows that a database can never take; none stops the query at the first."""
+    evolution: EvolutionPolicy = "add"
+    """How far its table follows the columns of the query: new ones, wider types too, or not at all."""
 
     @property
     def place(self) -> str:

@@ -59,7 +59,7 @@ def parse_pipeline(
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
     known_rows = [*sources, *steps]
-    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, folder, known_rows))
+    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, name, folder, known_rows))
     _check_whole(given, mistakes)
     pipeline = Pipeline(
         name=name,

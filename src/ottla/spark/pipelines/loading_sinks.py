@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.pipelines.definition import DATABASE_KINDS, SINK_KINDS, TABLE_KINDS, Sink
+from ottla.spark.pipelines.definition import DATABASE_KINDS, EVOLUTION_POLICIES, SINK_KINDS, TABLE_KINDS, Sink
 from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
@@ -22,18 +22,19 @@ _NEEDED: Final = {
     "sqlite": ("path", "table"),
     "console": (),
 }
+_FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution")
 _TAKEN: Final = {
-    "parquet": ("path", "partition_by", "compact_every", "target_file_bytes"),
-    "delta": ("path", "partition_by", "compact_every", "target_file_bytes"),
-    "iceberg": ("path", "table", "partition_by", "compact_every", "target_file_bytes", "catalog"),
+    "parquet": _FILES,
+    "delta": _FILES,
+    "iceberg": (*_FILES, "table", "catalog"),
     "topic": ("topic", "key", "value"),
-    "postgresql": ("url", "table", "key"),
-    "sqlite": ("path", "table", "key"),
+    "postgresql": ("url", "table", "key", "evolution", "dead_letters"),
+    "sqlite": ("path", "table", "key", "evolution", "dead_letters"),
     "console": (),
 }
 
 
-def read_sink(name: str, fields: Fields, folder: Path, known: list[str]) -> Sink:
+def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: list[str]) -> Sink:
     kind = fields.one_of("kind", SINK_KINDS, None)
     of = fields.text("from", known[-1] if known else "")
     if of and of not in known:
@@ -54,6 +55,8 @@ def read_sink(name: str, fields: Fields, folder: Path, known: list[str]) -> Sink
         value=fields.text("value") or None,
         url=fields.text("url"),
         catalog=fields.settings("catalog"),
+        dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
+        evolution=fields.one_of("evolution", EVOLUTION_POLICIES, "add"),  # type: ignore[arg-type]
     )
     if fields.text("kind") == kind:  # nothing is known of what one of another kind needs
         _check_kind(kind, fields)

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING
 from ottla.spark.pipelines.times import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ottla.spark.pipelines.definition import Pipeline, Sink, Source, Step
 
 
-def outline(pipeline: Pipeline, columns: Mapping[str, str] | None = None) -> str:
-    """`columns` says what each query writes, where Spark was asked."""
+def outline(
+    pipeline: Pipeline,
+    columns: Mapping[str, str] | None = None,
+    changes: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """`columns` says what each query writes and `changes` what its table needs for it, where Spark was asked."""
     lines = [f"{pipeline.name}, at {pipeline.broker}, every {pipeline.every_ms / 1000:g} s, state in {pipeline.state}"]
     lines += [line for source in pipeline.sources.values() for line in _source(source)]
     lines += [f"  table {table.name}: {table.format} {table.path}" for table in pipeline.tables.values()]
@@ -22,6 +26,7 @@ def outline(pipeline: Pipeline, columns: Mapping[str, str] | None = None) -> str
         lines.append(f"  sink {sink.name}: {_sink(sink)}")
         if columns and sink.name in columns:
             lines.append(f"    {columns[sink.name]}")
+        lines += [f"    {change}" for change in (changes or {}).get(sink.name, ())]
     return "\n".join(lines)
 
 

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.evolution.conforming import frame_columns
+from ottla.spark.pipelines.evolution.deciding import planned_evolution
 from ottla.spark.pipelines.explained import stateful_parts
 from ottla.spark.pipelines.frames import (
     StreamReading,
@@ -59,8 +61,8 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
         if any(part.startswith("TransformWithState") for part in parts):
             check_protobuf()
             spark.conf.set(_STATE_STORE, _ROCKSDB)
-        writer = stream_writer(rows, sink, kafka_of(pipeline), checkpoint_of(pipeline.checkpoint, sink.name))
-        mark = fingerprint(pipeline, sink, parts)
+        writer = stream_writer(rows, sink, pipeline)
+        mark = fingerprint(pipeline, sink, parts, frame_columns(rows))
         name = query_name(pipeline, sink.name)
         queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts)))
     return queries + _dead_letter_queries(spark, pipeline, reading)
@@ -97,12 +99,19 @@ def _dead_letter_queries(spark: SparkSession, pipeline: Pipeline, reading: Strea
     return queries
 
 
-def check_upgrade(queries: list[Query], state: StateFolder) -> None:
-    """Refuse what cannot go on from the checkpoints there are."""
+def check_upgrade(pipeline: Pipeline, queries: list[Query], state: StateFolder) -> dict[str, list[str]]:
+    """Refuse what cannot go on from the checkpoints and tables there are; by sink, the changes its table will get."""
     before = state.fingerprints()
+    changes = {}
     for query in queries:
-        if query.fingerprint is not None:
-            refuse_mismatch(query.name, before.get(query.name), query.fingerprint)
+        if query.fingerprint is None:
+            continue
+        known = before.get(query.name)
+        refuse_mismatch(query.name, known, query.fingerprint)
+        written = None if known is None else known.get("columns")
+        evolution = planned_evolution(pipeline.sinks[query.name], frame_columns(query.frame), written)
+        changes[query.name] = [] if evolution is None else evolution.lines
+    return changes
 
 
 def keep_fingerprints(queries: list[Query], state: StateFolder) -> None:

@@ -63,7 +63,9 @@ def run_pipeline(spark: SparkSession, asked: Pipeline, options: RunOptions) -> P
     with state.held():
         pipeline = with_schemas(asked, state)
         queries = planned_queries(spark, pipeline)
-        check_upgrade(queries, state)
+        for name, changes in check_upgrade(pipeline, queries, state).items():
+            for change in changes:
+                options.say(f"{name}: {change}")
         make_topics(pipeline)
         pin_schemas(asked, pipeline, state)
         keep_fingerprints(queries, state)

@@ -6,14 +6,16 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.evolution.types import Struct
 
 
-def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str]) -> dict[str, Any]:
+def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns: Struct) -> dict[str, Any]:
     """What must stay the same for a checkpoint to be of use."""
     return {
         "sources": list(pipeline.sources),
@@ -23,6 +25,8 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str]) -> dict
         "partition_by": list(sink.partition_by),
         "mode": sink.mode if stateful else "",
         "stateful": list(stateful),
+        # Whether the table can follow them is for the rules of evolution to say.
+        "columns": {field.name: shown(field.type) for field in columns.fields},
     }
 
 

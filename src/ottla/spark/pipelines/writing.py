@@ -3,63 +3,71 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.spark.pipelines.databases.opening import database_of
 from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
+from ottla.spark.pipelines.evolution.conforming import conformed, frame_columns
+from ottla.spark.pipelines.evolution.deciding import evolution_for
+from ottla.spark.pipelines.preparing import kafka_of
+from ottla.spark.pipelines.refused_rows import RefusedRows
 from ottla.spark.pipelines.tables.opening import table_of, tidy
 from ottla.spark.pipelines.tables.staging import BatchId
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-    from ottla.spark.pipelines.databases.interface import Database
-    from ottla.spark.pipelines.definition import Sink
-
-
-def database_of(sink: Sink) -> Database:
-    if sink.kind == "sqlite":
-        from ottla.spark.pipelines.databases.sqlite import SqliteDatabase
-
-        return SqliteDatabase(sink)
-    from ottla.spark.pipelines.databases.postgresql import PostgresDatabase
-
-    return PostgresDatabase(sink)
+    from ottla.spark.pipelines.databases.interface import RefusedRow
+    from ottla.spark.pipelines.definition import Pipeline, Sink
 
 
 class EachBatch:
     """Called with every micro-batch; may be called again with one that was written, and then does nothing."""
 
-    def __init__(self, sink: Sink, checkpoint: str) -> None:
+    def __init__(self, sink: Sink, checkpoint: str, refused: RefusedRows) -> None:
         self._sink = sink
         self._checkpoint = checkpoint
+        self._refused = refused
         self._query_id: str | None = None
+        self._last = -1
+        """The last that was begun by this process: only that one and those before may be repeated ones."""
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        write_batch(frame, self._sink, BatchId(self._query(frame), number))
+        batch = BatchId(self._query(frame), number)
+        may_be_repeated = self._last in (-1, number)
+        self._last = number
+        write_batch(frame, self._sink, batch, partial(self._deliver, batch, may_be_repeated=may_be_repeated))
         every = self._sink.compact_every
         if every is not None and self._sink.kind in TABLE_KINDS and (number + 1) % every == 0:
             tidy(self._sink)
 
+    def _deliver(self, batch: BatchId, rows: Sequence[RefusedRow], *, may_be_repeated: bool) -> None:
+        self._refused.deliver(rows, batch, may_be_repeated=may_be_repeated)
+
     def _query(self, frame: DataFrame) -> str:
-        """Spark's own id of the query, which is as old as its checkpoint: who begins anew must not find old batches."""
+        """Spark's own id of the query, as old as its checkpoint: a new checkpoint must not find old batches."""
         if self._query_id is None:
             [line] = frame.sparkSession.read.text(f"{self._checkpoint}/metadata").collect()
             self._query_id = str(json.loads(line[0])["id"])
         return self._query_id
 
 
-def write_batch(frame: DataFrame, sink: Sink, batch: BatchId) -> int:
+def write_batch(frame: DataFrame, sink: Sink, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
     """Returns how many rows were written; none, if the batch was there already."""
-    if sink.kind in TABLE_KINDS:
-        table = table_of(sink)
-        return 0 if table.has(batch) else table.add(frame, batch)
-    return database_of(sink).write(frame, batch)
+    if sink.kind not in TABLE_KINDS:
+        return database_of(sink).write(frame, batch, refused)
+    table = table_of(sink)
+    if table.has(batch):
+        return 0
+    evolution = evolution_for(sink, table.columns(), frame_columns(frame))
+    return table.add(conformed(frame, evolution.columns), batch, evolution)
 
 
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
@@ -74,14 +82,19 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     return frame.select(*chosen)
 
 
-def stream_writer(frame: DataFrame, sink: Sink, kafka: Mapping[str, str], checkpoint: str) -> DataStreamWriter:
+def stream_writer(frame: DataFrame, sink: Sink, pipeline: Pipeline) -> DataStreamWriter:
+    checkpoint = checkpoint_of(pipeline.checkpoint, sink.name)
     if sink.kind in TABLE_KINDS or sink.kind in DATABASE_KINDS:
-        writer = frame.writeStream.foreachBatch(EachBatch(sink, checkpoint))
+        writer = frame.writeStream.foreachBatch(EachBatch(sink, checkpoint, refused_rows(sink, pipeline)))
     elif sink.kind == "topic":
-        writer = topic_writer(as_records(frame, sink), sink.topic, kafka)
+        writer = topic_writer(as_records(frame, sink), sink.topic, kafka_of(pipeline))
     else:
         writer = frame.writeStream.format("console").option("truncate", "false")
     return writer.outputMode(sink.mode).option("checkpointLocation", checkpoint)
+
+
+def refused_rows(sink: Sink, pipeline: Pipeline) -> RefusedRows:
+    return RefusedRows(kafka=kafka_of(pipeline), topic=sink.dead_letters, pipeline=pipeline.name, sink=sink.name)
 
 
 def topic_writer(records: DataFrame, topic: str, kafka: Mapping[str, str]) -> DataStreamWriter:

@@ -38,7 +38,7 @@ const COLUMNS = [
   { label: "Group", cell: ({ id }) => h("a", { href: place("groups", id) }, id), sort: ({ id }) => id },
   { label: "State", cell: ({ state }) => stateBadge(state), sort: ({ state }) => state },
   { label: "Type", isShort: true, cell: ({ type }) => type, sort: ({ type }) => type },
-  { label: "Members", isNumber: true, cell: ({ members }) => count(members), sort: ({ members }) => members },
+  { label: "Members", isNumber: true, cell: ({ members }) => (members === null ? "–" : count(members)), sort: ({ members }) => members },
   { label: "Lag", isNumber: true, cell: ({ lag }) => count(lag), sort: ({ lag }) => lag },
 ];
 

@@ -116,7 +116,7 @@ async function listAll(topics, groups, signal) {
     href: place("groups", group.id),
     value: group.lag,
     shown: count(group.lag),
-    title: `${group.state}, ${plural(group.members, "member")}`,
+    title: `${group.state}, ${group.members === null ? "members hidden" : plural(group.members, "member")}`,
   }));
   replace(topics, largest.length ? bars(largest) : nothing("No topics yet.", "Create one", place("topics")));
   replace(

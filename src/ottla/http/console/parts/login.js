@@ -26,7 +26,9 @@ export function login() {
       required: true,
       autocomplete: "current-password",
     });
-    const dialog = form("Log in", [field("User", user), field("Password", password)], {
+    const provider = h("p", { hidden: true }, h("a.button", { href: "/v1/session/oidc" }, "Log in with single sign-on"));
+    offer(provider);
+    const dialog = form("Log in", [provider, field("User", user), field("Password", password)], {
       submit: "Log in",
       send: async (given) => {
         await begin(given.get("user"), given.get("password"));
@@ -42,6 +44,11 @@ export function login() {
   return asked;
 }
 
+async function offer(provider) {
+  const who = await (await fetch("/v1/session")).json();
+  provider.hidden = who.login_url === null;
+}
+
 async function begin(user, password) {
   const response = await fetch("/v1/session", {
     method: "POST",
@@ -52,6 +59,8 @@ async function begin(user, password) {
 }
 
 export async function logout() {
-  await fetch("/v1/session", { method: "DELETE" });
-  location.reload();
+  const response = await fetch("/v1/session", { method: "DELETE" });
+  const { logout_url: elsewhere } = response.ok ? await response.json() : {};
+  if (elsewhere) location.assign(elsewhere);
+  else location.reload();
 }

@@ -9,13 +9,21 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ottla.spark.pipelines.databases.statements import sqlite_type
-from ottla.spark.pipelines.databases.writing import Dialect, as_json, is_nested, write_once
+from ottla.spark.pipelines.databases.catalog import sqlite_columns
+from ottla.spark.pipelines.databases.statements import add_column, create_columns, keep_column, sqlite_type
+from ottla.spark.pipelines.databases.values import as_json, is_nested
+from ottla.spark.pipelines.databases.writing import BatchWriting
+from ottla.spark.pipelines.evolution.rules import AddColumn
+from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.databases.interface import RefusedRow
     from ottla.spark.pipelines.definition import Sink
+    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.tables.staging import BatchId
 
 _PATIENCE_S: Final = 60.0
@@ -25,14 +33,20 @@ class SqliteDatabase:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    def write(self, frame: DataFrame, batch: BatchId) -> int:
+    def columns(self) -> TableColumns | None:
+        if not Path(self._sink.path).exists():
+            return None
+        with closing(sqlite3.connect(self._sink.path, timeout=_PATIENCE_S)) as connection:
+            return sqlite_columns(connection.cursor(), self._sink.table)
+
+    def write(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
         Path(self._sink.path).parent.mkdir(parents=True, exist_ok=True)
         with closing(sqlite3.connect(self._sink.path, timeout=_PATIENCE_S, isolation_level=None)) as connection:
             cursor = connection.cursor()
             # Before anything is read, so that two pipelines do not both find that a batch is missing.
             cursor.execute("BEGIN IMMEDIATE")
             try:
-                count = write_once(cursor, frame, self._sink, batch, _DIALECT)
+                count = BatchWriting(cursor, self._sink, SqliteDialect()).write_once(frame, batch, refused)
             except BaseException:
                 cursor.execute("ROLLBACK")
                 raise
@@ -40,14 +54,34 @@ class SqliteDatabase:
             return count
 
 
-def _value(value: Any) -> Any:  # noqa: ANN401 - of a row
-    if is_nested(value):
-        return as_json(value)
-    if isinstance(value, dt.datetime | dt.date):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return str(value)
-    return bytes(value) if isinstance(value, bytearray) else value
+class SqliteDialect:
+    placeholder = "?"
+    row_errors: tuple[type[Exception], ...] = (sqlite3.IntegrityError, sqlite3.DataError, OverflowError)
 
+    def type_of(self, spark_type: str) -> str:
+        return sqlite_type(spark_type)
 
-_DIALECT: Final = Dialect("?", sqlite_type, _value)
+    def value_of(self, value: Any) -> Any:  # noqa: ANN401 - of a row
+        if is_nested(value):
+            return as_json(value)
+        if isinstance(value, dt.datetime | dt.date):
+            return value.isoformat()
+        if isinstance(value, Decimal):
+            return str(value)
+        return bytes(value) if isinstance(value, bytearray) else value
+
+    def fault_of(self, value: Any) -> str | None:  # noqa: ANN401, ARG002 - SQLite stores everything
+        return None
+
+    def columns(self, cursor: Any, table: str) -> TableColumns | None:  # noqa: ANN401 - sqlite3's own
+        return sqlite_columns(cursor, table)
+
+    def change(self, cursor: Any, table: str, evolution: Evolution) -> None:  # noqa: ANN401 - sqlite3's own
+        for change in evolution.changes:
+            if isinstance(change, AddColumn):
+                cursor.execute(add_column(table, change.path[0], sqlite_type(shown(change.type))))
+        before = sqlite_columns(cursor, table)
+        if before is None or before.columns != evolution.columns:
+            cursor.execute(create_columns())
+            kept = [(table, field.name, shown(field.type)) for field in evolution.columns.fields]
+            cursor.executemany(keep_column(), kept)

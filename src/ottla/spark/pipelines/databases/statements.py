@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 BATCHES: Final = "ottla_batches"
+COLUMNS: Final = "ottla_columns"
+"""In SQLite: the types of Spark, of which it knows only four."""
 _SQLITE_TYPES: Final = {
     "boolean": "INTEGER", "tinyint": "INTEGER", "smallint": "INTEGER", "int": "INTEGER", "bigint": "INTEGER",
     "float": "REAL", "double": "REAL", "binary": "BLOB",
@@ -44,6 +46,25 @@ def create(table: str, columns: Sequence[tuple[str, str]], key: Sequence[str]) -
     if key:
         parts.append(f"PRIMARY KEY ({', '.join(map(name_of, key))})")
     return f"CREATE TABLE IF NOT EXISTS {name(table)} ({', '.join(parts)})"
+
+
+def add_column(table: str, column: str, kind: str) -> str:
+    return f"ALTER TABLE {name(table)} ADD COLUMN {name_of(column)} {kind}"
+
+
+def widen_column(table: str, column: str, kind: str) -> str:
+    return f"ALTER TABLE {name(table)} ALTER COLUMN {name_of(column)} TYPE {kind}"
+
+
+def create_columns() -> str:
+    return (
+        f"CREATE TABLE IF NOT EXISTS {COLUMNS} (table_name TEXT, column_name TEXT, type TEXT, "
+        "PRIMARY KEY (table_name, column_name))"
+    )
+
+
+def keep_column() -> str:
+    return f"INSERT OR REPLACE INTO {COLUMNS} (table_name, column_name, type) VALUES (?, ?, ?)"  # noqa: S608 - ours
 
 
 def name_of(column: str) -> str:

@@ -2,66 +2,112 @@
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.spark.pipelines.databases.interface import RefusedRow
 from ottla.spark.pipelines.databases.statements import create, create_batches, keep_batch, last_batch, name, upsert
+from ottla.spark.pipelines.evolution.conforming import frame_columns
+from ottla.spark.pipelines.evolution.deciding import evolution_for
+from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.databases.interface import Dialect
     from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.tables.staging import BatchId
 
 _ROWS_AT_ONCE: Final = 1000
+_SAVEPOINT: Final = "ottla_rows"
 
 
-class Dialect:
-    """What differs between databases."""
+class BatchWriting:
+    """One micro-batch, in the transaction that the cursor is in. Rows pass through the driver, some at a time."""
 
-    def __init__(self, placeholder: str, type_of: Callable[[str], str], value_of: Callable[[Any], Any]) -> None:
-        self.placeholder = placeholder
-        self.type_of = type_of
-        self.value_of = value_of
+    def __init__(self, cursor: Any, sink: Sink, dialect: Dialect) -> None:  # noqa: ANN401 - the driver's own
+        self._cursor = cursor
+        self._sink = sink
+        self._dialect = dialect
 
+    def write_once(self, frame: DataFrame, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+        mark = self._dialect.placeholder
+        self._cursor.execute(create_batches())
+        self._cursor.execute(last_batch(mark), (batch.query,))
+        last = self._cursor.fetchone()
+        if last is not None and last[0] >= batch.number:
+            return 0
+        self._evolve(frame)
+        if self._sink.mode == "complete":
+            self._cursor.execute(f"DELETE FROM {name(self._sink.table)}")  # noqa: S608 - quoted
+        statement = upsert(self._sink.table, frame.columns, self._sink.key, mark)
+        count = 0
+        bad: list[RefusedRow] = []
+        for rows in _some_at_a_time(frame.toLocalIterator()):
+            good = self._without_faults([row.asDict() for row in rows], bad)
+            count += self._insert(statement, good, bad)
+        if bad:
+            refused(bad)
+        self._cursor.execute(keep_batch(mark), (batch.query, batch.number))
+        return count
 
-def write_once(cursor: Any, frame: DataFrame, sink: Sink, batch: BatchId, dialect: Dialect) -> int:  # noqa: ANN401
-    """In the transaction that the cursor is in. Rows pass through the driver, some at a time."""
-    mark = dialect.placeholder
-    cursor.execute(create_batches())
-    cursor.execute(last_batch(mark), (batch.query,))
-    last = cursor.fetchone()
-    if last is not None and last[0] >= batch.number:
-        return 0
-    columns = [(field.name, dialect.type_of(field.dataType.simpleString())) for field in frame.schema.fields]
-    cursor.execute(create(sink.table, columns, sink.key))
-    if sink.mode == "complete":
-        cursor.execute(f"DELETE FROM {name(sink.table)}")  # noqa: S608 - quoted
-    statement = upsert(sink.table, frame.columns, sink.key, mark)
-    count = 0
-    for rows in _some_at_a_time(frame.toLocalIterator()):
-        cursor.executemany(statement, [[dialect.value_of(value) for value in row] for row in rows])
-        count += len(rows)
-    cursor.execute(keep_batch(mark), (batch.query, batch.number))
-    return count
+    def _evolve(self, frame: DataFrame) -> None:
+        table = self._sink.table
+        query = frame_columns(frame)
+        found = self._dialect.columns(self._cursor, table)
+        evolution = evolution_for(self._sink, found, query)
+        if found is None:
+            columns = [(each.name, self._dialect.type_of(shown(each.type))) for each in evolution.columns.fields]
+            self._cursor.execute(create(table, columns, self._sink.key))
+        self._dialect.change(self._cursor, table, evolution)
+
+    def _without_faults(self, rows: list[dict[str, Any]], bad: list[RefusedRow]) -> list[dict[str, Any]]:
+        good = []
+        for row in rows:
+            reason = self._fault(row)
+            if reason is None:
+                good.append(row)
+            else:
+                bad.append(RefusedRow(row, reason))
+        return good
+
+    def _fault(self, row: dict[str, Any]) -> str | None:
+        for column in self._sink.key:
+            if row[column] is None:
+                return f"key column {column} is null"
+        for column, value in row.items():
+            fault = self._dialect.fault_of(value)
+            if fault is not None:
+                return f"column {column}: {fault}"
+        return None
+
+    def _insert(self, statement: str, rows: list[dict[str, Any]], bad: list[RefusedRow]) -> int:
+        """All at once; one by one only if the database refuses one of them."""
+        if not rows:
+            return 0
+        error = self._attempt(statement, rows)
+        if error is None:
+            return len(rows)
+        if len(rows) == 1:
+            bad.append(RefusedRow(rows[0], " ".join(str(error).split())))
+            return 0
+        half = len(rows) // 2
+        return self._insert(statement, rows[:half], bad) + self._insert(statement, rows[half:], bad)
+
+    def _attempt(self, statement: str, rows: list[dict[str, Any]]) -> Exception | None:
+        self._cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
+        try:
+            self._cursor.executemany(statement, [list(map(self._dialect.value_of, row.values())) for row in rows])
+        except self._dialect.row_errors as refused:
+            self._cursor.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
+            return refused
+        finally:
+            self._cursor.execute(f"RELEASE SAVEPOINT {_SAVEPOINT}")
+        return None
 
 
 def _some_at_a_time(rows: Iterator[Any]) -> Iterator[list[Any]]:
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         yield some
-
-
-def as_json(value: Any) -> str:  # noqa: ANN401 - rows, lists and maps of Spark's
-    """What has no column type of its own."""
-    return json.dumps(value, default=_plain)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever is in it
-    return value.asDict() if hasattr(value, "asDict") else str(value)
-
-
-def is_nested(value: Any) -> bool:  # noqa: ANN401 - of a row
-    return isinstance(value, list | dict) or hasattr(value, "asDict")

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_schemas import arrow_schema
+from ottla.spark.pipelines.arrow_types import arrow_schema
+from ottla.spark.pipelines.evolution.rules import TableColumns
+from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
 from ottla.spark.pipelines.tables.strays import remove_strays
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.tables.staging import StagedFile
 
 
@@ -30,10 +34,16 @@ class DeltaTable:
         version = None if table is None else table.transaction_version(batch.query)
         return version is not None and version >= batch.number
 
-    def add(self, frame: DataFrame, batch: BatchId) -> int:
+    def columns(self) -> TableColumns | None:
+        table = self._opened()
+        return None if table is None else TableColumns(columns_of(json.loads(table.schema().to_json())))
+
+    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
         files = stage(frame, self._root, batch, self._partition_by)
         put_in_place(self._root, files)
-        self._commit(files, arrow_schema(frame), batch)
+        if evolution.changes:
+            self._add_columns(evolution)
+        self._commit(files, evolution.columns, batch)
         clear(self._root, batch)
         return sum(each.row_count for each in files)
 
@@ -59,10 +69,17 @@ class DeltaTable:
         uri = str(self._root)
         return deltalake.DeltaTable(uri) if deltalake.DeltaTable.is_deltatable(uri) else None
 
-    def _commit(self, files: Sequence[StagedFile], schema: Any, batch: BatchId) -> None:  # noqa: ANN401
+    def _add_columns(self, evolution: Evolution) -> None:
+        """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
+        changed = {change.path[0] for change in evolution.changes}
+        fields = imported_deltalake().Schema.from_arrow(arrow_schema(evolution.columns)).fields
+        self._opened().alter.add_columns([field for field in fields if field.name in changed])
+
+    def _commit(self, files: Sequence[StagedFile], columns: Struct, batch: BatchId) -> None:
         deltalake = imported_deltalake()
         from deltalake.transaction import CommitProperties, Transaction
 
+        schema = arrow_schema(columns)
         table = self._opened() or deltalake.DeltaTable.create(
             str(self._root), schema=schema, partition_by=self._partition_by or None
         )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.arrow_schemas import arrow_schema
+from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
+from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
     from pyspark.sql import DataFrame
+
+    from ottla.spark.pipelines.evolution.rules import Evolution
 
 _BATCH: Final = "ottla.batch."
 _COPY: Final = "__partition_"
@@ -38,8 +41,12 @@ class IcebergTable:
         last = None if table is None else table.properties.get(_BATCH + batch.query)
         return last is not None and int(last) >= batch.number
 
-    def add(self, frame: DataFrame, batch: BatchId) -> int:
-        schema = arrow_schema(frame)
+    def columns(self) -> TableColumns | None:
+        table = self._opened()
+        return None if table is None else TableColumns(arrow_columns(table.schema().as_arrow()))
+
+    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
+        schema = arrow_schema(evolution.columns)
         # Iceberg wants the columns of a partition in its files, and Spark leaves out those that name folders.
         for column in self._partition_by:
             frame = frame.withColumn(_COPY + column, frame[column])
@@ -47,6 +54,9 @@ class IcebergTable:
         places = put_in_place(self._root, files)
         table = self._opened() or self._created(schema)
         with table.transaction() as change:
+            if evolution.changes:
+                with change.update_schema() as new:
+                    new.union_by_name(schema)
             change.set_properties({_BATCH + batch.query: str(batch.number)})
             if places:
                 change.add_files([_uri(place) for place in places])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
     from ottla.spark.pipelines.tables.staging import BatchId
 
 
@@ -24,8 +25,11 @@ class Table(Protocol):
     def has(self, batch: BatchId) -> bool:
         """Whether this micro-batch is in the table already; finishes it if it is there by half."""
 
-    def add(self, frame: DataFrame, batch: BatchId) -> int:
-        """Put a micro-batch into the table; returns how many rows."""
+    def columns(self) -> TableColumns | None:
+        """The columns it has now; None if there is no such table yet."""
+
+    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
+        """Put a micro-batch into the table, with the changes that its columns need; returns how many rows."""
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
         """Merge small files, and remove those that belong to nothing and are so old."""

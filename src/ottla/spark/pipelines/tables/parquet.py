@@ -12,16 +12,25 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ottla.spark.pipelines.arrow_types import arrow_columns
+from ottla.spark.pipelines.evolution.abilities import ANY
+from ottla.spark.pipelines.evolution.rules import TableColumns
+from ottla.spark.pipelines.evolution.types import as_json, columns_of, struct_of
 from ottla.spark.pipelines.tables.interface import Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
-from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.staging import OWN_FOLDER, BatchId, clear, stage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.spark.pipelines.evolution.types import Struct
+
 _MERGE: Final = "merge.json"
+_COLUMNS: Final = "columns.json"
+"""What the files of the folder have in common: a plain folder says it nowhere else."""
 
 
 class ParquetTable:
@@ -38,12 +47,29 @@ class ParquetTable:
             clear(self._root, batch)
         return True
 
-    def add(self, frame: DataFrame, batch: BatchId) -> int:
+    def columns(self) -> TableColumns | None:
+        kept = _read(self._root / OWN_FOLDER / _COLUMNS)
+        if kept is not None:
+            return TableColumns(columns_of(kept))
+        return self._columns_of_files()
+
+    def _columns_of_files(self) -> TableColumns | None:
+        """Of a folder that was written by something else, or before its columns were kept."""
+        import pyarrow.parquet as pq
+
+        files = sorted(self._data_files(), key=lambda file: file.stat().st_mtime)
+        found = {field.name: field.type for file in files for field in arrow_columns(pq.read_schema(file)).fields}
+        # Their values are in the names of folders, and their types are not.
+        found |= dict.fromkeys(self._partition_by, ANY)
+        return TableColumns(struct_of(found.items())) if files else None
+
+    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
         files = stage(frame, self._root, batch, self._partition_by)
         moves = [[str(each.staged.relative_to(self._root)), each.name] for each in files]
         # From here on the micro-batch counts as written, and only what the plan says remains to be done.
-        _write(self._plan_file(batch), {"batch": batch.number, "moves": moves})
-        put_in_place(self._root, files)
+        plan = {"batch": batch.number, "moves": moves, "columns": as_json(evolution.columns)}
+        _write(self._plan_file(batch), plan)
+        self._carry_out(plan)
         clear(self._root, batch)
         return sum(each.row_count for each in files)
 
@@ -74,12 +100,20 @@ class ParquetTable:
         return self._root / OWN_FOLDER / f"{batch.query}.json"
 
     def _carry_out(self, plan: dict[str, Any]) -> None:
+        if "columns" in plan:
+            self._keep_columns(columns_of(plan["columns"]))
         for old in plan.get("remove", ()):
             (self._root / old).unlink(missing_ok=True)
         for staged, name in plan["moves"]:
             if (self._root / staged).exists():
                 (self._root / name).parent.mkdir(parents=True, exist_ok=True)
                 (self._root / staged).replace(self._root / name)
+
+    def _keep_columns(self, columns: Struct) -> None:
+        file = self._root / OWN_FOLDER / _COLUMNS
+        new = as_json(columns)
+        if _read(file) != new:
+            _write(file, new)
 
     def _finish_merge(self) -> None:
         file = self._root / OWN_FOLDER / _MERGE

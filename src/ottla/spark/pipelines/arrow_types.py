@@ -1,0 +1,58 @@
+"""Column types in Arrow's words and back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.evolution.types import Array, Map, Struct, decimal_of, struct_of
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.evolution.types import Type
+
+_ARROW_WORDS: Final = {
+    "int8": "tinyint", "int16": "smallint", "int32": "int", "int64": "bigint", "float": "float", "double": "double",
+    "string": "string", "large_string": "string", "binary": "binary", "large_binary": "binary", "bool": "boolean",
+    "date32[day]": "date",
+}  # fmt: skip
+
+
+def from_arrow(kind: pa.DataType) -> Type:
+    if pa.types.is_struct(kind):
+        return struct_of((field.name, from_arrow(field.type)) for field in kind.fields)
+    if pa.types.is_map(kind):
+        return Map(from_arrow(kind.key_type), from_arrow(kind.item_type))
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return Array(from_arrow(kind.value_type))
+    if pa.types.is_timestamp(kind):
+        return "timestamp_ntz" if kind.tz is None else "timestamp"
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return _ARROW_WORDS.get(str(kind), str(kind))
+
+
+def arrow_columns(schema: pa.Schema) -> Struct:
+    return struct_of((field.name, from_arrow(field.type)) for field in schema)
+
+
+def to_arrow(kind: Type) -> pa.DataType:
+    if isinstance(kind, Struct):
+        return pa.struct([pa.field(each.name, to_arrow(each.type)) for each in kind.fields])
+    if isinstance(kind, Array):
+        return pa.list_(to_arrow(kind.element))
+    if isinstance(kind, Map):
+        return pa.map_(to_arrow(kind.key), to_arrow(kind.value))
+    if (digits := decimal_of(kind)) is not None:
+        return pa.decimal128(*digits)
+    if kind.startswith("timestamp"):
+        return pa.timestamp("us", tz=None if kind == "timestamp_ntz" else "UTC")
+    arrow = {spark: arrow for arrow, spark in _ARROW_WORDS.items() if not arrow.startswith("large_")}.get(kind)
+    if arrow is None:
+        raise ConfigError(f"a table of files cannot store the type {kind}; cast the column to string")
+    return pa.type_for_alias(arrow)
+
+
+def arrow_schema(columns: Struct) -> pa.Schema:
+    return pa.schema([pa.field(field.name, to_arrow(field.type)) for field in columns.fields])

@@ -1,0 +1,1 @@
+"""Schema evolution: how the table of a sink follows the columns of its query."""

@@ -1,0 +1,77 @@
+"""What each kind of sink can change in an existing table, and which of its types a type of Spark becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.spark.pipelines.evolution.types import Array, Map, Struct, struct_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.spark.pipelines.definition import SinkKind
+    from ottla.spark.pipelines.evolution.types import Type
+
+ANY: Final = "any"
+"""A column of a table made elsewhere whose type we do not know: the database decides row by row."""
+JSON: Final = "json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    title: str
+    """The kind of table, with its article."""
+    can_widen: bool
+    """Change a column to a wider type without rewriting its files."""
+    stored_as: Mapping[str, str]
+    """Types of Spark that become another type."""
+    nested_as_json: bool = False
+    why_not_widen: str = ""
+
+    def stored(self, kind: Type) -> Type:
+        if isinstance(kind, str):
+            return self.stored_as.get(kind, kind)
+        if self.nested_as_json:
+            return JSON
+        if isinstance(kind, Struct):
+            return struct_of((each.name, self.stored(each.type)) for each in kind.fields)
+        if isinstance(kind, Array):
+            return Array(self.stored(kind.element))
+        return Map(self.stored(kind.key), self.stored(kind.value))
+
+    def stored_columns(self, columns: Struct) -> Struct:
+        return struct_of((field.name, self.stored(field.type)) for field in columns.fields)
+
+
+ABILITIES: Final[Mapping[SinkKind, Abilities]] = {
+    "parquet": Abilities(
+        title="a Parquet folder",
+        can_widen=False,
+        stored_as={},
+        why_not_widen="files of both types would stand side by side, and readers fail on one of them",
+    ),
+    "delta": Abilities(
+        title="a Delta table",
+        can_widen=False,
+        stored_as={},
+        why_not_widen="the package deltalake does not write Delta's type widening",
+    ),
+    "iceberg": Abilities(
+        title="an Iceberg table",
+        can_widen=True,
+        stored_as={"tinyint": "int", "smallint": "int"},
+    ),
+    "postgresql": Abilities(
+        title="a PostgreSQL table",
+        can_widen=True,
+        stored_as={"tinyint": "smallint", "variant": JSON},
+        nested_as_json=True,
+    ),
+    "sqlite": Abilities(
+        title="a SQLite table",
+        can_widen=True,
+        stored_as={"variant": JSON},
+        nested_as_json=True,
+    ),
+}

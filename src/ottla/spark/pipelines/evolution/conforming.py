@@ -1,0 +1,67 @@
+"""The rows of a micro-batch with exactly the columns and types of the table, by name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from ottla.spark.pipelines.evolution.types import Array, Map, Struct, columns_of, shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from ottla.spark.pipelines.evolution.types import Field, Type
+
+
+def frame_columns(frame: DataFrame) -> Struct:
+    return columns_of(frame.schema.jsonValue())
+
+
+def conformed(frame: DataFrame, wanted: Struct) -> DataFrame:
+    given = frame_columns(frame)
+    if given == wanted:
+        return frame
+    return frame.select(*(_column(field, given).alias(field.name) for field in wanted.fields))
+
+
+def _column(field: Field, given: Struct) -> Column:
+    present = F.col("`" + field.name.replace("`", "``") + "`") if field.name in given.names else None
+    return _converted(present, given.get(field.name), field.type)
+
+
+def _converted(column: Column | None, given: Type | None, wanted: Type) -> Column:
+    if column is None or given is None:
+        return F.lit(None).cast(_ddl(wanted))
+    if given == wanted:
+        return column
+    if isinstance(given, Struct) and isinstance(wanted, Struct):
+        return _struct(column, given, wanted)
+    if isinstance(given, Array) and isinstance(wanted, Array):
+        one, other = given.element, wanted.element
+        return F.transform(column, lambda each: _converted(each, one, other))
+    if isinstance(given, Map) and isinstance(wanted, Map):
+        value, new = given.value, wanted.value
+        return F.transform_values(column, lambda _, each: _converted(each, value, new))
+    return column.cast(_ddl(wanted))
+
+
+def _struct(column: Column, given: Struct, wanted: Struct) -> Column:
+    fields = [
+        _converted(column.getField(each.name) if each.name in given.names else None, given.get(each.name), each.type)
+        .alias(each.name)
+        for each in wanted.fields
+    ]  # fmt: skip
+    # A struct that is null stays so, and does not become one of nulls.
+    return F.when(column.isNotNull(), F.struct(*fields))
+
+
+def _ddl(kind: Type) -> str:
+    if isinstance(kind, Struct):
+        inside = ",".join(f"`{each.name.replace('`', '``')}`:{_ddl(each.type)}" for each in kind.fields)
+        return f"struct<{inside}>"
+    if isinstance(kind, Array):
+        return f"array<{_ddl(kind.element)}>"
+    if isinstance(kind, Map):
+        return f"map<{_ddl(kind.key)},{_ddl(kind.value)}>"
+    return shown(kind)

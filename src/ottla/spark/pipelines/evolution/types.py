@@ -1,0 +1,98 @@
+"""Column types as values, in Spark's names. Rules only."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    name: str
+    type: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    fields: tuple[Field, ...]
+
+    def get(self, name: str) -> Type | None:
+        return next((field.type for field in self.fields if field.name == name), None)
+
+    @property
+    def names(self) -> list[str]:
+        return [field.name for field in self.fields]
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    element: Type
+
+
+@dataclass(frozen=True, slots=True)
+class Map:
+    key: Type
+    value: Type
+
+
+Type: TypeAlias = "str | Struct | Array | Map"
+
+_SPARK_WORDS: Final = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tinyint"}
+_DECIMAL: Final = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+
+
+def struct_of(pairs: Iterable[tuple[str, Type]]) -> Struct:
+    return Struct(tuple(Field(name, kind) for name, kind in pairs))
+
+
+def from_spark(given: Any) -> Type:  # noqa: ANN401 - JSON
+    """A type in the JSON form of Spark and Delta (`DataType.jsonValue()`)."""
+    if isinstance(given, str):
+        return _SPARK_WORDS.get(given, given)
+    if given["type"] == "struct":
+        return struct_of((field["name"], from_spark(field["type"])) for field in given["fields"])
+    if given["type"] == "array":
+        return Array(from_spark(given["elementType"]))
+    if given["type"] == "map":
+        return Map(from_spark(given["keyType"]), from_spark(given["valueType"]))
+    return from_spark(given["sqlType"])  # a user-defined type
+
+
+def columns_of(given: Any) -> Struct:  # noqa: ANN401 - JSON
+    """The columns of a schema in Spark's JSON form."""
+    found = from_spark(given)
+    if not isinstance(found, Struct):
+        raise TypeError(f"a schema is a struct, got {shown(found)}")
+    return found
+
+
+def as_json(kind: Type) -> Any:  # noqa: ANN401 - JSON
+    """The JSON form that `from_spark` reads."""
+    if isinstance(kind, Struct):
+        return {"type": "struct", "fields": [{"name": each.name, "type": as_json(each.type)} for each in kind.fields]}
+    if isinstance(kind, Array):
+        return {"type": "array", "elementType": as_json(kind.element)}
+    if isinstance(kind, Map):
+        return {"type": "map", "keyType": as_json(kind.key), "valueType": as_json(kind.value)}
+    return kind
+
+
+def decimal_of(kind: Type) -> tuple[int, int] | None:
+    """Precision and scale."""
+    match = _DECIMAL.fullmatch(kind) if isinstance(kind, str) else None
+    return None if match is None else (int(match[1]), int(match[2]))
+
+
+def shown(kind: Type) -> str:
+    """As Spark's DDL writes it."""
+    if isinstance(kind, Struct):
+        return "struct<" + ",".join(f"{each.name}:{shown(each.type)}" for each in kind.fields) + ">"
+    if isinstance(kind, Array):
+        return f"array<{shown(kind.element)}>"
+    if isinstance(kind, Map):
+        return f"map<{shown(kind.key)},{shown(kind.value)}>"
+    return kind
