@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 
 def as_follower(topic_id: TopicId, node: int, broker_epoch: int, offset: int) -> FetchRequest:
-    wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20, current_leader_epoch=0)
+    wanted = FetchPartition(
+        partition=0, fetch_offset=offset, log_start_offset=0, partition_max_bytes=1 << 20, current_leader_epoch=0
+    )
     return FetchRequest(
         replica_state=ReplicaState(replica_id=node, replica_epoch=broker_epoch),
         max_wait_ms=0,
