@@ -28,21 +28,22 @@ class Serve:
         self.ready_file = folder / "ready.json"
         self.ready_line = ""
         self.ready: dict[str, Any] = {}
+        self.program: tuple[str, ...] = ("-m", "ottla")
         self._arguments = arguments
-        self._environment = environment
+        self.environment = environment
 
     def start(self) -> subprocess.Popen[str]:
         """Without waiting until it is ready."""
         self.ready_file.unlink(missing_ok=True)
         port = [] if "--listener" in self._arguments else ["--port", "0"]
         given = [*port, "--http-port", "-1", "--data-dir", self.data_dir, "--ready-file", self.ready_file]
-        command = [sys.executable, "-m", "ottla", "serve", *map(str, given), *self._arguments]
+        command = [sys.executable, *self.program, "serve", *map(str, given), *self._arguments]
         self.process = subprocess.Popen(
             command,
             cwd=self.folder,
             env={name: value for name, value in os.environ.items() if not name.startswith("OTTLA_")}
             | {"PYTHONPATH": str(Path(ottla.__file__).parents[1])}
-            | self._environment,
+            | self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

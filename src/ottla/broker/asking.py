@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from ottla.broker.broker import Broker
+    from ottla.broker.inflating import Inflating
     from ottla.core.ids import Address
     from ottla.core.security import AclOperation, ResourceType
     from ottla.wire.declare import Request
@@ -69,6 +70,10 @@ class LocalClient:
         self._broker = broker
         self._name = name
         self._pause_s = 0.0
+
+    @property
+    def inflating(self) -> Inflating:
+        return self._broker.inflating
 
     def mute_for(self, seconds: float) -> None:
         self._pause_s = seconds

@@ -34,6 +34,13 @@ class BrokerConfig:
     """What the keys of a log may take while it is compacted; a log with more of them takes several passes."""
     compaction_max_bytes_per_s: int = -1
     """How much is read for compaction in a second at most; -1 sets no limit."""
+    max_decompressed_bytes: int = 32 * 1024 * 1024
+    """How large a batch may become when the broker decompresses it, which it does for `compression.type`, compacted
+    topics, share groups, timestamp look-ups, REST and DMQP. A topic whose `max.message.bytes` is larger takes that."""
+    max_decompression_ratio: int = 1_000
+    """How many times its size a batch may become, beyond 4 MiB."""
+    max_decompressed_request_bytes: int = 256 * 1024 * 1024
+    """How much may be decompressed for one request."""
     drain_timeout_ms: int = 5_000
     """How long a stop waits for requests under way."""
 
@@ -41,6 +48,9 @@ class BrokerConfig:
         for name, least in (("default_partitions", 1), ("offsets_topic_partitions", 0), ("fetch_max_bytes", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+        for name in ("max_decompressed_bytes", "max_decompression_ratio", "max_decompressed_request_bytes"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.compaction_memory_bytes < _LEAST_COMPACTION_MEMORY:
             raise ValueError(f"compaction_memory_bytes must be at least 1 MiB, got {self.compaction_memory_bytes}")
         if self.compaction_max_bytes_per_s < -1 or self.compaction_max_bytes_per_s == 0:

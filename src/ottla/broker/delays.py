@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.records.batch import HEADER_BYTES
-from ottla.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from ottla.records.compression import decompress
 from ottla.records.reader import RecordReader
 from ottla.share.partition import Delay
 
@@ -18,6 +18,7 @@ DELIVER_AT: Final = "ottla-deliver-at"
 """The name of the header: its value is milliseconds since 1970 as decimal digits."""
 _NEEDLE: Final = DELIVER_AT.encode()
 _MOST_DIGITS: Final = 15
+_PIECE_BYTES: Final = 1 << 20
 
 
 def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
@@ -28,16 +29,31 @@ def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
     return 0
 
 
-def delays_in(batch: memoryview, header: BatchHeader, now_ms: int) -> Sequence[Delay]:
-    """The records of a batch that are not due yet.
+def _has_needle(content: memoryview) -> bool:
+    # A piece at a time: a view cannot be searched, and a copy of all may be large.
+    step = _PIECE_BYTES - len(_NEEDLE)
+    return any(_NEEDLE in bytes(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), step))
+
+
+class Delays(NamedTuple):
+    """The records of a batch that are not due yet."""
+
+    delays: Sequence[Delay] = ()
+    inflated_bytes: int = 0
+    """How much was decompressed to find that out."""
+
+
+def delays_in(batch: memoryview, header: BatchHeader, now_ms: int, max_bytes: int) -> Delays:
+    """Raises DecompressedTooLarge.
 
     Nearly always there are none, so the header's name is looked for in the bytes before any record is made of them.
     """
-    content = decompress(header.compression, batch[HEADER_BYTES : header.size], MAX_DECOMPRESSED_BYTES)
-    if _NEEDLE not in bytes(content):
-        return ()
-    return [
+    content = decompress(header.compression, batch[HEADER_BYTES : header.size], max_bytes)
+    if not _has_needle(memoryview(content)):
+        return Delays((), len(content))
+    delays = [
         Delay(record.offset, due)
-        for record in RecordReader(batch, check_crcs=False)
+        for record in RecordReader(batch, 0, max_bytes, check_crcs=False)
         if (due := due_ms(record.headers)) > now_ms
     ]
+    return Delays(delays, len(content))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from msgspec import structs
+
 from ottla.broker.asking import raise_refusal
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError
 from ottla.records.batch import read_header
 from ottla.records.control import read_end_marker
@@ -14,6 +18,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ottla.broker.inflating import Allowance, Inflating
     from ottla.records.reader import Record
     from ottla.wire.declare import Request
     from ottla.wire.messages.fetch import AbortedTransaction
@@ -22,11 +27,13 @@ _FETCH_BY_NAME: Final = 12
 READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 _TURN_RECORDS: Final = 200
-_MAX_DECOMPRESSED_BYTES: Final = 32 << 20
-"""More than a batch of the usual size limit ever holds, less than what would hold everybody up."""
+_ENOUGH_BYTES: Final = 4 << 20
+"""No further batch is decompressed after so much; it is read the next time."""
 
 
 class Asking(Protocol):
+    @property
+    def inflating(self) -> Inflating: ...
     async def ask(self, request: Request, version: int | None = None) -> Any: ...  # noqa: ANN401 - as the request says
 
 
@@ -45,7 +52,7 @@ async def fetch(
     max_wait_ms: int = 0,
     isolation_level: int = READ_COMMITTED,
 ) -> list[PartitionData]:
-    """What there is in these partitions from these offsets on, waiting until there is something."""
+    """What there is in these partitions from these offsets on, decompressed; waits until there is something."""
     wanted = tuple(
         FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         for partition, offset in positions.items()
@@ -60,7 +67,31 @@ async def fetch(
     )
     answer = await client.ask(request, _FETCH_BY_NAME)
     raise_refusal(answer.error_code)
-    return [data for one in answer.responses for data in one.partitions]
+    allowance = client.inflating.allowance()
+    return [await _inflated(client.inflating, allowance, data) for one in answer.responses for data in one.partitions]
+
+
+async def _inflated(inflating: Inflating, allowance: Allowance, data: PartitionData) -> PartitionData:
+    """The same without compression, and without the end if that becomes too much."""
+    content = memoryview(data.records or b"")
+    turns = Turns()
+    made: list[memoryview] = []
+    at = size = 0
+    while at < len(content) and (size < _ENOUGH_BYTES or not made):
+        try:
+            header = read_header(content, at)
+            batch = content[at : at + header.size]
+            made.append(await inflating.uncompressed(batch, header, allowance))
+        except ApiError:
+            # What comes before the damage is still good; who reads on from here is told what it is.
+            if not made:
+                raise
+            break
+        at += header.size
+        size += len(made[-1])
+        if turns.are_over():
+            await asyncio.sleep(0)
+    return data if not made else structs.replace(data, records=b"".join(made) if len(made) > 1 else made[0])
 
 
 def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterator[Piece]:
@@ -79,9 +110,7 @@ def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterat
             if header.is_control:
                 aborted.marked(header.producer_id, batch)
             elif not (header.is_transactional and aborted.includes(header.producer_id, header.base_offset)):
-                for record in RecordReader(
-                    batch, from_offset, _MAX_DECOMPRESSED_BYTES, topic=topic, partition=partition
-                ):
+                for record in RecordReader(batch, from_offset, topic=topic, partition=partition):
                     found.append(record)
                     if len(found) == _TURN_RECORDS:
                         yield Piece(found, record.offset + 1)

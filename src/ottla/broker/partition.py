@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.recompression import Recompression
+from ottla.broker.intake import Intake
 from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NOBODY: Final = -1
 
 
 class Partition:
-    __slots__ = ("_log", "_open", "at", "leader_epoch", "min_insync_replicas", "recompression", "replica", "waits")
+    __slots__ = ("_log", "_open", "at", "intake", "leader_epoch", "min_insync_replicas", "replica", "waits")
 
     def __init__(self, at: TopicPartition, config: TopicConfig, open_log: Callable[[], PartitionLog]) -> None:
         self.at = at
@@ -30,7 +30,7 @@ class Partition:
         self.replica: Replica | None = None
         """In a cluster: whether this broker leads or follows. Alone it has the only copy."""
         self.min_insync_replicas = config.min_insync_replicas
-        self.recompression = Recompression.of(config)
+        self.intake = Intake.of(config)
         self.waits: set[ByteWait] = set()
         self._open = open_log
         self._log: PartitionLog | None = None
@@ -66,7 +66,7 @@ class Partition:
 
     def use_config(self, config: TopicConfig) -> None:
         self.min_insync_replicas = config.min_insync_replicas
-        self.recompression = Recompression.of(config)
+        self.intake = Intake.of(config)
         if self._log is not None:
             self._log.use_config(config.log)
 

@@ -56,6 +56,12 @@ def _broker(broker: Broker) -> Iterator[Family]:
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))
     yield topics
+    inflated = counter("ottla_batches_decompressed_in_threads", "Large batches decompressed off the event loop.")
+    inflated.add(broker.inflating.in_threads)
+    yield inflated
+    refused = counter("ottla_batches_too_large_decompressed", "Batches that decompress to more than is allowed.")
+    refused.add(broker.inflating.refused)
+    yield refused
 
 
 def _requests(broker: Broker) -> Iterator[Family]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import cramjam
 
-from ottla.core.errors import CorruptMessage, UnsupportedCompressionType
+from ottla.core.errors import CorruptMessage, ErrorCode, UnsupportedCompressionType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,6 +39,12 @@ COMPRESSION_MASK: Final = 0x07
 """Where a batch's attributes say which of these it is."""
 _GZIP_DEFAULT_LEVEL: Final = -1
 _LZ4_DEFAULT_LEVEL: Final = 9
+
+
+class DecompressedTooLarge(CorruptMessage):
+    """Records that decompress to more than is allowed. Not CORRUPT_MESSAGE, after which clients try again."""
+
+    code = ErrorCode.INVALID_RECORD
 
 
 class Compression(IntEnum):
@@ -73,7 +79,7 @@ def decompress(
     max_bytes: int = MAX_DECOMPRESSED_BYTES,
     allocate: Callable[[int], bytearray] = bytearray,
 ) -> bytes | bytearray | memoryview:
-    """What was compressed; CorruptMessage if that is nothing, or more than `max_bytes`.
+    """What was compressed; CorruptMessage if that is nothing, DecompressedTooLarge if it is more than `max_bytes`.
 
     It is put into memory of at least the size that `allocate` is called with.
     """
@@ -142,7 +148,7 @@ def _decompress_stream(
             if "failed to write whole buffer" not in str(failed):
                 raise
             if room >= max_bytes:
-                raise CorruptMessage(f"the records decompress to more than {max_bytes} bytes") from None
+                raise DecompressedTooLarge(f"the records decompress to more than {max_bytes} bytes") from None
         room = min(room * _GROWTH, max_bytes)
 
 
@@ -167,7 +173,7 @@ def _decompress_snappy(data: memoryview, max_bytes: int, allocate: Callable[[int
     # A block says its size first, so all of them are refused before anything is allocated.
     size = sum(map(cramjam.snappy.decompress_raw_len, _snappy_blocks(data)))
     if size > max_bytes:
-        raise CorruptMessage(f"the records decompress to more than {max_bytes} bytes")
+        raise DecompressedTooLarge(f"the records decompress to more than {max_bytes} bytes")
     target = memoryview(allocate(size))[:size]
     at = 0
     for block in _snappy_blocks(data):

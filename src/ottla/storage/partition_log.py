@@ -69,15 +69,18 @@ class PartitionLog(SegmentedLog):
 
     # Appending
 
-    def append(self, batch: bytearray | memoryview, leader_epoch: int = 0) -> Appended:
-        """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over."""
+    def append(self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False) -> Appended:
+        """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over.
+
+        `has_keys`: it need not be looked for records without a key, which a compacted log does not take.
+        """
         # Before a duplicate is recognised: what it repeats may be what could not be synced.
         if self._offline is not None:
             raise self._offline_error()
         header = check_produced(batch)
         config = self.config
         check_size(len(batch), config)
-        if config.cleanup_policy != "delete":
+        if not has_keys and config.cleanup_policy != "delete":
             check_keys(batch, header)
         log_append_time = NO_TIMESTAMP
         now_ms = self._clock.now_ms()
@@ -257,7 +260,7 @@ class PartitionLog(SegmentedLog):
     def raise_start(self, offset: int) -> None:
         """Let the log begin at `offset`: nothing below it is served any more.
 
-        It survives a crash once `DataDir.checkpoint` has been called.
+        It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")

@@ -16,6 +16,7 @@ from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors
 from ottla.storage.segment import Segment
 from ottla.storage.segments import Segments
+from ottla.storage.timestamps import Unfinished
 from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ottla.storage.flushing import Flush
     from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
-    from ottla.storage.timestamps import TimestampOffset
+    from ottla.storage.timestamps import Effort, TimestampOffset
     from ottla.storage.txn_index import AbortedTransaction
 
 _logger: Final = logging.getLogger(__name__)
@@ -70,6 +71,11 @@ class SegmentedLog:
     def recovery_point(self) -> int:
         """Every record below this is known to be on the disk."""
         return self._unsynced.recovery_point
+
+    @property
+    def is_start_synced(self) -> bool:
+        """Whether a start that is noted now cannot outlive, in a power cut, the records that are to be kept."""
+        return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
 
     @property
     def is_offline(self) -> bool:
@@ -155,15 +161,26 @@ class SegmentedLog:
         return self._segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record with this timestamp or a later one."""
+        """The first record with this timestamp or a later one, however long that takes."""
         with storage_errors(self.folder.name):
-            return self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
+            found = self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
+        return None if isinstance(found, Unfinished) else found
 
-    def newest_record(self) -> TimestampOffset | None:
-        """The first record with the highest timestamp there is."""
+    def search_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> TimestampOffset | Unfinished | None:
+        """The same from this offset on, as far as it can be told with this effort."""
         with storage_errors(self.folder.name):
-            newest = self._segments.newest_timestamp()
-        return self.offset_for_timestamp(newest) if newest >= 0 else None
+            start = max(self.start_offset, from_offset)
+            return self._segments.find_timestamp(timestamp, start, self.next_offset, effort)
+
+    def newest_timestamp(self) -> int:
+        """The highest timestamp; -1 if there is none. After DeleteRecords it may be that of a deleted record."""
+        with storage_errors(self.folder.name):
+            return self._segments.newest_timestamp(self.start_offset)
+
+    def newest_timestamp_left(self, max_bytes: int) -> int:
+        """The highest timestamp of the records that are not deleted."""
+        with storage_errors(self.folder.name):
+            return self._segments.newest_left(self.start_offset, max_bytes)
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between these offsets, by first offset."""

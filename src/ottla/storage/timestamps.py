@@ -6,8 +6,10 @@ found.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.records.compression import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
 from ottla.records.reader import RecordReader
 from ottla.storage.scan import NO_LIMIT, FoundBatch
 
@@ -22,10 +24,31 @@ class TimestampOffset(NamedTuple):
     leader_epoch: int
 
 
+class Unfinished(NamedTuple):
+    """A search that is to go on at this offset, after others were served."""
+
+    next_offset: int
+    large: FoundBatch | None = None
+    """The batch there, if it is to be decompressed elsewhere first. Its data is a copy."""
+
+
+class Effort:
+    """What a search may take before it stops for a while."""
+
+    __slots__ = ("batches_left", "max_bytes")
+
+    def __init__(self, batches: int, max_bytes: int) -> None:
+        self.batches_left = batches
+        self.max_bytes = max_bytes
+
+
 def find_timestamp(
-    segment: Segment, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT
-) -> TimestampOffset | None:
-    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
+    segment: Segment, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT, effort: Effort | None = None
+) -> TimestampOffset | Unfinished | None:
+    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none.
+
+    As in Kafka the control records of end markers count: they have offsets and timestamps, too.
+    """
     place = segment.place_before(max(_offset_before(segment, timestamp), from_offset))
     for batch in segment.walk(*place, end_offset):
         if (
@@ -33,10 +56,53 @@ def find_timestamp(
             and batch.header.max_timestamp >= timestamp
             and batch.header.last_offset >= from_offset
         ):
-            for record in RecordReader(batch.data, from_offset):
-                if record.timestamp >= timestamp:
-                    return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
+            found = _looked_into(batch, timestamp, from_offset, effort)
+            if found is not None:
+                return found
     return None
+
+
+def _looked_into(
+    batch: FoundBatch, timestamp: int, from_offset: int, effort: Effort | None
+) -> TimestampOffset | Unfinished | None:
+    if effort is None:
+        return first_since(batch, timestamp, from_offset)
+    # A header may promise a timestamp that no record has, in every batch of a log.
+    effort.batches_left -= 1
+    if effort.batches_left < 0:
+        return Unfinished(batch.header.base_offset)
+    try:
+        return first_since(batch, timestamp, from_offset, effort.max_bytes)
+    except DecompressedTooLarge:
+        return Unfinished(batch.header.base_offset, batch._replace(data=memoryview(bytes(batch.data))))
+
+
+def first_since(
+    batch: FoundBatch, timestamp: int, from_offset: int, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> TimestampOffset | None:
+    """The first record of the batch with this timestamp or a later one. Raises DecompressedTooLarge."""
+    for record in RecordReader(batch.data, from_offset, max_bytes, with_control=True):
+        if record.timestamp >= timestamp:
+            return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
+    return None
+
+
+def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
+    """The highest timestamp of records from `from_offset` on, where the time index also knows of those below.
+
+    The records of a batch that begins below it are looked at, unless they decompress to more than `max_bytes`.
+    """
+    newest = -1
+    for batch in segment.walk(*segment.place_before(from_offset)):
+        if not isinstance(batch, FoundBatch) or batch.header.last_offset < from_offset:
+            continue
+        if batch.header.base_offset >= from_offset:
+            newest = max(newest, batch.header.max_timestamp)
+            continue
+        with suppress(DecompressedTooLarge):
+            records = RecordReader(batch.data, from_offset, max_bytes, with_control=True)
+            newest = max([newest, *(record.timestamp for record in records)])
+    return newest
 
 
 def _offset_before(segment: Segment, timestamp: int) -> int:

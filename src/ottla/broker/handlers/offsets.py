@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.timestamp_search import TimestampSearch
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.wire.messages.list_offsets import (
@@ -24,7 +26,6 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.partition import Partition
     from ottla.broker.turns import InTurns
 
 _LATEST: Final = -1
@@ -50,10 +51,11 @@ class _UnsupportedVersion(ApiError):
     code = ErrorCode.UNSUPPORTED_VERSION
 
 
-def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) -> InTurns[ListOffsetsResponse]:
+async def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) -> ListOffsetsResponse:
     turns = Turns()
     topics = []
     seen: set[tuple[str, int]] = set()
+    allowance = broker.inflating.allowance()
     for topic in request.topics:
         partitions = []
         for wanted in topic.partitions:
@@ -61,13 +63,13 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: Context) 
                 _check_wanted(topic.name, wanted, context, seen)
                 partition = broker.topics.partition(topic.name, wanted.partition_index)
                 partition.check_leader(wanted.current_leader_epoch)
-                partitions.append(_listed(partition, wanted, request))
+                partitions.append(await _listed(TimestampSearch(broker, partition, allowance), wanted, request))
             except ApiError as refused:
                 partitions.append(
                     ListOffsetsPartitionResponse(partition_index=wanted.partition_index, error_code=refused.code)
                 )
             if turns.are_over():
-                yield
+                await asyncio.sleep(0)
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(partitions)))
     return ListOffsetsResponse(topics=tuple(topics))
 
@@ -82,16 +84,17 @@ def _check_wanted(name: str, wanted: ListOffsetsPartition, context: Context, see
         raise _UnsupportedVersion(f"version {context.version} has no timestamp {wanted.timestamp}")
 
 
-def _listed(
-    partition: Partition, wanted: ListOffsetsPartition, request: ListOffsetsRequest
+async def _listed(
+    search: TimestampSearch, wanted: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
+    partition = search.partition
     until = partition.readable_until(request.isolation_level)
     if partition.replica is not None:
         if request.replica_id >= 0:
             until = partition.log.next_offset
         elif wanted.timestamp == _LATEST:
             partition.replica.check_settled()
-    timestamp, offset, epoch = _found(partition, wanted.timestamp, until)
+    timestamp, offset, epoch = await _found(search, wanted.timestamp, until)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,
         error_code=ErrorCode.NONE,
@@ -101,7 +104,8 @@ def _listed(
     )
 
 
-def _found(partition: Partition, timestamp: int, until: int) -> tuple[int, int, int]:
+async def _found(search: TimestampSearch, timestamp: int, until: int) -> tuple[int, int, int]:
+    partition = search.partition
     log = partition.log
     if timestamp == _LATEST:
         return _NONE, until, partition.leader_epoch
@@ -109,7 +113,7 @@ def _found(partition: Partition, timestamp: int, until: int) -> tuple[int, int, 
         return _NONE, log.start_offset, partition.leader_epochs.epoch_at(log.start_offset)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NONE, _NONE, _NONE
-    found = log.newest_record() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    found = await search.newest() if timestamp == _MAX_TIMESTAMP else await search.first_since(timestamp)
     if found is None or found.offset >= until:
         return _NONE, _NONE, _NONE
     return found

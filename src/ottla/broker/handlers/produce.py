@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
+from ottla.broker.inflating import AT_ONCE_BYTES
 from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL
+from ottla.records.compression import DecompressedTooLarge
 from ottla.wire.messages.produce import (
     LeaderIdAndEpoch,
     PartitionProduceData,
@@ -23,10 +26,12 @@ from ottla.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.inflating import Allowance
+    from ottla.broker.intake import Intake, Prepared
     from ottla.broker.partition import Partition
     from ottla.broker.transaction_membership import InTransaction
 
@@ -54,12 +59,15 @@ def produce(
     if count > FEW:
         return _produce_many(broker, request, context)
     undurable: Undurable = []
-    responses = []
+    responses: list[TopicProduceResponse] = []
     for topic in request.topic_data:
-        results = []
+        results: list[PartitionProduceResponse] = []
         for part in topic.partition_data:
             try:
                 results.append(_append(broker, topic, part, context, undurable, request))
+            except _TooLargeAtOnce:
+                done = [result for each in responses for result in each.partition_responses] + results
+                return _produce_many(broker, request, context, done=done, undurable=undurable)
             except ApiError as refused:
                 # A bad partition never fails its neighbours.
                 results.append(_refused(broker, topic, part, context, refused))
@@ -80,18 +88,36 @@ async def _produce_in_transaction(
     return await _produce_many(broker, request, context, transaction)
 
 
-async def _produce_many(
-    broker: Broker, request: ProduceRequest, context: Context, transaction: InTransaction | None = None
+async def _produce_many(  # noqa: PLR0913
+    broker: Broker,
+    request: ProduceRequest,
+    context: Context,
+    transaction: InTransaction | None = None,
+    *,
+    done: Sequence[PartitionProduceResponse] = (),
+    undurable: Undurable | None = None,
 ) -> ProduceResponse | None:
-    """As `produce`, for so many partitions that others have to be served in between."""
+    """As `produce`, for so many partitions, or so large batches, that others have to be served in between.
+
+    `done`: what has been answered, and `undurable`: what has been appended before.
+    """
     turns = Turns()
-    undurable: Undurable = []
+    undurable = [] if undurable is None else undurable
     responses = []
+    allowance = broker.inflating.allowance()
+    before = iter(done)
     for topic in request.topic_data:
         results = []
         for part in topic.partition_data:
+            if (result := next(before, None)) is not None:
+                results.append(result)
+                continue
             try:
-                results.append(_append(broker, topic, part, context, undurable, request, transaction))
+                try:
+                    results.append(_append(broker, topic, part, context, undurable, request, transaction))
+                except _TooLargeAtOnce as large:
+                    prepared = await _prepared(broker, large, allowance)
+                    results.append(_append(broker, topic, part, context, undurable, request, transaction, prepared))
             except ApiError as refused:
                 results.append(_refused(broker, topic, part, context, refused))
             if turns.are_over():
@@ -114,24 +140,18 @@ def _append(  # noqa: PLR0913
     undurable: Undurable,
     request: ProduceRequest,
     transaction: InTransaction | None = None,
+    prepared: Prepared | None = None,
 ) -> PartitionProduceResponse:
-    records = part.records
-    # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
-    if not isinstance(records, memoryview) or not records:
-        raise InvalidRecord("a produce request without records")
-    if context.header.version >= _BY_ID_SINCE:
-        partition = broker.topics.partition_by_id(topic.topic_id, part.index)
-    else:
-        partition = broker.topics.partition(topic.name, part.index)
-    if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
-        raise InvalidTopic(f"clients do not write to {partition.at.topic}")
-    if partition.replica is not None:
-        partition.replica.check_can_append(request.acks)
-    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
-        check_in_transaction(transaction, partition, records, context.header.version)
-    batch = records if partition.recompression is None else partition.recompression.apply(records)
+    """Raises _TooLargeAtOnce if the records are to be prepared first."""
+    partition, records = _checked(broker, topic, part, context, request, transaction)
     log = partition.log
-    appended = log.append(batch, partition.leader_epoch)
+    if partition.intake is None:
+        batch: memoryview | bytearray = records
+        appended = log.append(batch, partition.leader_epoch)
+    else:
+        prepared = prepared or _at_once(partition.intake, records)
+        batch = prepared.batch
+        appended = log.append(batch, partition.leader_epoch, has_keys=prepared.has_keys)
     if partition.replica is not None:
         partition.replica.appended(0 if appended.is_duplicate else len(batch))
         is_waited_for = request.acks == _ALL and not partition.replica.has_committed(appended.last_offset)
@@ -148,6 +168,55 @@ def _append(  # noqa: PLR0913
         log_append_time_ms=appended.log_append_time,
         log_start_offset=log.start_offset,
     )
+
+
+def _checked(  # noqa: PLR0913
+    broker: Broker,
+    topic: TopicProduceData,
+    part: PartitionProduceData,
+    context: Context,
+    request: ProduceRequest,
+    transaction: InTransaction | None,
+) -> tuple[Partition, memoryview]:
+    """Where the records go, if they may."""
+    records = part.records
+    # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
+    if not isinstance(records, memoryview) or not records:
+        raise InvalidRecord("a produce request without records")
+    if context.header.version >= _BY_ID_SINCE:
+        partition = broker.topics.partition_by_id(topic.topic_id, part.index)
+    else:
+        partition = broker.topics.partition(topic.name, part.index)
+    if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
+        raise InvalidTopic(f"clients do not write to {partition.at.topic}")
+    if partition.replica is not None:
+        partition.replica.check_can_append(request.acks)
+    if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
+        check_in_transaction(transaction, partition, records, context.header.version)
+    return partition, records
+
+
+def _at_once(intake: Intake, records: memoryview) -> Prepared:
+    try:
+        return intake.apply(records, AT_ONCE_BYTES)
+    except DecompressedTooLarge:
+        raise _TooLargeAtOnce(intake, records) from None
+
+
+async def _prepared(broker: Broker, large: _TooLargeAtOnce, allowance: Allowance) -> Prepared:
+    intake, records = large.intake, large.records
+    limit = broker.inflating.limit(len(records), intake.max_message_bytes)
+    prepared = await broker.inflating.in_thread(partial(intake.apply, records), limit, allowance)
+    allowance.left -= prepared.inflated_bytes
+    return prepared
+
+
+class _TooLargeAtOnce(Exception):  # noqa: N818 - not an error: it is done elsewhere
+    """A batch that decompresses to more than the event loop should wait for."""
+
+    def __init__(self, intake: Intake, records: memoryview) -> None:
+        self.intake = intake
+        self.records = records
 
 
 def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:

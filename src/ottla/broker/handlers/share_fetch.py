@@ -7,12 +7,15 @@ less than `min_bytes` takes nothing meanwhile: others may have it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.share.taking import Asked, available_bytes, take
+from ottla.broker.delays import delays_in
+from ottla.broker.share.taking import Asked, Looking, available_bytes, take
 from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import AclOperation, ResourceType
+from ottla.records.compression import DecompressedTooLarge
 from ottla.share.sessions import CLOSING, OPENING, At, session_key
 from ottla.wire.messages import share_acknowledge as acknowledge
 from ottla.wire.messages import share_fetch as fetch
@@ -77,6 +80,7 @@ async def _take(
     until_s = asyncio.get_running_loop().time() + min(request.max_wait_ms, _MAX_WAIT_MS) / 1000
     least = max(request.min_bytes, 1)
     may_wait = request.max_wait_ms > 0 and request.max_records > 0 and request.max_bytes > 0
+    looking = Looking()
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Begun before they are looked at: what happens to them from now on must count.
@@ -84,9 +88,9 @@ async def _take(
         try:
             available = _available(broker, group_id, shared, least)
             if failed or available >= least or not may_wait:
-                taken, is_unfinished = _take_now(broker, session, request, shared, failed)
+                taken, is_unfinished = _take_now(broker, session, request, shared, failed, looking)
                 if is_unfinished:
-                    await asyncio.sleep(0)
+                    await _look_into_large(broker, looking)
                     continue
                 if taken or failed or not may_wait:
                     return taken, failed
@@ -97,7 +101,23 @@ async def _take(
             wait.end()
         if wait.is_last:
             shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
-            return _take_now(broker, session, request, shared, failed)[0], failed
+            return _take_now(broker, session, request, shared, failed, looking)[0], failed
+
+
+async def _look_into_large(broker: Broker, looking: Looking) -> None:
+    """Find out what is delayed in batches that take long to decompress, while others are served."""
+    inflating = broker.inflating
+    allowance = inflating.allowance()
+    for key, (batch, header) in looking.large.items():
+        look = partial(delays_in, batch, header, broker.share.now_ms())
+        try:
+            looking.known[key] = (await inflating.in_thread(look, inflating.limit(len(batch)), allowance)).delays
+        except DecompressedTooLarge:
+            # It is for its readers to open or to refuse: none of its records is held back.
+            looking.known[key] = ()
+    looking.large.clear()
+    looking.inflated_bytes = 0
+    await asyncio.sleep(0)
 
 
 def _available(broker: Broker, group_id: str, shared: Mapping[At, Shared], least: int) -> int:
@@ -133,12 +153,13 @@ def _find(
     return found, failed
 
 
-def _take_now(
+def _take_now(  # noqa: PLR0913
     broker: Broker,
     session: Session,
     request: fetch.ShareFetchRequest,
     shared: Mapping[At, Shared],
     failed: dict[At, _Outcome],
+    looking: Looking,
 ) -> tuple[dict[At, Taken], bool]:
     """What there is, and whether some partition needs to be looked at further before it can be said what it has."""
     share = broker.share
@@ -154,7 +175,7 @@ def _take_now(
             session.key.member_id, records, room, is_strict=request.share_acquire_mode == _STRICT, may_exceed=not taken
         )
         try:
-            got = take(one, asked, settings, share.now_ms())
+            got = take(one, asked, settings, share.now_ms(), looking)
         except ApiError as refused:
             failed[at] = _Outcome(refused.code, str(refused))
             continue

@@ -15,7 +15,7 @@ from ottla.records.reader import RecordReader
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
@@ -42,7 +42,7 @@ async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Seque
     target = state.partitions[shared.partition.at.partition % len(state.partitions)]
     letters = _Letters(state.config.log.max_message_bytes)
     for change in dying:
-        for record in _records(shared.partition, change):
+        async for record in _records(broker, shared.partition, change):
             letters.add(record, _headers(shared, record.offset, change))
     batches = letters.built()
     if broker.replication is None or node_to_ask(broker, target) == broker.replication.node_id:
@@ -88,7 +88,8 @@ class _Letters:
         return self._built
 
 
-def _records(partition: Partition, change: Change) -> Iterator[Record]:
+async def _records(broker: Broker, partition: Partition, change: Change) -> AsyncIterator[Record]:
+    allowance = broker.inflating.allowance()
     offset = change.first
     while offset <= change.last:
         try:
@@ -98,20 +99,16 @@ def _records(partition: Partition, change: Change) -> Iterator[Record]:
             return
         if not data:
             return
-        for record in RecordReader(data, offset):
-            if record.offset > change.last:
-                return
-            yield record
-        offset = _end_of(data)
-
-
-def _end_of(data: memoryview) -> int:
-    at = 0
-    while True:
-        header = read_header(data, at)
-        at += header.size
-        if at >= len(data):
-            return header.next_offset
+        at = 0
+        while at < len(data) and offset <= change.last:
+            header = read_header(data, at)
+            batch = await broker.inflating.uncompressed(data[at : at + header.size], header, allowance)
+            at += header.size
+            for record in RecordReader(batch, offset):
+                if record.offset > change.last:
+                    return
+                yield record
+            offset = header.next_offset
 
 
 def _headers(shared: Shared, offset: int, change: Change) -> tuple[tuple[str, bytes], ...]:

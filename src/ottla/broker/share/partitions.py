@@ -7,6 +7,7 @@ import logging
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.inflating import AT_ONCE_BYTES
 from ottla.broker.share.dead_letters import write_letters
 from ottla.broker.share.shared import Shared
 from ottla.broker.share.states import states_of
@@ -14,6 +15,7 @@ from ottla.core.errors import ApiError, InvalidRequest
 from ottla.share.partition import Acknowledgement, Acquired
 from ottla.share.settings import reset_age_ms
 from ottla.share.spans import State
+from ottla.storage.timestamps import Effort, Unfinished
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _LONGEST_SLEEP_S: Final = 3600.0
+_BATCHES_LOOKED_INTO: Final = 8
 _TRY_AGAIN_S: Final = 1.0
 
 
@@ -80,9 +83,11 @@ class SharePartitions:
             return partition.log.start_offset
         age_ms = reset_age_ms(reset)
         if age_ms is not None:
-            found = partition.log.offset_for_timestamp(self._broker.clock.now_ms() - age_ms)
+            since_ms = self._broker.clock.now_ms() - age_ms
+            found = partition.log.search_timestamp(since_ms, 0, Effort(_BATCHES_LOOKED_INTO, AT_ONCE_BYTES))
             if found is not None:
-                return found.offset
+                # Where it would take long to tell, some older records come too.
+                return found.next_offset if isinstance(found, Unfinished) else found.offset
         return partition.high_watermark
 
     def _drop(self, key: StateKey) -> None:

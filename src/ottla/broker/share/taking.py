@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.delays import delays_in
+from ottla.broker.inflating import AT_ONCE_BYTES
 from ottla.records.batch import read_header
+from ottla.records.compression import DecompressedTooLarge
 from ottla.share.partition import Acquired
 
 if TYPE_CHECKING:
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
 
     from ottla.broker.share.shared import Shared
     from ottla.records.batch import BatchHeader
+    from ottla.share.formats import StateKey
+    from ottla.share.partition import Delay
     from ottla.share.settings import GroupSettings
     from ottla.storage.txn_index import AbortedTransaction
 
@@ -20,6 +24,7 @@ _READS: Final = 32
 _LOOKED_BYTES: Final = 4 << 20
 """After so much that was of no use others get their turn."""
 _LOOKING_BYTES: Final = 1 << 20
+_INFLATED_BYTES: Final = 4 << 20
 _READ_COMMITTED: Final = 1
 
 
@@ -31,6 +36,23 @@ class Asked(NamedTuple):
     """Not a record more; otherwise whole batches are given."""
     may_exceed: bool
     """The first batch is given however large it is."""
+
+
+class Looking:
+    """What one fetch has looked into, in all of its partitions."""
+
+    __slots__ = ("inflated_bytes", "known", "large")
+
+    def __init__(self) -> None:
+        self.inflated_bytes = 0
+        self.known: dict[tuple[StateKey, int], Sequence[Delay]] = {}
+        """What is delayed in batches that were too large to be looked into at once, by base offset."""
+        self.large: dict[tuple[StateKey, int], tuple[memoryview, BatchHeader]] = {}
+        """Those that are to be looked into next."""
+
+    @property
+    def is_over(self) -> bool:
+        return self.inflated_bytes >= _INFLATED_BYTES
 
 
 class Taken:
@@ -64,10 +86,10 @@ class Taken:
         return slices[0] if len(slices) == 1 else b"".join(slices)
 
 
-def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> Taken:
+def take(shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, looking: Looking) -> Taken:
     """What is to be had now. ApiError if the log cannot be read."""
     shared.follow_the_log()
-    taking = _Taking(shared, asked, settings, now_ms)
+    taking = _Taking(shared, asked, settings, now_ms, looking)
     for _ in range(_READS):
         if not taking.read_on():
             return taking.taken
@@ -86,7 +108,7 @@ def available_bytes(shared: Shared, settings: GroupSettings) -> int:
 
 
 class _Taking:
-    def __init__(self, shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int) -> None:
+    def __init__(self, shared: Shared, asked: Asked, settings: GroupSettings, now_ms: int, looking: Looking) -> None:
         self.taken = Taken()
         self._shared = shared
         self._rules = shared.rules
@@ -95,6 +117,7 @@ class _Taking:
         self._isolation = settings.isolation_level
         self._until = shared.partition.readable_until(settings.isolation_level)
         self._now_ms = now_ms
+        self._looking = looking
         self._looked_bytes = 0
 
     def read_on(self) -> bool:
@@ -149,9 +172,28 @@ class _Taking:
         if header.last_offset >= rules.end and not rules.has_room(self._limits.in_flight):
             return False
         is_data = header.record_count > 0 and not header.is_control and not _is_aborted(header, aborted)
-        delays = delays_in(batch, header, self._now_ms) if is_data else ()
+        delays = self._delays(batch, header) if is_data else ()
+        if delays is None:
+            self.taken.is_unfinished = not self.taken.pieces
+            return False
         rules.look_at(offset, header.base_offset, header.last_offset, delays, is_data=is_data)
         return True
+
+    def _delays(self, batch: memoryview, header: BatchHeader) -> Sequence[Delay] | None:
+        """None if others should have their turn before it is known."""
+        looking = self._looking
+        known = looking.known.get((self._shared.key, header.base_offset))
+        if known is not None:
+            return known
+        if looking.is_over:
+            return None
+        try:
+            found = delays_in(batch, header, self._now_ms, AT_ONCE_BYTES)
+        except DecompressedTooLarge:
+            looking.large[self._shared.key, header.base_offset] = memoryview(bytes(batch)), header
+            return None
+        looking.inflated_bytes += found.inflated_bytes
+        return found.delays
 
     def _most(self) -> int:
         most = self._limits.in_flight
