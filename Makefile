@@ -11,7 +11,7 @@ GROUPS := build check test demo interop bench fuzz audit
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p*)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check interop bench cluster-test soak fuzz lock audit sbom clean
+.PHONY: help run demo test check interop bench cluster-test simulate soak fuzz lock audit sbom clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: $(VENV)/bench  ## Measure, and print the ratios
 
 cluster-test: $(VENV)/test  ## Every fault that a cluster must survive, under load, and the rules in every order (needs Java 17+)
 	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=3000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
+
+simulate: $(VENV)/test  ## Simulated clusters under random faults for SECONDS (default 60); a failing seed can be replayed (docs/simulation.md)
+	$(BIN)/python -m tests.simulation --seconds $(or $(SECONDS),60) $(ARGS)
 
 soak: $(VENV)/bench  ## Mixed load and restarts for SECONDS (default 600); fails if a promise is broken
 	$(BIN)/python -m bench.soak --seconds $(or $(SECONDS),600) $(ARGS)

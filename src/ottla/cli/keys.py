@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from ottla.core.keys import (
     read_key_file,
     write_key_file,
 )
+from ottla.kms.wrapping import Unwrapper, wrapper_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ottla.storage.key_use import KeyUse
 
@@ -34,13 +36,13 @@ KEY_FILE = click.option(
     "key_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The keys, instead of those that are set.",
+    help="Key file [default: the configured keys].",
 )
 
 
 @click.group(cls=Verbs)
 def keys() -> None:
-    """Make, change and look at the keys that data is encrypted with."""
+    """Generate, rotate and inspect encryption keys."""
 
 
 @keys.command(
@@ -51,17 +53,20 @@ Examples:
 """,
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="The key's number."
-)
-def generate(file: Path | None, key_id: int) -> None:
-    """Make a key, in a new FILE that only its owner can read; without FILE, print it."""
+@click.option("--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="Key id.")
+@with_settings_options
+def generate(file: Path | None, key_id: int, config_file: Path | None, assignments: Sequence[str]) -> None:
+    """Generate a key into a new FILE with mode 0600, or print it.
+
+    With encryption.key_wrapping the key is wrapped by that key management service.
+    """
     [key] = first_ring().keys.values()
     ring = KeyRing({key_id: key})
+    wrap = _wrap(load_settings(config_file, assignments).section(EncryptionConfig))
     if file is None:
-        click.echo(format_keys(ring), nl=False)
+        click.echo(format_keys(ring, wrap), nl=False)
         return
-    write_key_file(file, ring, is_new=True)
+    write_key_file(file, ring, is_new=True, wrap=wrap)
     click.echo(f"key {key_id} is in {file}; keep a copy elsewhere: without it, what it encrypts is lost", err=True)
 
 
@@ -75,18 +80,18 @@ Examples:
 )
 @with_settings_options
 @KEY_FILE
-@click.option("--rewrite", "rewrites", is_flag=True, help="Encrypt anew what is older, and what never was.")
+@click.option("--rewrite", "rewrites", is_flag=True, help="Re-encrypt existing data, including plain data.")
 def rotate(config_file: Path | None, assignments: Sequence[str], key_file: Path | None, *, rewrites: bool) -> None:
-    """Add a new key to the key file. A running broker takes it up by itself."""
+    """Add a new key to the key file; a running broker picks it up."""
     config = _encryption(config_file, assignments, key_file)
     if config.key_file is None:
-        raise ConfigError("only keys in a file are rotated here: add what `ottla keys generate --id N` prints to yours")
+        raise ConfigError("only a key file can be rotated; add the output of `ottla keys generate --id N` to your keys")
     path = config.key_file.expanduser()
-    ring = read_key_file(path).with_new_key(rewrites=rewrites)
-    write_key_file(path, ring, is_new=False)
-    click.echo(f"key {ring.newest} is in {path}: what is written from now on is encrypted with it", err=True)
+    ring = read_key_file(path, Unwrapper(config)).with_new_key(rewrites=rewrites)
+    write_key_file(path, ring, is_new=False, wrap=_wrap(config))
+    click.echo(f"key {ring.newest} added to {path}; new data is encrypted with it", err=True)
     if rewrites:
-        click.echo("the broker encrypts all the rest with it, too: `ottla keys status` tells how far it is", err=True)
+        click.echo("the broker re-encrypts existing data; `ottla keys status` shows the progress", err=True)
 
 
 @keys.command(
@@ -98,17 +103,18 @@ Examples:
 )
 @with_settings_options
 @KEY_FILE
-@click.option("--data-dir", type=click.Path(path_type=Path), help="The data folder, instead of the one that is set.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Data folder [default: the configured one].")
 @with_output_option
 def status(
     config_file: Path | None, assignments: Sequence[str], key_file: Path | None, data_dir: Path | None, *, output: str
 ) -> None:
-    """Show which keys there are, and how much each of them has encrypted. A broker may be running."""
+    """Show keys and how much data each encrypts, even while a broker runs."""
     from ottla.broker.config import BrokerConfig
     from ottla.storage.key_use import find_key_use
 
     settings = load_settings(config_file, assignments)
-    ring = load_keys(_encryption(config_file, assignments, key_file))
+    encryption = _encryption(config_file, assignments, key_file)
+    ring = load_keys(encryption, Unwrapper(encryption))
     uses = find_key_use(data_dir or settings.section(BrokerConfig).data_dir)
     known = {} if ring is None else ring.keys
     rows = [
@@ -140,13 +146,18 @@ def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: 
         below = ring.rewrite_below
         left = sum(int(str(row["segments"])) for row in rows if row["key"] == "none" or int(str(row["key"])) < below)
         if below:
-            done = "all is encrypted" if not left else f"{left} segments are still to be encrypted anew"
+            done = "all is encrypted" if not left else f"{left} segments remain to be re-encrypted"
             click.echo(f"{done} with key {below} or a newer one")
     for path in plain_leftovers:
-        click.echo(f"not encrypted, and of no use to the broker: {path}")
+        click.echo(f"unencrypted leftover file, not used by the broker: {path}")
 
 
 def _encryption(config_file: Path | None, assignments: Sequence[str], key_file: Path | None) -> EncryptionConfig:
+    config = load_settings(config_file, assignments).section(EncryptionConfig)
     if key_file is not None:
-        return EncryptionConfig(key_file=key_file)
-    return load_settings(config_file, assignments).section(EncryptionConfig)
+        return replace(config, key_file=key_file, key_variable=None, key_command=())
+    return config
+
+
+def _wrap(config: EncryptionConfig) -> Callable[[bytes], str]:
+    return bytes.hex if config.key_wrapping == "none" else wrapper_for(config.key_wrapping, config).wrap

@@ -88,12 +88,13 @@ def describe_share_group_offsets(
         asked = structs.replace(request, groups=tuple(groups))
         return then(filtered(_OFFSETS, authorizer, handler, broker, asked, context), all_visible)
 
-    return after(_without_hidden(Denials(authorizer, context), request, refused), go_on)
+    return after(_without_hidden(Denials(authorizer, context), request, context.version, refused), go_on)
 
 
 def _without_hidden(
     denials: Denials,
     request: DescribeShareGroupOffsetsRequest,
+    version: int,
     refused: dict[str, list[DescribeShareGroupOffsetsResponseTopic]],
 ) -> InTurns[list[DescribeShareGroupOffsetsRequestGroup]]:
     turns = Turns()
@@ -106,7 +107,7 @@ def _without_hidden(
             else:
                 code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 refused.setdefault(group.group_id, []).append(
-                    refusal(DescribeShareGroupOffsetsResponseTopic, one, code)
+                    refusal(DescribeShareGroupOffsetsResponseTopic, one, code, version)
                 )
             if turns.are_over():
                 yield

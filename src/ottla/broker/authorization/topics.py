@@ -19,17 +19,22 @@ from ottla.broker.authorization.rules import (
     with_more,
 )
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from ottla.broker.topic_names import topic_name
+from ottla.broker.topic_names import is_by_id_too_early, topic_name
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
 )
-from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -39,7 +44,7 @@ from ottla.wire.messages.metadata import (
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.authorization.rules import Answer
@@ -77,7 +82,8 @@ def produce(
             return handler(broker, request, context)
         answer = filtered(WRITE_TOPICS, authorizer, handler, broker, request, context)
     else:
-        answer = refusal(ProduceResponse, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        answer = refusal(ProduceResponse, request, code, context.version)
     # A client that wants no answers learns of it by being disconnected, as from Kafka.
     return _hang_up_after(answer) if request.acks == 0 else answer
 
@@ -114,7 +120,7 @@ def _fetch_rest(  # noqa: PLR0913
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
         left = tuple(topic for at, topic in enumerate(request.topics) if at not in denied)
-        refused = tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in denied.values())
+        refused = _not_fetched(denied.values(), context)
         if not left:
             return FetchResponse(responses=refused)
         # Without a session: what is denied would be in it for the client, and not for us.
@@ -122,10 +128,12 @@ def _fetch_rest(  # noqa: PLR0913
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
         return then(answer, lambda response: with_more(response, "responses", refused))
     answer = handler(broker, request, context)
-    if not is_in_session:
+    if is_in_session:
+        # A session remembers partitions, and what may be read may have changed since.
+        return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    if isinstance(answer, FetchResponse):
         return answer
-    # A session remembers partitions, and what may be read may have changed since.
-    return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    return then(answer, lambda response: _what_is_still_allowed(authorizer, broker, response, context))
 
 
 def _fetch_of_broker(
@@ -133,7 +141,11 @@ def _fetch_of_broker(
 ) -> Answer:
     if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
         return handler(broker, request, context)
-    return FetchResponse(responses=tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in request.topics))
+    return FetchResponse(responses=_not_fetched(request.topics, context))
+
+
+def _not_fetched(topics: Iterable[FetchTopic], context: Context) -> tuple[FetchableTopicResponse, ...]:
+    return tuple(refusal(FetchableTopicResponse, topic, _DENIED, context.version) for topic in topics)
 
 
 def _unreadable(
@@ -155,10 +167,33 @@ def _unreadable(
 def _if_still_allowed(
     authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
 ) -> FetchResponse:
-    names = (topic_name(broker, topic) for topic in response.responses)
-    if all(name is None or authorizer.check(context, _READ, _TOPIC, name) for name in names):
+    if all(_may_read(authorizer, broker, topic, context) for topic in response.responses):
         return response
     return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+
+
+def _what_is_still_allowed(
+    authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
+) -> FetchResponse:
+    """It has waited, and an ACL may have changed meanwhile."""
+    if all(_may_read(authorizer, broker, one, context) for one in response.responses):
+        return response
+    topics = tuple(
+        one if _may_read(authorizer, broker, one, context) else _without_records(one, context)
+        for one in response.responses
+    )
+    # Without a session: its next fetch is a whole one.
+    return structs.replace(response, responses=topics, session_id=_NO_SESSION)
+
+
+def _may_read(authorizer: Authorizer, broker: Broker, topic: object, context: Context) -> bool:
+    name = topic_name(broker, topic)
+    return name is None or authorizer.check(context, _READ, _TOPIC, name)
+
+
+def _without_records(topic: FetchableTopicResponse, context: Context) -> FetchableTopicResponse:
+    partitions = (refusal(PartitionData, one.partition_index, _DENIED, context.version) for one in topic.partitions)
+    return structs.replace(topic, partitions=tuple(partitions))
 
 
 # Metadata
@@ -167,6 +202,8 @@ def _if_still_allowed(
 def metadata(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
 ) -> Answer:
+    if is_by_id_too_early(request, context.version):
+        return handler(broker, request, context)  # refuses it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
 
     def go_on(refused: dict[int, MetadataResponseTopic]) -> Answer:
@@ -196,7 +233,7 @@ def _undescribed(
     denials = Denials(authorizer, context)
     refused = {}
     for at, wanted in enumerate(request.topics or ()):
-        denial = _metadata_denial(denials, broker, request, wanted)
+        denial = _metadata_denial(denials, broker, request, wanted, context.version)
         if denial is not None:
             refused[at] = denial
         if turns.are_over():
@@ -206,20 +243,18 @@ def _undescribed(
 
 
 def _metadata_denial(
-    denials: Denials, broker: Broker, request: MetadataRequest, wanted: MetadataRequestTopic
+    denials: Denials, broker: Broker, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
 ) -> MetadataResponseTopic | None:
     name = topic_name(broker, wanted)
     if name is None:
         return None
     topic = Resource(_TOPIC, name)
     if not denials.check(AclOperation.DESCRIBE, topic):
-        if wanted.topic_id != NO_UUID:
-            # That an id stands for something is not to be learnt either.
-            return refusal(MetadataResponseTopic, wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        return refusal(MetadataResponseTopic, wanted, _DENIED)
+        return refusal(MetadataResponseTopic, wanted, _DENIED, version)
     would_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
     if would_create and name not in broker.topics.by_name and not denials.may(AclOperation.CREATE, CLUSTER):
-        return None if denials.check(AclOperation.CREATE, topic) else refusal(MetadataResponseTopic, wanted, _DENIED)
+        may_create = denials.check(AclOperation.CREATE, topic)
+        return None if may_create else refusal(MetadataResponseTopic, wanted, _DENIED, version)
     return None
 
 
@@ -280,7 +315,7 @@ def _unlisted(
     refused = {}
     for at, one in enumerate(request.topics):
         if not denials.check(AclOperation.DESCRIBE, Resource(_TOPIC, one.name)):
-            refused[at] = refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED)
+            refused[at] = refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED, context.version)
         if turns.are_over():
             yield
     denials.note()

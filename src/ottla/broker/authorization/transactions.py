@@ -50,7 +50,9 @@ def init_producer_id(
             context, AclOperation.IDEMPOTENT_WRITE
         )
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return handler(broker, request, context) if is_allowed else refusal(InitProducerIdResponse, None, code)
+    if is_allowed:
+        return handler(broker, request, context)
+    return refusal(InitProducerIdResponse, None, code, context.version)
 
 
 def add_partitions_to_txn(
@@ -92,7 +94,7 @@ def _unwritable(
         said = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(topics)
     refused = []
     for topic, code in zip(topics, said, strict=True):
-        refused.append(refusal(AddPartitionsToTxnTopicResult, topic, code))
+        refused.append(refusal(AddPartitionsToTxnTopicResult, topic, code, context.version))
         if turns.are_over():
             yield
     return tuple(refused)

@@ -1,0 +1,131 @@
+"""`python -m tests.simulation`: histories by seed, each in a process of its own. See docs/simulation.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .faults import Plan
+    from .history import Outcome
+
+_real_s = time.perf_counter
+
+
+def main() -> int:
+    if os.environ.get("PYTHONHASHSEED") != "0":
+        again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
+        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
+    options = _options()
+    from . import edges
+
+    edges.install()
+    from . import history  # noqa: F401 - with all of the product, before any fork
+
+    edges.install_in_product()
+    return _one(options) if options.seed is not None else _many(options)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation")
+    add = parser.add_argument
+    add("--seed", type=int, help="run this history alone, and tell its story")
+    add("--shrink", action="store_true", help="with --seed: look for the shortest story, for --seconds")
+    add("--log", action="store_true", help="with --seed: show what the brokers log")
+    add("--dump", type=Path, help="with --seed: write all that goes into the checksum of the history to this file")
+    add("--first", type=int, default=0, help="the first seed of many")
+    add("--histories", type=int, help="how many")
+    add("--seconds", type=float, default=60, help="for how long, if nobody says how many")
+    add("--jobs", type=int, default=1, help="how many at a time")
+    add("--events", type=int, default=200, help="faults and actions of each history")
+    add("--twice", action="store_true", help="run each seed twice, and compare")
+    return parser.parse_args()
+
+
+def _one(options: argparse.Namespace) -> int:
+    from .faults import plan
+    from .running import run_history
+
+    planned = plan(options.seed, options.events)
+    if options.shrink:
+        planned = _shrunk(planned, options.seconds)
+    outcome = run_history(planned, shows_log=options.log, dump=options.dump)
+    _say(f"{planned.nodes} nodes, flush={planned.flush}", *outcome.story, _summary(outcome))
+    _say(*(f"VIOLATION {violation}" for violation in outcome.violations[:20]))
+    sys.stdout.flush()
+    # Not the usual way: what is left of dead nodes would clean up after itself.
+    os._exit(1 if outcome.violations else 0)
+
+
+def _summary(outcome: Outcome) -> str:
+    return (
+        f"seed {outcome.seed}: {outcome.virtual_s:.1f} virtual s, {outcome.callbacks} callbacks, "
+        f"{outcome.acknowledged} acknowledged, trace {outcome.trace:08x}"
+    )
+
+
+def _shrunk(planned: Plan, seconds: float) -> Plan:
+    from .running import in_a_fork
+    from .shrink import kinds_of, shrunk
+
+    wanted = kinds_of(in_a_fork(planned))
+    if not wanted:
+        _say("nothing goes wrong")
+        return planned
+    until_s = _real_s() + seconds
+
+    def goes_wrong(tried: Plan) -> bool:
+        is_wrong = bool(wanted & kinds_of(in_a_fork(tried)))
+        if is_wrong:
+            print(f"{len(tried.events)} events go wrong", file=sys.stderr)  # noqa: T201
+        return is_wrong
+
+    return shrunk(planned, goes_wrong, lambda: _real_s() < until_s)
+
+
+def _many(options: argparse.Namespace) -> int:
+    from .faults import plan
+    from .running import in_a_fork, run_all
+
+    began_s = _real_s()
+
+    def plans() -> Iterator[Plan]:
+        seed = options.first
+        while seed < options.first + options.histories if options.histories else _real_s() - began_s < options.seconds:
+            yield plan(seed, options.events)
+            seed += 1
+
+    outcomes: list[Outcome] = []
+    bad = 0
+    for planned, outcome in run_all(plans(), options.jobs):
+        problems = [outcome] if isinstance(outcome, str) else outcome.violations
+        if not isinstance(outcome, str):
+            outcomes.append(outcome)
+            if options.twice and outcome != (again := in_a_fork(planned)):
+                problems = [*problems, f"not the same twice: {again}"]
+        if problems:
+            bad += 1
+            _say(f"seed {planned.seed}: {len(problems)} violations, such as", *(f"    {one}" for one in problems[:4]))
+    took_s = _real_s() - began_s
+    _say(
+        f"{len(outcomes)} histories in {took_s:.1f} s ({len(outcomes) / took_s * 60:.0f} a minute) with "
+        f"{sum(outcome.events for outcome in outcomes)} faults and actions, "
+        f"{sum(outcome.virtual_s for outcome in outcomes):.0f} virtual s and "
+        f"{sum(outcome.acknowledged for outcome in outcomes)} acknowledged records: {bad} with violations"
+    )
+    return 1 if bad else 0
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(line, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,103 @@
+"""What the product reaches besides sockets and files: time, chance, threads. Replaced before it is imported."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import time
+from concurrent import futures
+from typing import TYPE_CHECKING, Any
+
+from . import blocking
+from .parties import current_party
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_FIRST_MS = 1_700_000_000_000
+
+
+class Edges:
+    """The time and the chance of the history that is running."""
+
+    def __init__(self) -> None:
+        self.now_s: Callable[[], float] = lambda: 1000.0
+        self.chance = random.Random(0)  # noqa: S311
+
+    def wall_ms(self) -> int:
+        party = current_party()
+        offset = 0 if party is None else party.wall_offset_ms
+        return _FIRST_MS + int(self.now_s() * 1000) + offset
+
+
+EDGES = Edges()
+
+
+class Serial:
+    """A pool of threads that does one thing after the other."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        pass
+
+    def map(self, what: Callable[..., Any], *items: Iterable[Any]) -> list[Any]:
+        return [what(*each) for each in zip(*items, strict=False)]
+
+    def shutdown(self, **_: Any) -> None:
+        pass
+
+    def __enter__(self) -> Serial:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+class SimClock:
+    """As `ottla.core.clock.Clock`."""
+
+    def now_ms(self) -> int:
+        return EDGES.wall_ms()
+
+    def monotonic_s(self) -> float:
+        return EDGES.now_s()
+
+
+def _now_s() -> float:
+    return EDGES.now_s()
+
+
+def _random_bytes(size: int) -> bytes:
+    return EDGES.chance.randbytes(size)
+
+
+def install() -> None:
+    assert not any(name.startswith("ottla.") for name in sys.modules), "too late: the product has the real ones"
+    time.monotonic = time.perf_counter = _now_s
+    time.clock_gettime = lambda _: EDGES.now_s()
+    time.monotonic_ns = time.perf_counter_ns = lambda: int(EDGES.now_s() * 1e9)
+    time.time = lambda: EDGES.wall_ms() / 1000
+    time.time_ns = lambda: EDGES.wall_ms() * 1_000_000
+    time.sleep = blocking.sleep
+    os.urandom = random._urandom = _random_bytes  # type: ignore[attr-defined]
+    futures.ThreadPoolExecutor = Serial  # type: ignore[misc, assignment]
+
+
+def install_in_product() -> None:
+    from ottla.cluster import catalog, membership, mirror, node
+
+    for module in (catalog, membership, mirror, node):
+        module.threading = blocking.Threading  # type: ignore[attr-defined]
+
+    _number_what_is_kept_in_sets()
+
+
+def _number_what_is_kept_in_sets() -> None:
+    """Not by their addresses, which differ between runs."""
+    from ottla.broker.partition import Partition
+    from ottla.broker.waiting import ByteWait
+    from ottla.net.connection import Connection
+
+    ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[method-assign]
+    Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[method-assign]
+    Connection.__hash__ = lambda connection: hash((connection.peer, connection.local))  # type: ignore[method-assign]

@@ -1,0 +1,249 @@
+"""What goes wrong, by seed: a list of faults with their times, whatever comes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .catalog import HOST
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from .cluster import SimNode, World
+
+
+@dataclass(frozen=True)
+class Event:
+    at_s: float
+    kind: str
+    seed: int
+    """Of its own chance: who is hit, and for how long."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    nodes: int
+    flush: str
+    events: tuple[Event, ...]
+    calm_s: float = 90.0
+    """All is well again within this time after the last fault."""
+
+
+_WEIGHTS: Final = {
+    "kill": 10,
+    "power": 6,
+    "stop": 4,
+    "pause": 8,
+    "cut": 10,
+    "cut_one_way": 8,
+    "isolate": 6,
+    "cut_catalog": 8,
+    "expire": 4,
+    "break_catalog": 5,
+    "reset": 8,
+    "slow": 6,
+    "slow_catalog": 4,
+    "slow_threads": 3,
+    "clock": 3,
+    "breathe": 6,
+}
+
+
+def plan(seed: int, count: int = 200) -> Plan:
+    chance = random.Random(seed)
+    at_s = 3.0
+    kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    # Each history has faults of its own liking.
+    weights = [weight * chance.choice((0.2, 1, 1, 3)) for weight in weights]
+    pace_s = chance.choice((0.1, 0.25, 0.4))
+    events = []
+    for _ in range(count):
+        at_s += chance.expovariate(1 / pace_s)
+        [kind] = chance.choices(kinds, weights)
+        if kind == "breathe":
+            at_s += chance.uniform(0.5, 6)
+        events.append(Event(at_s, kind, chance.getrandbits(32)))
+    return Plan(seed, chance.choice((3, 3, 3, 4, 5)), chance.choice(("ack", "ack", "os", "interval")), tuple(events))
+
+
+class Faults:
+    def __init__(self, world: World, planned: Plan) -> None:
+        self.world = world
+        self.plan = planned
+        self.story: list[str] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._busy: dict[int, None] = {}
+        self._began_s = world.loop.now_s
+
+    def tell(self, what: str) -> None:
+        self.story.append(f"{self.world.loop.now_s - self._began_s:8.3f}  {what}")
+        self.world.loop.note(what)
+
+    async def run(self) -> None:
+        for event in self.plan.events:
+            wait_s = self._began_s + event.at_s - self.world.loop.now_s
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+            happen: Callable[[random.Random], Awaitable[None]] = getattr(self, f"_{event.kind}")
+            task = asyncio.create_task(self._happen(happen, random.Random(event.seed)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _happen(self, what: Callable[[random.Random], Awaitable[None]], chance: random.Random) -> None:
+        await what(chance)
+
+    async def heal(self) -> None:
+        self.tell("all is well again")
+        self.world.network.heal_all()
+        self.world.keeper.slow_s = self.world.loop.slow_threads = 0.0
+        for node in self.world.nodes.values():
+            node.disk.errors.clear()
+            if node.is_alive:
+                node.resume()
+        for _ in range(3):
+            for node in self.world.nodes.values():
+                if not node.is_alive:
+                    node.start()
+            await asyncio.sleep(5)
+
+    # Choosing
+
+    def _node(self, chance: random.Random) -> SimNode:
+        return chance.choice(list(self.world.nodes.values()))
+
+    def _pair(self, chance: random.Random) -> tuple[SimNode, SimNode]:
+        one, other = chance.sample(list(self.world.nodes.values()), 2)
+        return one, other
+
+    # Faults, each with its end
+
+    async def _down(self, node: SimNode, chance: random.Random, how: str, *, power: bool) -> None:
+        if node.id in self._busy or not node.is_alive:
+            return
+        self._busy[node.id] = None
+        for_s = chance.choice((0.05, 0.5, 2.0, 8.0)) * chance.uniform(0.5, 1.5)
+        lost = node.crash(with_machine=power and chance.random() < 0.5, loses_unsynced=power)
+        self.tell(f"{how} node {node.id} for {for_s:.2f} s" + (f", {lost} writes are gone" if lost else ""))
+        await asyncio.sleep(for_s)
+        del self._busy[node.id]
+        node.start()
+        self.tell(f"start node {node.id}")
+
+    async def _kill(self, chance: random.Random) -> None:
+        await self._down(self._node(chance), chance, "kill", power=False)
+
+    async def _power(self, chance: random.Random) -> None:
+        if self.plan.flush == "ack":
+            await self._down(self._node(chance), chance, "cut the power of", power=True)
+
+    async def _stop(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        if node.id in self._busy or not node.is_up:
+            return
+        self._busy[node.id] = None
+        self.tell(f"stop node {node.id}")
+        await node.stop()
+        await asyncio.sleep(chance.uniform(0, 2))
+        del self._busy[node.id]
+        if not node.is_alive:
+            node.start()
+            self.tell(f"start node {node.id}")
+
+    async def _pause(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        if node.id in self._busy or not node.is_alive:
+            return
+        self._busy[node.id] = None
+        for_s = chance.choice((0.2, 1.0, 4.0, 9.0)) * chance.uniform(0.5, 1.5)
+        self.tell(f"pause node {node.id} for {for_s:.2f} s")
+        node.pause()
+        await asyncio.sleep(for_s)
+        del self._busy[node.id]
+        node.resume()
+        self.tell(f"node {node.id} goes on")
+
+    async def _cut_links(self, links: list[tuple[str, str]], chance: random.Random, what: str) -> None:
+        network = self.world.network
+        for_s = chance.choice((0.3, 2.0, 6.0)) * chance.uniform(0.5, 1.5)
+        self.tell(f"cut {what} for {for_s:.2f} s")
+        for link in links:
+            network.cut(*link)
+        await asyncio.sleep(for_s)
+        for link in links:
+            network.heal(*link)
+
+    async def _cut(self, chance: random.Random) -> None:
+        one, other = self._pair(chance)
+        links = [(one.host, other.host), (other.host, one.host)]
+        await self._cut_links(links, chance, f"{one.id} <-> {other.id}")
+
+    async def _cut_one_way(self, chance: random.Random) -> None:
+        one, other = self._pair(chance)
+        await self._cut_links([(one.host, other.host)], chance, f"{one.id} -> {other.id}")
+
+    async def _isolate(self, chance: random.Random) -> None:
+        """From all other nodes, not from the catalog."""
+        node = self._node(chance)
+        others = [each.host for each in self.world.nodes.values() if each is not node]
+        links = [(node.host, other) for other in others] + [(other, node.host) for other in others]
+        await self._cut_links(links, chance, f"{node.id} from all nodes")
+
+    async def _cut_catalog(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        links = [[(node.host, HOST)], [(HOST, node.host)], [(node.host, HOST), (HOST, node.host)]]
+        await self._cut_links(chance.choice(links), chance, f"{node.id} from the catalog")
+
+    async def _expire(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        if node.store is not None and node.is_alive:
+            self.tell(f"end the session of node {node.id}")
+            self.world.keeper.end(node.store.session_id)
+
+    async def _break_catalog(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        if node.store is not None and node.is_alive:
+            self.tell(f"break the connection of node {node.id} to the catalog")
+            node.party.context.copy().run(node.store.break_off)
+
+    async def _reset(self, chance: random.Random) -> None:
+        one, other = self._pair(chance)
+        self.tell(f"reset {one.id} -> {other.id}")
+        self.world.network.reset_some(one.host, other.host)
+
+    async def _slow(self, chance: random.Random) -> None:
+        one, other = self._pair(chance)
+        for_s, slow_s = chance.uniform(0.5, 6), chance.choice((0.05, 0.3, 1.5))
+        self.tell(f"slow {one.id} -> {other.id} by {slow_s} s for {for_s:.2f} s")
+        link = self.world.network.link(one.host, other.host)
+        link.slow_s = slow_s
+        await asyncio.sleep(for_s)
+        link.slow_s = 0.0
+
+    async def _slow_catalog(self, chance: random.Random) -> None:
+        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.05, 0.3, 1.0))
+        self.tell(f"slow the catalog by {slow_s} s for {for_s:.2f} s")
+        self.world.keeper.slow_s = slow_s
+        await asyncio.sleep(for_s)
+        self.world.keeper.slow_s = 0.0
+
+    async def _slow_threads(self, chance: random.Random) -> None:
+        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.02, 0.2, 1.0))
+        self.tell(f"slow threads and disks by {slow_s} s for {for_s:.2f} s")
+        self.world.loop.slow_threads = slow_s
+        await asyncio.sleep(for_s)
+        self.world.loop.slow_threads = 0.0
+
+    async def _clock(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        jump_ms = chance.choice((-600_000, -5_000, 3_000, 600_000))
+        self.tell(f"the wall clock of node {node.id} jumps by {jump_ms} ms")
+        node.party.wall_offset_ms += jump_ms
+
+    async def _breathe(self, chance: random.Random) -> None:
+        """Some time without anything new."""

@@ -1,0 +1,204 @@
+"""An event loop on virtual time: nothing is waited for, the time of the next timer is simply now."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+import zlib
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final
+
+from .blocking import Worker
+from .parties import party_of
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from .network import Network
+
+_TICK_S: Final = 2e-6
+"""What every callback takes, so that time goes on whatever runs."""
+_MOST_CALLBACKS_PER_S: Final = 150_000
+"""More within a virtual second means that something turns in circles."""
+_THREAD_DELAY_S: Final = (0.00002, 0.002)
+
+
+_SAMPLE: Final = 2_000
+
+
+def _name(handle: asyncio.Handle) -> str:
+    callback: Any = handle._callback
+    task = getattr(callback, "__self__", None)
+    if isinstance(task, asyncio.Task):
+        frames = task.get_stack()
+        where = f"{frames[-1].f_code.co_qualname}:{frames[-1].f_lineno}" if frames else ""
+        return f"{party_of(handle._context)} {task.get_coro().__qualname__} {where}"  # type: ignore[union-attr]
+    return f"{party_of(handle._context)} {getattr(callback, '__qualname__', callback)}"
+
+
+_numbers = itertools.count()
+
+
+class SimFuture(asyncio.Future[Any]):
+    """By its number in a set, not by its address: the same order in every run."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._number = next(_numbers)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class SimTask(asyncio.Task[Any]):
+    def __init__(self, *what: Any, **options: Any) -> None:
+        self._number = next(_numbers)
+        super().__init__(*what, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
+class Stuck(Exception):  # noqa: N818
+    """Nothing can happen any more, or the same happens all the time."""
+
+
+class SimLoop(asyncio.BaseEventLoop):
+    def __init__(self, chance: random.Random, network: Network) -> None:
+        super().__init__()
+        self.now_s = 1000.0
+        self.trace = 0
+        """A checksum of what happened and when: the same for two runs of one seed."""
+        self.dump: Any = None
+        """Where all of it is written to, if anybody wants to see it."""
+        self.callbacks = 0
+        self.graveyard: list[asyncio.Handle] = []
+        """What dead parties would have done. Kept: what waits in it must not be told to clean up."""
+        self.slow_threads = 0.0
+        self._chance = chance
+        self._network = network
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timer_numbers = itertools.count()
+        self._second = 0
+        self._in_second = 0
+        self._sample: Counter[str] = Counter()
+        self.set_task_factory(lambda loop, coroutine, **options: SimTask(coroutine, loop=loop, **options))
+
+    def create_future(self) -> SimFuture:
+        return SimFuture(loop=self)
+
+    def time(self) -> float:
+        return self.now_s
+
+    def note(self, *what: object) -> None:
+        line = f"{self.now_s:.6f} {what}"
+        self.trace = zlib.crc32(line.encode(), self.trace)
+        if self.dump is not None:
+            print(line, file=self.dump)
+
+    def _run_once(self) -> None:
+        ready = self._ready  # type: ignore[attr-defined]
+        self._take_due(ready)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            party = party_of(handle._context)
+            if party is not None:
+                if party.is_dead:
+                    self.graveyard.append(handle)
+                    continue
+                if party.is_paused:
+                    party.held.append(handle)
+                    continue
+            self.now_s += _TICK_S
+            self.callbacks += 1
+            self._in_second += 1
+            if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE:
+                self._sample[_name(handle)] += 1
+            handle._run()
+        self._look_for_circles()
+
+    def _take_due(self, ready: Any) -> None:
+        """Timers whose time has come; if nothing is ready, that of the next has."""
+        timers = self._timers
+        if not ready:
+            while timers and timers[0][2]._cancelled:
+                heapq.heappop(timers)
+            if not timers:
+                raise Stuck("nobody waits for anything")
+            self.now_s = max(self.now_s, timers[0][0])
+        while timers and timers[0][0] <= self.now_s:
+            ready.append(heapq.heappop(timers)[2])
+
+    def _look_for_circles(self) -> None:
+        if (second := int(self.now_s)) != self._second:
+            self._second, self._in_second = second, 0
+            self._sample.clear()
+        elif self._in_second > _MOST_CALLBACKS_PER_S:
+            raise Stuck(f"more than {_MOST_CALLBACKS_PER_S} callbacks within a second: {self._sample.most_common(6)}")
+
+    def call_at(
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        heapq.heappush(self._timers, (when, next(self._timer_numbers), timer))
+        return timer
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Cancelled timers are dropped when their time comes."""
+
+    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
+
+    def resume(self, held: list[asyncio.Handle]) -> None:
+        self._ready.extend(held)  # type: ignore[attr-defined]
+
+    # Threads
+
+    def run_in_executor(self, _executor: Any, what: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+        """In a worker of its own, somewhat later; the result is heard of somewhat later again."""
+        done: asyncio.Future[Any] = self.create_future()
+
+        def finish(result: Any, error: BaseException | None) -> None:
+            if not done.cancelled():
+                if error is None:
+                    done.set_result(result)
+                else:
+                    done.set_exception(error)
+
+        worker = Worker(
+            self, lambda: what(*args), lambda *ended: self.call_later(self.thread_delay_s(), finish, *ended)
+        )
+        self.call_later(self.thread_delay_s(), worker.run)
+        return done
+
+    def thread_delay_s(self) -> float:
+        return self._chance.uniform(*_THREAD_DELAY_S) + (
+            self.slow_threads and self._chance.uniform(0, self.slow_threads)
+        )
+
+    def set_default_executor(self, executor: Any) -> None:
+        pass
+
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+        pass
+
+    # Sockets
+
+    async def create_server(self, factory: Callable[[], Any], host: Any = None, port: Any = None, **_: Any) -> Any:
+        return self._network.listen(factory, host, port)
+
+    async def create_connection(self, factory: Callable[[], Any], host: Any = None, port: Any = None, **_: Any) -> Any:
+        return await self._network.connect(factory, host, port)
+
+    async def getaddrinfo(self, host: Any, *_: Any, **__: Any) -> Any:
+        raise OSError(f"nobody is called {host}")
+
+    def _process_events(self, _events: Any) -> None:
+        raise AssertionError("there are no sockets")
+
+    def _write_to_self(self) -> None:
+        """It is never asleep."""

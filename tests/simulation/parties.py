@@ -1,0 +1,39 @@
+"""Who takes part in a history: nodes and clients. What runs for a party runs in its context."""
+
+from __future__ import annotations
+
+import contextvars
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
+
+_PARTY: contextvars.ContextVar[Party | None] = contextvars.ContextVar("party", default=None)
+
+
+class Party:
+    """One process. Paused, its callbacks are kept for later; dead, they are never run again."""
+
+    def __init__(self, name: str, host: str) -> None:
+        self.name = name
+        self.host = host
+        self.is_dead = False
+        self.is_paused = False
+        self.is_silent = False
+        """Dead with its machine: nobody is told."""
+        self.held: list[asyncio.Handle] = []
+        self.wall_offset_ms = 0
+        """How far its wall clock is off."""
+        self.context = contextvars.copy_context()
+        self.context.run(_PARTY.set, self)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def party_of(context: contextvars.Context) -> Party | None:
+    return context.get(_PARTY)
+
+
+def current_party() -> Party | None:
+    return _PARTY.get()

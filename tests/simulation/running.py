@@ -1,0 +1,126 @@
+"""Histories in processes of their own: forked from one that has imported everything, and gone afterwards."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import resource
+import select
+import shutil
+import signal
+import tempfile
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .faults import Plan
+    from .history import Outcome
+
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
+_MOST_CPU_S: Final = 300
+
+
+def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None) -> Outcome:
+    """In this process, which is of no use afterwards."""
+    from . import disk
+    from .history import HistoryRun
+
+    # What is thrown away is not looked at: memory goes with the process, and what is left of dead nodes must not act.
+    gc.disable()
+    shown = logging.StreamHandler() if shows_log else logging.NullHandler()
+    logging.basicConfig(level=logging.INFO if shows_log else logging.CRITICAL, handlers=[shown])
+    root = Path(tempfile.mkdtemp(prefix="ottla-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None))
+    try:
+        disk.install(root)
+        history = HistoryRun(plan, root)
+        if dump is not None:
+            history.loop.dump = dump.open("w")
+        shown.setFormatter(_Formatter(history.loop))
+        return history.run()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+class _Formatter(logging.Formatter):
+    def __init__(self, loop: Any) -> None:
+        super().__init__("%(levelname)s %(name)s %(message)s")
+        self._loop = loop
+
+    def format(self, record: logging.LogRecord) -> str:
+        from .parties import current_party
+
+        return f"{self._loop.now_s - 1000:9.4f} {current_party()} {super().format(record)}"
+
+
+class Child:
+    """A fork that runs one history, and tells what came of it through a pipe."""
+
+    def __init__(self, plan: Plan, dump: Path | None = None) -> None:
+        self.plan = plan
+        self.pipe, writer = os.pipe()
+        self._parts: list[bytes] = []
+        self._id = os.fork()
+        if self._id == 0:
+            try:
+                _tell(plan, dump, writer)
+            finally:
+                os._exit(0)
+        os.close(writer)
+
+    def read(self) -> bool:
+        """Whether that was all."""
+        data = os.read(self.pipe, 1 << 20)
+        self._parts.append(data)
+        return not data
+
+    def outcome(self) -> Outcome | str:
+        os.close(self.pipe)
+        _, status = os.waitpid(self._id, 0)
+        data = b"".join(self._parts)
+        return pickle.loads(data) if data else f"ended with status {status}, and said nothing"  # noqa: S301
+
+    def kill(self) -> None:
+        os.kill(self._id, signal.SIGKILL)
+
+
+def _tell(plan: Plan, dump: Path | None, writer: int) -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S))
+    outcome: Outcome | str
+    try:
+        outcome = run_history(plan, dump=dump)
+    except BaseException:  # noqa: BLE001 - told to the parent
+        outcome = traceback.format_exc()
+    with os.fdopen(writer, "wb") as pipe:
+        pickle.dump(outcome, pipe)
+
+
+def in_a_fork(plan: Plan, dump: Path | None = None) -> Outcome | str:
+    child = Child(plan, dump)
+    while not child.read():
+        pass
+    return child.outcome()
+
+
+def run_all(plans: Iterator[Plan], jobs: int) -> Iterator[tuple[Plan, Outcome | str]]:
+    """So many at a time, in the order in which they end."""
+    children: dict[int, Child] = {}
+    try:
+        while True:
+            while len(children) < jobs and (plan := next(plans, None)) is not None:
+                child = Child(plan)
+                children[child.pipe] = child
+            if not children:
+                return
+            ready, _, _ = select.select(list(children), [], [])
+            for pipe in ready:
+                if children[pipe].read():
+                    ended = children.pop(pipe)
+                    yield ended.plan, ended.outcome()
+    finally:
+        for child in children.values():
+            child.kill()

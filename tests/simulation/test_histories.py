@@ -1,0 +1,32 @@
+"""A few short histories with every run of the tests; `make simulate` runs more and longer ones."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+
+
+def simulate(*options: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: its time, its chance and its files are not the tests'."""
+    command = [sys.executable, "-m", "tests.simulation", *options]
+    return subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False, env={**os.environ})  # noqa: S603
+
+
+@pytest.mark.timeout(600)
+def test_no_history_of_faults_breaks_a_promise() -> None:
+    ended = simulate("--histories", "20", "--events", "60")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+@pytest.mark.timeout(300)
+def test_a_seed_is_the_same_history_twice() -> None:
+    ended = simulate("--first", "1000", "--histories", "3", "--events", "60", "--twice")
+
+    assert ended.returncode == 0, ended.stdout + ended.stderr

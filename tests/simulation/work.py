@@ -1,0 +1,154 @@
+"""Clients that write and read all the time, and what they are told."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.cluster.checking.checker import UNTOLD
+from tests.cluster.checking.history import Acknowledged, Read, Sent
+
+from ottla.client.client import Client
+from ottla.client.errors import ClientError
+from ottla.core.ids import TopicPartition
+
+from .edges import EDGES
+
+if TYPE_CHECKING:
+    from .cluster import World
+
+_DELIVERED_WITHIN_MS: Final = 20_000
+OPTIONS: Final[dict[str, Any]] = {
+    "request_timeout_ms": 4_000,
+    "connect_timeout_ms": 2_000,
+    "metadata_max_age_ms": 20_000,
+    "metadata_refresh_retry_count": 3,
+    "metadata_refresh_retry_ms": 300,
+}
+
+
+@dataclass
+class Told:
+    """What clients of one topic saw. As `tests.cluster.checking.history.History`, in memory."""
+
+    topic: str
+    partitions: int
+    sent: set[Sent] = field(default_factory=set)
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+    failed: list[tuple[Sent, str]] = field(default_factory=list)
+    reads: list[Read] = field(default_factory=list)
+
+
+class Job:
+    """Something that a client does until it is told to end; in a process of its own, which faults may hit."""
+
+    def __init__(self, world: World, name: str, host: str) -> None:
+        self.world = world
+        self.name = name
+        self.party = world.party(name, host)
+        self.is_ending = False
+        self.task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self.task = self.world.loop.create_task(self._run(), context=self.party.context)
+
+    async def _run(self) -> None:
+        while not self.is_ending:
+            try:
+                async with Client(self.world.servers, client_id=self.name, **OPTIONS) as client:
+                    await self.use(client)
+            except ClientError as failed:
+                self.world.loop.note(self.name, str(failed))
+            await asyncio.sleep(0.3)
+
+    async def use(self, client: Client) -> None:
+        raise NotImplementedError
+
+    def end(self) -> None:
+        self.is_ending = True
+
+
+class Writer(Job):
+    """An idempotent producer of numbered records, each awaited on its own."""
+
+    def __init__(self, world: World, name: str, host: str, told: Told, pace_s: float) -> None:
+        super().__init__(world, name, host)
+        self.told = told
+        self._pace_s = pace_s
+        self._numbers = [0] * told.partitions
+        self._waiting: set[asyncio.Task[None]] = set()
+        self._lives = 0
+
+    async def use(self, client: Client) -> None:
+        self._lives += 1
+        producer: Any = client.producer(delivery_timeout_ms=_DELIVERED_WITHIN_MS, producer_batch_timeout_ms=5)
+        async with producer:
+            turn = 0
+            while not self.is_ending:
+                partition = turn % self.told.partitions
+                turn += 1
+                sent = Sent(f"{self.name}.{self._lives}", self._numbers[partition], partition)
+                self._numbers[partition] += 1
+                self.told.sent.add(sent)
+                delivery = await producer.send(
+                    self.told.topic, sent.value.encode(), partition=partition, timestamp_ms=EDGES.wall_ms()
+                )
+                task = asyncio.create_task(self._settle(sent, delivery))
+                self._waiting.add(task)
+                task.add_done_callback(self._waiting.discard)
+                await asyncio.sleep(self._pace_s)
+            if self._waiting:
+                await asyncio.wait(self._waiting)
+
+    async def _settle(self, sent: Sent, delivery: Any) -> None:
+        try:
+            placed = await delivery
+        except ClientError as failed:
+            self.told.failed.append((sent, str(failed)))
+        else:
+            self.told.acknowledged.append(Acknowledged(sent, UNTOLD if placed.offset is None else placed.offset))
+            self.world.loop.note("ok", sent.value, placed.offset)
+
+
+class Reader(Job):
+    """Reads every partition from its beginning, and goes on where it was."""
+
+    def __init__(self, world: World, name: str, host: str, told: Told) -> None:
+        super().__init__(world, name, host)
+        self.told = told
+        self._next = [0] * told.partitions
+
+    async def use(self, client: Client) -> None:
+        consumer: Any = client.consumer(auto_offset_reset="none", consumer_max_wait_ms=500)
+        async with consumer:
+            places = [TopicPartition(self.told.topic, index) for index in range(self.told.partitions)]
+            await consumer.assign(places)
+            for place in places:
+                consumer.seek(place, self._next[place.partition])
+            while not self.is_ending:
+                for record in await consumer.poll(timeout_ms=1000):
+                    self._next[record.partition] = record.offset + 1
+                    self.told.reads.append(Read(self.name, record.partition, record.offset, record.value.decode()))
+
+
+async def read_all(world: World, told: Told) -> dict[int, dict[int, str]]:
+    """What there is in the end, by partition and offset."""
+    logs: dict[int, dict[int, str]] = {index: {} for index in range(told.partitions)}
+    places = [TopicPartition(told.topic, index) for index in range(told.partitions)]
+    async with Client(world.servers, client_id="end", **OPTIONS) as client:
+        ends: Any = await client.admin.latest_offsets(places)
+        consumer: Any = client.consumer(auto_offset_reset="earliest")
+        async with consumer:
+            await consumer.assign(places)
+            consumer.seek_to_beginning()
+            while any(max(logs[at.partition], default=-1) + 1 < _offset(ends[at]) for at in places):
+                for record in await consumer.poll(timeout_ms=5000):
+                    logs[record.partition][record.offset] = record.value.decode()
+    return logs
+
+
+def _offset(found: Any) -> int:
+    if isinstance(found, Exception):
+        raise found
+    return int(found.offset)
