@@ -124,7 +124,7 @@ def test_an_append_right_after_a_flush_has_ended_is_served_by_another_flush(monk
     later: list[asyncio.Task[None]] = []
 
     async def scenario() -> None:
-        running = Flusher(lambda: [])
+        running = Flusher(list)
         monkeypatch.setattr(running, "flush", lambda partition: partition.flush())
 
         def append() -> None:
