@@ -227,6 +227,10 @@ def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     )
 
 
+_EXPLAINED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
+"""Errors of which there is more to say: who leads, or which records are meant."""
+
+
 def _refused(
     broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
 ) -> PartitionProduceResponse:
@@ -237,11 +241,19 @@ def _refused(
         context.connection.state[_REFUSED] = context.header
         _logger.info("%s-%d: refused a produce request of %s: %s", shorten(name), part.index, context, refused)
     refusal = _refusal(part.index, refused)
-    if refused.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if refused.code not in _EXPLAINED:
         return refusal
-    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name[topic.name]
-    leader, epoch = state.partitions[part.index].leader
-    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name.get(topic.name)
+    if state is None or not part.records:
+        return refusal
+    partition = state.partitions[part.index]
+    if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader, epoch = partition.leader
+        return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+    from ottla.broker.record_errors import record_errors  # no start has to wait for it
+
+    errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())
+    return replace(refusal, record_errors=errors)
 
 
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:
