@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,7 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 
 from .making import batch, create_topic, produce, send_batch
 from .raw_client import RawClient
+from .transacting import NEW, OLD, Transactional
 
 if TYPE_CHECKING:
     import ottla
@@ -137,6 +139,34 @@ def test_the_newest_record(client: RawClient, timed: str, version: int) -> None:
 def test_an_empty_partition_has_no_newest_record(client: RawClient, empty: str, version: int) -> None:
     result = ask(client, empty, MAX_TIMESTAMP, version)
     assert (result.error_code, result.timestamp, result.offset) == (ErrorCode.NONE, -1, -1)
+
+
+def test_the_newest_record_is_one_that_is_not_deleted(client: RawClient, topic: str) -> None:
+    for later_ms in (5000, 1000, 3000, 2000):
+        send_batch(client, topic, batch(b"x", timestamp_ms=NOW_MS + later_ms))
+    delete = DeleteRecordsTopic(name=topic, partitions=(DeleteRecordsPartition(partition_index=0, offset=1),))
+    client.ask(DeleteRecordsRequest(topics=(delete,), timeout_ms=1000))
+    result = ask(client, topic, MAX_TIMESTAMP, LIST_OFFSETS.last)
+    assert (result.timestamp, result.offset) == (NOW_MS + 3000, 2)
+
+
+@pytest.mark.parametrize("flow", [OLD, NEW])
+def test_an_end_marker_can_be_the_newest_record_and_the_only_one_at_a_time(
+    client: RawClient, topic: str, flow: str
+) -> None:
+    producer = Transactional(client, topic, flow)
+    producer.write(topic, b"a")
+    written = ask(client, topic, MAX_TIMESTAMP, LIST_OFFSETS.last)
+    while time.time_ns() // 1_000_000 <= written.timestamp:
+        pass  # the marker is stamped by the broker's clock, which is this one
+    producer.commit()
+
+    newest = ask(client, topic, MAX_TIMESTAMP, LIST_OFFSETS.last)
+
+    assert (written.offset, newest.offset) == (0, 1)
+    assert newest.timestamp > written.timestamp
+    assert offset(client, topic, written.timestamp + 1) == 1
+    assert offset(client, topic, newest.timestamp + 1) == -1
 
 
 @pytest.mark.parametrize("version", VERSIONS[7:])

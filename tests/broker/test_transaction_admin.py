@@ -16,7 +16,7 @@ from ottla.wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 
-from .transacting import Transactional, visible
+from .transacting import NEW, OLD, Transactional, visible
 
 if TYPE_CHECKING:
     from .raw_client import RawClient
@@ -101,3 +101,29 @@ def test_an_administrator_can_end_what_nobody_ends(client: RawClient, topic: str
     assert errors == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert producers_of(client, topic).active_producers[0].current_txn_start_offset == -1
     assert visible(client, topic) == []
+
+
+@pytest.mark.parametrize(("flow", "version"), [(NEW, 2), (OLD, 1)])
+def test_a_late_copy_of_an_end_marker_is_refused_where_epochs_tell_it_from_the_next(
+    client: RawClient, topic: str, flow: str, version: int
+) -> None:
+    producer = Transactional(client, topic, flow)
+    producer.write(topic, b"first")
+    producer.commit()
+    late = WritableTxnMarker(
+        producer_id=producer.producer_id,
+        producer_epoch=producer.epoch,
+        transaction_result=False,
+        topics=(WritableTxnMarkerTopic(name=topic, partition_indexes=(0,)),),
+        coordinator_epoch=0,
+        transaction_version=version,
+    )
+    producer.write(topic, b"second")
+
+    [result] = client.ask(WriteTxnMarkersRequest(markers=(late,))).markers
+
+    # Before KIP-890 nothing tells both apart, in Kafka either.
+    expected = ErrorCode.INVALID_PRODUCER_EPOCH if flow == NEW else ErrorCode.NONE
+    assert result.topics[0].partitions[0].error_code == expected
+    producer.commit()
+    assert visible(client, topic) == ([b"first", b"second"] if flow == NEW else [b"first"])

@@ -139,3 +139,21 @@ def test_a_super_user_needs_nothing(sample: Sample) -> None:
 def test_what_is_allowed_to_somebody_else_is_not_allowed_to_all(sample: Sample) -> None:
     handler, _ = ask(sample, frozenset(acl(needed, principal="User:bob") for needed in sample.needed))
     assert (sample.request in handler.requests) == (not sample.needed)
+
+
+@pytest.mark.parametrize("name", ["JoinGroup", "SyncGroup", "ShareFetch"])
+def test_an_answer_that_comes_late_is_refused_if_the_right_is_gone_by_then(name: str) -> None:
+    sample = next(one for one in SAMPLES if one.request.API.name == name)
+    acls = [frozenset(map(acl, sample.needed))]
+    authorizer = Authorizer(SecurityConfig(acls=True), lambda: acls[0])
+    response = response_type(sample.request.API)
+
+    async def handler(*_: object) -> Any:
+        acls[0] = frozenset()
+        return refusal(response, sample.request, ErrorCode.NONE)
+
+    guarded: Any = rule_for(sample.request.API).around(authorizer, handler)
+    header = RequestHeader(sample.request.API, sample.version, 0, "c", 0)
+    client: Any = SimpleNamespace(principal="User:ann", groups=(), peer=("10.0.0.1", 1))
+    answer = asyncio.run(guarded(BROKER, sample.request, Context(header, client)))
+    assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -315,7 +315,7 @@ class LogModel(RuleBasedStateMachine):
             (
                 (record.timestamp, record.offset, one.header.leader_epoch)
                 for one in self.batches
-                for record in RecordReader(one.data)
+                for record in RecordReader(one.data, with_control=True)
                 if record.offset >= self.start and record.timestamp >= wanted
             ),
             None,

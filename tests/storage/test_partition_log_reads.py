@@ -290,6 +290,11 @@ def brute_force(log: PartitionLog, data: bytes, timestamp: int) -> tuple[int, in
     return None
 
 
+def newest_from(start: int, data: bytes) -> int:
+    """The highest timestamp from there on; records without one have none."""
+    return max([-1, *(record.timestamp for record in RecordReader(data) if record.offset >= start)])
+
+
 def cut(data: bytes) -> list[bytes]:
     found = []
     at = 0
@@ -325,6 +330,7 @@ def test_the_first_record_at_or_after_a_time_is_found_as_by_reading_everything(
 
     for timestamp in range(-4, 32):
         assert opened.log.offset_for_timestamp(timestamp) == brute_force(opened.log, everything, timestamp)
+    assert opened.log.newest_timestamp_left(1 << 20) == newest_from(opened.log.start_offset, everything)
     newest = max((stamp for stamps in times for stamp in stamps), default=-1)
     assert max(segment.newest_timestamp for segment in opened.log.segments) == max(newest, -1)
     opened.close()

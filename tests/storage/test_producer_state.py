@@ -254,6 +254,32 @@ def test_a_marker_of_an_older_epoch_or_an_older_coordinator_is_fenced() -> None:
     assert log.states.first_unstable_offset == 2
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_with_transaction_version_2_a_late_marker_does_not_end_the_next_transaction(is_commit: bool) -> None:  # noqa: FBT001
+    log = Log()
+    marker = EndMarker(is_commit, coordinator_epoch=3, transaction_version=2)
+    log.append(header(0, epoch=4, in_transaction=True))
+    log.end(marker, epoch=5)
+    log.end(marker, epoch=5)  # a copy that finds nothing open changes nothing
+    log.append(header(0, epoch=5, in_transaction=True))
+
+    with pytest.raises(InvalidProducerEpoch, match="late end marker"):
+        log.end(marker, epoch=5)
+
+    assert log.states.first_unstable_offset == 3
+    log.end(marker, epoch=6)
+    assert log.states.first_unstable_offset is None
+
+
+def test_with_older_transaction_versions_a_marker_has_the_epoch_of_its_transaction() -> None:
+    log = Log()
+    log.append(header(0, epoch=4, in_transaction=True))
+
+    log.end(EndMarker(is_commit=True, coordinator_epoch=3, transaction_version=1), epoch=4)
+
+    assert log.states.first_unstable_offset is None
+
+
 def test_within_a_transaction_a_batch_outside_of_it_is_refused() -> None:
     log = Log()
     log.append(header(0, in_transaction=True))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ConfigError, DataDirError, OttlaError
 from ottla.core.keys import load_keys
 from ottla.core.sealing import Sealer
+from ottla.kms.wrapping import Unwrapper
 from ottla.storage.files import storage_errors
 from ottla.storage.rewriting import rewrites_due
 
@@ -30,7 +31,7 @@ def open_sealer(config: EncryptionConfig, data_dir: Path) -> Sealer | None:
     """What encrypts with the keys that are configured, if any are."""
     if config.key_file is not None and config.key_file.expanduser().resolve().is_relative_to(data_dir.resolve()):
         raise ConfigError(f"encryption.key_file: {config.key_file} lies with the data that it is to protect")
-    ring = load_keys(config)
+    ring = load_keys(config, Unwrapper(config))
     return None if ring is None else Sealer(ring)
 
 
@@ -40,6 +41,7 @@ class KeyRotation:
         self._config = broker.settings.encryption
         self._data_dir = broker.data_dir
         self._seen = self._state_of_file()
+        self._complaint = ""
 
     @property
     def interval_ms(self) -> int:
@@ -53,7 +55,7 @@ class KeyRotation:
         state = self._state_of_file()
         if state != self._seen:
             self._seen = state
-            self._take_up(sealer)
+            await self._take_up(sealer)
         if not keys.is_settled(sealer.ring.rewrite_below):
             await self._rewrite(sealer.ring)
 
@@ -66,16 +68,23 @@ class KeyRotation:
             return None
         return found.st_mtime_ns, found.st_size, found.st_ino
 
-    def _take_up(self, sealer: Sealer) -> None:
+    async def _take_up(self, sealer: Sealer) -> None:
         """As at a start, except that keys which cannot be used leave everything as it is."""
         try:
-            ring = load_keys(self._config)
+            # In a thread: a key management service may have to be asked.
+            ring = await asyncio.get_running_loop().run_in_executor(
+                None, load_keys, self._config, Unwrapper(self._config)
+            )
             if ring is None:
                 return
             self._data_dir.use_keys(ring)
         except (ConfigError, DataDirError) as refused:
-            _logger.error("the keys stay as they were: %s", refused)
+            self._seen = None  # the key management service may be away for now
+            if self._complaint != str(refused):  # once, and not with every attempt
+                self._complaint = str(refused)
+                _logger.error("could not load the changed keys, the old ones stay in use: %s", refused)
             return
+        self._complaint = ""
         self._broker.catalog.reseal()
         _logger.warning("what is written from now on is encrypted with key %d", sealer.ring.newest)
 

@@ -25,6 +25,16 @@ class TimestampSearch:
         self._inflating = broker.inflating
         self._allowance = allowance
 
+    async def newest(self) -> TimestampOffset | None:
+        """The first record with the highest timestamp."""
+        log = self.partition.log
+        newest = log.newest_timestamp()
+        found = await self.first_since(newest) if newest >= 0 else None
+        if found is None and newest >= 0:
+            left = log.newest_timestamp_left(AT_ONCE_BYTES)
+            found = await self.first_since(left) if left >= 0 else None
+        return found
+
     async def first_since(self, timestamp: int) -> TimestampOffset | None:
         """The first record with this timestamp or a later one."""
         from_offset = 0

@@ -294,7 +294,7 @@ class TransactionCoordinator:
         partition = self.partition_of(transactional_id)
         if partition.replica is not None:
             partition.replica.check_leads()
-        return EndMarker(ending.is_commit, partition.leader_epoch)
+        return EndMarker(ending.is_commit, partition.leader_epoch, ending.client_version)
 
     # Time
 

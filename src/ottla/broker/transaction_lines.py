@@ -52,6 +52,7 @@ class TransactionLines:
                 for name, indexes in _by_topic(places).items()
             ),
             coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
         )
         result = await self._markers.ask(node, asked)
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,10 @@ from ottla.core.keys import (
     read_key_file,
     write_key_file,
 )
+from ottla.kms.wrapping import Unwrapper, wrapper_for
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ottla.storage.key_use import KeyUse
 
@@ -54,14 +56,19 @@ Examples:
 @click.option(
     "--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="The key's number."
 )
-def generate(file: Path | None, key_id: int) -> None:
-    """Make a key, in a new FILE that only its owner can read; without FILE, print it."""
+@with_settings_options
+def generate(file: Path | None, key_id: int, config_file: Path | None, assignments: Sequence[str]) -> None:
+    """Make a key, in a new FILE that only its owner can read; without FILE, print it.
+
+    With encryption.key_wrapping the key is wrapped by that key management service.
+    """
     [key] = first_ring().keys.values()
     ring = KeyRing({key_id: key})
+    wrap = _wrap(load_settings(config_file, assignments).section(EncryptionConfig))
     if file is None:
-        click.echo(format_keys(ring), nl=False)
+        click.echo(format_keys(ring, wrap), nl=False)
         return
-    write_key_file(file, ring, is_new=True)
+    write_key_file(file, ring, is_new=True, wrap=wrap)
     click.echo(f"key {key_id} is in {file}; keep a copy elsewhere: without it, what it encrypts is lost", err=True)
 
 
@@ -82,8 +89,8 @@ def rotate(config_file: Path | None, assignments: Sequence[str], key_file: Path 
     if config.key_file is None:
         raise ConfigError("only keys in a file are rotated here: add what `ottla keys generate --id N` prints to yours")
     path = config.key_file.expanduser()
-    ring = read_key_file(path).with_new_key(rewrites=rewrites)
-    write_key_file(path, ring, is_new=False)
+    ring = read_key_file(path, Unwrapper(config)).with_new_key(rewrites=rewrites)
+    write_key_file(path, ring, is_new=False, wrap=_wrap(config))
     click.echo(f"key {ring.newest} is in {path}: what is written from now on is encrypted with it", err=True)
     if rewrites:
         click.echo("the broker encrypts all the rest with it, too: `ottla keys status` tells how far it is", err=True)
@@ -108,7 +115,8 @@ def status(
     from ottla.storage.key_use import find_key_use
 
     settings = load_settings(config_file, assignments)
-    ring = load_keys(_encryption(config_file, assignments, key_file))
+    encryption = _encryption(config_file, assignments, key_file)
+    ring = load_keys(encryption, Unwrapper(encryption))
     uses = find_key_use(data_dir or settings.section(BrokerConfig).data_dir)
     known = {} if ring is None else ring.keys
     rows = [
@@ -147,6 +155,11 @@ def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: 
 
 
 def _encryption(config_file: Path | None, assignments: Sequence[str], key_file: Path | None) -> EncryptionConfig:
+    config = load_settings(config_file, assignments).section(EncryptionConfig)
     if key_file is not None:
-        return EncryptionConfig(key_file=key_file)
-    return load_settings(config_file, assignments).section(EncryptionConfig)
+        return replace(config, key_file=key_file, key_variable=None, key_command=())
+    return config
+
+
+def _wrap(config: EncryptionConfig) -> Callable[[bytes], str]:
+    return bytes.hex if config.key_wrapping == "none" else wrapper_for(config.key_wrapping, config).wrap

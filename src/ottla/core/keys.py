@@ -3,8 +3,8 @@
 They are text, a line each, newest last; what is encrypted from now on takes the newest:
 
     1 0f3c…           a number, and 32 bytes as hexadecimal digits
-    2 91aa…
-    rewrite-below 2   what older keys encrypted, and what is not encrypted at all, is to be encrypted anew
+    2 vault:v1:91aa…  or the same 32 bytes, wrapped by a key management service
+    rewrite-below 2   re-encrypt what older keys encrypted, and what is not encrypted at all
 """
 
 from __future__ import annotations
@@ -14,16 +14,20 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path  # noqa: TC003 - a setting is converted to its type
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+
+    Unwrap = Callable[[str], bytes]
+    Wrap = Callable[[bytes], str]
 
 KEY_BYTES: Final = 32
 HIGHEST_KEY_ID: Final = (1 << 32) - 1
 _KEY: Final = re.compile(r"([1-9][0-9]{0,9})\s+([0-9A-Fa-f]{64})")
+_WRAPPED: Final = re.compile(r"([1-9][0-9]{0,9})\s+([a-z][a-z-]*:\S+)")
 _REWRITE: Final = re.compile(r"rewrite-below\s+([1-9][0-9]{0,9})")
 _OPEN_TO_OTHERS: Final = 0o077
 _COMMAND_TIMEOUT_S: Final = 60
@@ -37,6 +41,18 @@ class EncryptionConfig:
     """The environment variable that holds the keys, instead of a file; a comma may stand for the end of a line."""
     key_command: tuple[str, ...] = ()
     """A program and its arguments that print the keys, instead of a file: the way to a key management service."""
+    key_wrapping: Literal["none", "vault", "aws-kms"] = "none"
+    """The service that wraps the keys which `ottla keys` makes: none, vault or aws-kms."""
+    wrapping_key: str = ""
+    """The service's key that wraps ours: the name of Vault's transit key, or an id, alias or ARN of AWS KMS."""
+    vault_address: str = ""
+    """Where Vault is, such as https://vault.example:8200; else $VAULT_ADDR."""
+    vault_mount: str = "transit"
+    """The path of Vault's transit secrets engine."""
+    vault_token_file: Path | None = None
+    """The file with the token for Vault, as an agent keeps it; else $VAULT_TOKEN."""
+    vault_ca_file: Path | None = None
+    """The certificates that Vault's is checked with, in PEM, if the system does not know them."""
     key_check_interval_ms: int = 10_000
     """How often the key file is looked at for a new key, and for what is to be encrypted anew."""
 
@@ -78,18 +94,18 @@ def first_ring() -> KeyRing:
     return KeyRing({1: os.urandom(KEY_BYTES)})
 
 
-def parse_keys(text: str, source: str) -> KeyRing:
+def parse_keys(text: str, source: str, unwrap: Unwrap | None = None) -> KeyRing:
     """ConfigError says what is wrong, by the number of a line and never by what is in it."""
     keys: dict[int, bytes] = {}
     rewrite_below = 0
     for number, line in enumerate(map(str.strip, re.split(r"[\n,]", text)), 1):
         if not line or line.startswith("#"):
             continue
-        if match := _KEY.fullmatch(line):
+        if match := _KEY.fullmatch(line) or _WRAPPED.fullmatch(line):
             key_id = int(match[1])
             if key_id in keys or key_id > HIGHEST_KEY_ID:
                 raise ConfigError(f"{source}, line {number}: key {key_id} is there twice, or its number is too high")
-            keys[key_id] = bytes.fromhex(match[2])
+            keys[key_id] = _key(match[2], f"{source}, line {number}", unwrap)
         elif match := _REWRITE.fullmatch(line):
             rewrite_below = int(match[1])
         else:
@@ -101,40 +117,53 @@ def parse_keys(text: str, source: str) -> KeyRing:
     return KeyRing(keys, rewrite_below)
 
 
-def format_keys(ring: KeyRing) -> str:
-    lines = ["# Encryption keys of Ottla. Whoever has them can read the data; without them nobody can."]
-    lines += [f"{key_id} {key.hex()}" for key_id, key in sorted(ring.keys.items())]
+def _key(text: str, where: str, unwrap: Unwrap | None) -> bytes:
+    if ":" not in text:
+        return bytes.fromhex(text)
+    if unwrap is None:
+        raise ConfigError(f"{where}: wrapped keys are for brokers alone")
+    key = unwrap(text)
+    if len(key) != KEY_BYTES:
+        raise ConfigError(f"{where}: the unwrapped key has {len(key)} bytes, not {KEY_BYTES}")
+    return key
+
+
+def format_keys(ring: KeyRing, wrap: Wrap = bytes.hex) -> str:
+    lines = ["# Encryption keys of Ottla: the data can be read only with them."]
+    lines += [f"{key_id} {wrap(key)}" for key_id, key in sorted(ring.keys.items())]
     if ring.rewrite_below:
         lines.append(f"rewrite-below {ring.rewrite_below}")
     return "\n".join(lines) + "\n"
 
 
-def load_keys(config: EncryptionConfig) -> KeyRing | None:
+def load_keys(config: EncryptionConfig, unwrap: Unwrap | None = None) -> KeyRing | None:
     """The keys that are configured, if any are."""
     if config.key_file is not None:
-        return read_key_file(config.key_file)
+        return read_key_file(config.key_file, unwrap)
     if config.key_variable is not None:
         text = os.environ.get(config.key_variable)
         if text is None:
             raise ConfigError(f"encryption.key_variable: there is no variable {config.key_variable}")
-        return parse_keys(text, f"the variable {config.key_variable}")
-    return _keys_from_command(config.key_command) if config.key_command else None
+        return parse_keys(text, f"the variable {config.key_variable}", unwrap)
+    return _keys_from_command(config.key_command, unwrap) if config.key_command else None
 
 
-def read_key_file(path: Path) -> KeyRing:
+def read_key_file(path: Path, unwrap: Unwrap | None = None) -> KeyRing:
     path = path.expanduser()
     try:
         if path.stat().st_mode & _OPEN_TO_OTHERS:
             raise ConfigError(f"{path} can be used by others than its owner: run `chmod 600 {path}`")
-        return parse_keys(path.read_text("utf-8"), str(path))
+        text = path.read_text("utf-8")
     except OSError as refused:
         raise ConfigError(f"the keys in {path} cannot be read: {refused.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{path} is not a file of keys") from None
+    return parse_keys(text, str(path), unwrap)
 
 
-def write_key_file(path: Path, ring: KeyRing, *, is_new: bool) -> None:
-    """For its owner alone; a new one takes nobody's place."""
+def write_key_file(path: Path, ring: KeyRing, *, is_new: bool, wrap: Wrap = bytes.hex) -> None:
+    """Readable by its owner alone; a new file never replaces another."""
+    text = format_keys(ring, wrap)
     beside = path.with_name(path.name + ".tmp")
     try:
         if is_new and path.exists():
@@ -142,7 +171,7 @@ def write_key_file(path: Path, ring: KeyRing, *, is_new: bool) -> None:
         beside.unlink(missing_ok=True)
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
-            file.write(format_keys(ring))
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         beside.replace(path)
@@ -155,13 +184,13 @@ def write_key_file(path: Path, ring: KeyRing, *, is_new: bool) -> None:
         raise ConfigError(f"the keys cannot be written to {path}: {refused.strerror}") from None
 
 
-def _keys_from_command(command: tuple[str, ...]) -> KeyRing:
+def _keys_from_command(command: tuple[str, ...], unwrap: Unwrap | None) -> KeyRing:
     import subprocess  # only for those who use it
 
     source = f"encryption.key_command ({command[0]})"
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_TIMEOUT_S)
-        return parse_keys(done.stdout.decode(), f"what {command[0]} prints")
+        text = done.stdout.decode()
     except subprocess.CalledProcessError as failed:
         raise ConfigError(f"{source} ended with {failed.returncode}") from None
     except subprocess.TimeoutExpired:
@@ -170,3 +199,4 @@ def _keys_from_command(command: tuple[str, ...]) -> KeyRing:
         raise ConfigError(f"{source} cannot be run: {refused.strerror}") from None
     except UnicodeDecodeError:
         raise ConfigError(f"{source} does not print keys") from None
+    return parse_keys(text, f"the output of {command[0]}", unwrap)

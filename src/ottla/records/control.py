@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ottla.core.errors import CorruptMessage
@@ -23,6 +23,8 @@ class EndMarker:
 
     is_commit: bool
     coordinator_epoch: int
+    transaction_version: int = field(default=0, compare=False)
+    """Of the client that ends it (KIP-1228); the control record does not have it."""
 
 
 def read_end_marker(batch: bytes | bytearray | memoryview) -> EndMarker | None:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
 REMEMBERED_BATCHES: Final = 5
+EPOCH_PER_TRANSACTION: Final = 2
+"""The transaction version from which on every transaction has an epoch of its own (KIP-890)."""
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
@@ -97,11 +99,19 @@ class ProducerStates:
             _refuse_fenced(producer_id, producer, producer_epoch)
 
     def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
-        """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one."""
+        """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one.
+
+        With transaction version 2 a marker carries the epoch after the one of its transaction, so one in the epoch of
+        an open transaction is a late copy that ended the transaction before it (KIP-1228).
+        """
         producer = self.producers.get(producer_id)
         if producer is None:
             return
         _refuse_fenced(producer_id, producer, producer_epoch)
+        if marker.transaction_version >= EPOCH_PER_TRANSACTION and self.has_open(producer_id, producer_epoch):
+            raise InvalidProducerEpoch(
+                f"late end marker: producer {producer_id} has a newer transaction open in epoch {producer_epoch}"
+            )
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
                 f"producer {producer_id} has a coordinator of epoch {producer.coordinator_epoch}, "

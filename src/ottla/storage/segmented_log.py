@@ -73,6 +73,11 @@ class SegmentedLog:
         return self._unsynced.recovery_point
 
     @property
+    def is_start_synced(self) -> bool:
+        """Whether a start that is noted now cannot outlive, in a power cut, the records that are to be kept."""
+        return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
+
+    @property
     def is_offline(self) -> bool:
         """Whether the disk failed this log, which then serves nothing until a restart."""
         return self._offline is not None
@@ -168,9 +173,14 @@ class SegmentedLog:
             return self._segments.find_timestamp(timestamp, start, self.next_offset, effort)
 
     def newest_timestamp(self) -> int:
-        """The highest timestamp there is; -1 if there is none."""
+        """The highest timestamp; -1 if there is none. After DeleteRecords it may be that of a deleted record."""
         with storage_errors(self.folder.name):
-            return self._segments.newest_timestamp()
+            return self._segments.newest_timestamp(self.start_offset)
+
+    def newest_timestamp_left(self, max_bytes: int) -> int:
+        """The highest timestamp of the records that are not deleted."""
+        with storage_errors(self.folder.name):
+            return self._segments.newest_left(self.start_offset, max_bytes)
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions with records between these offsets, by first offset."""

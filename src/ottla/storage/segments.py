@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING
 
-from ottla.storage.timestamps import Effort, Unfinished, find_timestamp
+from ottla.storage.timestamps import Effort, Unfinished, find_timestamp, newest_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -89,8 +89,14 @@ class Segments:
                     return found
         return None
 
-    def newest_timestamp(self) -> int:
-        return max(segment.newest_timestamp for segment in self.all)
+    def newest_timestamp(self, from_offset: int) -> int:
+        """The highest timestamp; that of a record below `from_offset` may count if it is in the same segment."""
+        return max(segment.newest_timestamp for segment in reaching(self.all, from_offset))
+
+    def newest_left(self, from_offset: int, max_bytes: int) -> int:
+        """The same without the records below `from_offset`, for which their segment is read."""
+        first, *others = reaching(self.all, from_offset)
+        return max([newest_from(first, from_offset, max_bytes), *(segment.newest_timestamp for segment in others)])
 
     def aborted_transactions(self, from_offset: int, until_offset: int) -> list[AbortedTransaction]:
         """Those with records between these offsets, by first offset."""

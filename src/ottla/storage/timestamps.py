@@ -6,6 +6,7 @@ found.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.records.compression import MAX_DECOMPRESSED_BYTES, DecompressedTooLarge
@@ -44,7 +45,10 @@ class Effort:
 def find_timestamp(
     segment: Segment, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT, effort: Effort | None = None
 ) -> TimestampOffset | Unfinished | None:
-    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none."""
+    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none.
+
+    As in Kafka the control records of end markers count: they have offsets and timestamps, too.
+    """
     place = segment.place_before(max(_offset_before(segment, timestamp), from_offset))
     for batch in segment.walk(*place, end_offset):
         if (
@@ -77,10 +81,28 @@ def first_since(
     batch: FoundBatch, timestamp: int, from_offset: int, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> TimestampOffset | None:
     """The first record of the batch with this timestamp or a later one. Raises DecompressedTooLarge."""
-    for record in RecordReader(batch.data, from_offset, max_bytes):
+    for record in RecordReader(batch.data, from_offset, max_bytes, with_control=True):
         if record.timestamp >= timestamp:
             return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
     return None
+
+
+def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
+    """The highest timestamp of records from `from_offset` on, where the time index also knows of those below.
+
+    The records of a batch that begins below it are looked at, unless they decompress to more than `max_bytes`.
+    """
+    newest = -1
+    for batch in segment.walk(*segment.place_before(from_offset)):
+        if not isinstance(batch, FoundBatch) or batch.header.last_offset < from_offset:
+            continue
+        if batch.header.base_offset >= from_offset:
+            newest = max(newest, batch.header.max_timestamp)
+            continue
+        with suppress(DecompressedTooLarge):
+            records = RecordReader(batch.data, from_offset, max_bytes, with_control=True)
+            newest = max([newest, *(record.timestamp for record in records)])
+    return newest
 
 
 def _offset_before(segment: Segment, timestamp: int) -> int:

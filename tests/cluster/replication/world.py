@@ -113,7 +113,7 @@ class World:
         if node.answer.diverging is None and node.answer.bounds is None:
             leader.leading.fetched(number, offset, 0, leader.end, self.now_ms)
             self._advance(leader)
-            joined = leader.leading.with_joining(number)
+            joined = leader.leading.with_joining(number, 0)
             if joined is not None:
                 leader.leading.propose(joined)
 

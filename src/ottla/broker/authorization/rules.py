@@ -90,6 +90,8 @@ class Rule:
     """In place of `each`, where it takes more than that."""
     also: tuple[tuple[AclOperation, ResourceType], ...] = ()
     """What `custom` asks about, for those who read the table."""
+    waits: bool = False
+    """The answer may come long after the question: `needs` must still be allowed then."""
 
     @property
     def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:
@@ -107,12 +109,25 @@ class Rule:
                 if resource is not None and not authorizer.check(context, need.operation, *resource):
                     return refusal(response_type(request.API), request, CODES[need.kind])
             if self.custom is not None:
-                return self.custom(authorizer, handler, broker, request, context)
-            if self.each is not None:
-                return filtered(self.each, authorizer, handler, broker, request, context)
-            return handler(broker, request, context)
+                answer = self.custom(authorizer, handler, broker, request, context)
+            elif self.each is not None:
+                answer = filtered(self.each, authorizer, handler, broker, request, context)
+            else:
+                answer = handler(broker, request, context)
+            if not self.waits or answer is None or isinstance(answer, Response):
+                return answer
+            return then(answer, lambda response: self._if_still_allowed(authorizer, request, response, context))
 
         return guarded
+
+    def _if_still_allowed(
+        self, authorizer: Authorizer, request: Request, response: Response, context: Context
+    ) -> Response:
+        for need in self.needs:
+            resource = need.resource(request)
+            if resource is not None and not authorizer.check(context, need.operation, *resource):
+                return refusal(response_type(request.API), request, CODES[need.kind])
+        return response
 
 
 def filtered(  # noqa: PLR0913

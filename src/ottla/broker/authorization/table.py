@@ -100,8 +100,8 @@ RULES: Final[Mapping[int, Rule]] = {
         custom=groups.find_coordinator,
         also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TXN), (Op.CLUSTER_ACTION, _CLUSTER)),
     ),
-    apis.JOIN_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
-    apis.SYNC_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
+    apis.JOIN_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),), waits=True),
+    apis.SYNC_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),), waits=True),
     apis.HEARTBEAT.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.LEAVE_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.OFFSET_COMMIT.key: Rule(
@@ -125,7 +125,7 @@ RULES: Final[Mapping[int, Rule]] = {
         custom=share_groups.describe_share_groups, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))
     ),
     apis.SHARE_FETCH.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name), waits=True
     ),
     apis.SHARE_ACKNOWLEDGE.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)

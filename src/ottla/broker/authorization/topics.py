@@ -18,7 +18,7 @@ from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
 )
-from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -92,10 +92,12 @@ def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: Fet
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
         return then(answer, lambda response: with_more(response, "responses", refused))
     answer = handler(broker, request, context)
-    if not is_in_session:
+    if is_in_session:
+        # A session remembers partitions, and what may be read may have changed since.
+        return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    if isinstance(answer, FetchResponse):
         return answer
-    # A session remembers partitions, and what may be read may have changed since.
-    return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    return then(answer, lambda response: _what_is_still_allowed(authorizer, broker, response, context))
 
 
 def _fetch_of_broker(
@@ -117,6 +119,26 @@ def _if_still_allowed(
     if all(_may_read(authorizer, broker, topic, context) for topic in response.responses):
         return response
     return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+
+
+def _what_is_still_allowed(
+    authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
+) -> FetchResponse:
+    """It has waited, and an ACL may have changed meanwhile."""
+    if all(_may_read(authorizer, broker, one, context) for one in response.responses):
+        return response
+    topics = tuple(
+        one if _may_read(authorizer, broker, one, context) else _without_records(one) for one in response.responses
+    )
+    # Without a session: its next fetch is a whole one.
+    return structs.replace(response, responses=topics, session_id=_NO_SESSION)
+
+
+def _without_records(topic: FetchableTopicResponse) -> FetchableTopicResponse:
+    return structs.replace(
+        topic,
+        partitions=tuple(refusal(PartitionData, one.partition_index, _DENIED) for one in topic.partitions),
+    )
 
 
 # Metadata

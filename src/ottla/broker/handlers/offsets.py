@@ -113,8 +113,7 @@ async def _found(search: TimestampSearch, timestamp: int, until: int) -> tuple[i
         return _NONE, log.start_offset, partition.leader_epochs.epoch_at(log.start_offset)
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NONE, _NONE, _NONE
-    wanted = log.newest_timestamp() if timestamp == _MAX_TIMESTAMP else timestamp
-    found = await search.first_since(wanted) if wanted >= 0 else None
+    found = await search.newest() if timestamp == _MAX_TIMESTAMP else await search.first_since(timestamp)
     if found is None or found.offset >= until:
         return _NONE, _NONE, _NONE
     return found

@@ -206,7 +206,7 @@ async def write_txn_markers(
 
 
 async def _marked(broker: Broker, asked: WritableTxnMarker) -> WritableTxnMarkerResult:
-    marker = EndMarker(asked.transaction_result, asked.coordinator_epoch)
+    marker = EndMarker(asked.transaction_result, asked.coordinator_epoch, asked.transaction_version)
     places = [TopicPartition(topic.name, index) for topic in asked.topics for index in topic.partition_indexes]
     errors = await write_end_markers(broker, (asked.producer_id, asked.producer_epoch), marker, places)
     return WritableTxnMarkerResult(

@@ -7,6 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.log_starts import note_starts
 from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.isr_changes import IsrChanges
@@ -47,6 +48,8 @@ class Replication:
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self.offline = OfflineReplicas(self)
+        self._raised: dict[Partition, int] = {}
+        self._noting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
@@ -105,6 +108,8 @@ class Replication:
         )
         await self._isr_changes.stop()
         await self.offline.stop()
+        if self._noting is not None:
+            await asyncio.gather(self._noting, return_exceptions=True)
         self.others.close()
         await self._checkpoint()
 
@@ -235,6 +240,18 @@ class Replication:
     def unfollow(self, replica: Replica) -> None:
         for fetcher in self._fetchers.values():
             fetcher.remove(replica)
+
+    def note_start(self, replica: Replica) -> None:
+        """Soon, and not for each of many that were raised together."""
+        self._raised[replica.partition] = replica.log.start_offset
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_starts())
+
+    async def _note_starts(self) -> None:
+        while self._raised:
+            raised, self._raised = self._raised, {}
+            await note_starts(self.broker, raised)
+        self._noting = None
 
     # Leading
 

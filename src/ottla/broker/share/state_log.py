@@ -6,13 +6,14 @@ before the oldest of these snapshots is let go.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.replaying import batches_of
 from ottla.broker.share.writing import append_records
 from ottla.broker.topics import SHARE_GROUP_STATE
-from ottla.core.errors import ProtocolError
+from ottla.core.errors import ApiError, ProtocolError
 from ottla.records.reader import RecordReader
 from ottla.share.formats import Snapshot, StateKey, Update
 from ottla.share.partition import SharePartition
@@ -62,6 +63,7 @@ class StateLog:
         self._broker = broker
         self._config = config
         self.kept: dict[StateKey, Kept] = {}
+        self._pruning: set[asyncio.Task[None]] = set()
 
     # Reading
 
@@ -186,4 +188,14 @@ class StateLog:
                 self._write_snapshot(key, self.kept[key])
         oldest = min(self.kept[key].snapshot_offset for _, key in here)
         if partition.log.start_offset < oldest and (partition.replica is None or oldest < partition.high_watermark):
-            partition.log.raise_start(oldest)
+            self._pruning.add(task := asyncio.get_running_loop().create_task(self._prune_to(partition, oldest)))
+            task.add_done_callback(self._pruning.discard)
+
+    async def _prune_to(self, partition: Partition, oldest: int) -> None:
+        """The oldest snapshot is synced first: a power cut must not take it once all before it is gone."""
+        try:
+            await self._broker.flusher.durable(partition, oldest)
+            if partition.log.start_offset < oldest:
+                partition.log.raise_start(oldest)
+        except ApiError as refused:
+            _logger.info("%s: old share group state is kept: %s", partition.at, refused)

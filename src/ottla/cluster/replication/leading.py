@@ -7,7 +7,8 @@ may lead next. So these hold at every moment:
   set is under way, both the old and the new members count (the "maximal" set): nobody knows yet which of them the
   next leader is chosen from.
 - A replica joins only when it has all that is committed. That is what is below the high watermark, which may lag right
-  after an election, and what the log held when this leader's epoch began.
+  after an election, and what the log held when this leader's epoch began. And only when its log starts no earlier than
+  the leader's: else what DeleteRecords removed would be back with it.
 - A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
 """
 
@@ -130,14 +131,20 @@ class Leading:
             if node != self.node_id
         }
 
+    def low_watermark(self, start_offset: int) -> int:
+        """Where the logs of all in-sync replicas start, or later; NO_OFFSET if one has not told yet."""
+        members = self.maximal_isr
+        told = (follower.start_offset for node, follower in self.followers.items() if node in members)
+        return min((start_offset, *told))
+
     # Who is in sync
 
-    def with_joining(self, node: int) -> frozenset[int] | None:
+    def with_joining(self, node: int, start_offset: int) -> frozenset[int] | None:
         """The in-sync set with this one, which has just fetched, if it may join."""
         follower = self.followers.get(node)
         if self.proposed is not None or follower is None or node in self.isr or node not in self.eligible:
             return None
-        if follower.end_offset < max(self.high_watermark, self.epoch_start):
+        if follower.end_offset < max(self.high_watermark, self.epoch_start) or follower.start_offset < start_offset:
             return None
         return self.isr | {node}
 

@@ -1,9 +1,9 @@
 """WriteTxnMarkers (27): end transactions in partitions, as coordinators and administrators do."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from ottla.wire import apis
-from ottla.wire.declare import Bool, Int16, Int32, Int64, Message, Request, Response, String
+from ottla.wire.declare import Bool, Int8, Int16, Int32, Int64, Message, Request, Response, Since, String
 
 
 class WritableTxnMarkerPartitionResult(Message, frozen=True, kw_only=True):
@@ -38,6 +38,7 @@ class WritableTxnMarker(Message, frozen=True, kw_only=True):
     transaction_result: Bool
     topics: tuple[WritableTxnMarkerTopic, ...]
     coordinator_epoch: Int32
+    transaction_version: Annotated[Int8, Since(2)] = 0
 
 
 class WriteTxnMarkersRequest(Request, frozen=True, kw_only=True):

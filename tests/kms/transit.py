@@ -1,0 +1,93 @@
+"""Vault's transit secrets engine as its API documents it: tokens, key versions, rotation.
+
+A stand-in: no registry that the tests can reach has Vault itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKEN = "s.token"  # noqa: S105
+KEY = "ottla"
+
+
+class Transit(ThreadingHTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.versions = [os.urandom(32)]
+        self.redirect = ""
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def rotate(self) -> None:
+        self.versions.append(os.urandom(32))
+
+    def encrypt(self, body: dict[str, str]) -> dict[str, Any]:
+        nonce = os.urandom(12)
+        sealed = nonce + AESGCM(self.versions[-1]).encrypt(nonce, base64.b64decode(body["plaintext"]), None)
+        return {"ciphertext": f"vault:v{len(self.versions)}:{base64.b64encode(sealed).decode()}"}
+
+    def decrypt(self, body: dict[str, str]) -> dict[str, Any]:
+        _, version, text = body["ciphertext"].split(":", 2)
+        sealed = base64.b64decode(text)
+        plain = AESGCM(self.versions[int(version[1:]) - 1]).decrypt(sealed[:12], sealed[12:], None)
+        return {"plaintext": base64.b64encode(plain).decode()}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Transit
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        if self.server.redirect:
+            self.send_response(307)
+            self.send_header("location", self.server.redirect)
+            self.end_headers()
+            return
+        verbs = {f"/v1/transit/encrypt/{KEY}": self.server.encrypt, f"/v1/transit/decrypt/{KEY}": self.server.decrypt}
+        if self.headers["x-vault-token"] != TOKEN:
+            self._answer(403, {"errors": ["permission denied"]})
+        elif self.path not in verbs:
+            self._answer(404, {"errors": ["no handler for route"]})
+        else:
+            try:
+                self._answer(200, {"data": verbs[self.path](body)})
+            except (InvalidTag, ValueError, IndexError):
+                self._answer(400, {"errors": ["cipher: message authentication failed"]})
+
+    def _answer(self, status: int, document: dict[str, Any]) -> None:
+        payload = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(payload)))
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing: pytest shows what a test needs."""
+
+
+@contextmanager
+def transit() -> Iterator[Transit]:
+    server = Transit()
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        serving.join()
+        server.server_close()
