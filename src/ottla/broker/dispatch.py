@@ -105,6 +105,7 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "describe_share_group_offsets"),
     apis.ALTER_SHARE_GROUP_OFFSETS.key: _in("share_groups", "alter_share_group_offsets"),
     apis.DELETE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "delete_share_group_offsets"),
+    apis.LIST_CONFIG_RESOURCES.key: _in("configs", "list_config_resources"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
 

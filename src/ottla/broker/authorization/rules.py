@@ -6,7 +6,7 @@ refused in the answer beside what the handler says of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import GeneratorType
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import CODES, hint_of, part_of, refusal
+from ottla.broker.authorization.refusals import CODES, part_of, refusal
 from ottla.core.errors import ErrorCode
 from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -72,6 +72,9 @@ class Each:
     """What one of them is named; None if that is not known, which is for the handler to say."""
     resource: Callable[[Broker, Any], Resource | None] | None = None
     """Which resource one of them is, where they are not all of one kind."""
+    always_asked: Mapping[str, object] | None = None
+    """Fields of the request that change for the handler, which is then asked even if it has nothing left to do:
+    it may have an error for the whole request."""
     or_on_cluster: bool = False
     """Whether it is enough if the operation is allowed on the cluster."""
 
@@ -107,7 +110,7 @@ class Rule:
             for need in self.needs:
                 resource = need.resource(request)
                 if resource is not None and not authorizer.check(context, need.operation, *resource):
-                    return refusal(response_type(request.API), request, CODES[need.kind])
+                    return refusal(response_type(request.API), request, CODES[need.kind], context.version)
             if self.custom is not None:
                 answer = self.custom(authorizer, handler, broker, request, context)
             elif self.each is not None:
@@ -126,7 +129,7 @@ class Rule:
         for need in self.needs:
             resource = need.resource(request)
             if resource is not None and not authorizer.check(context, need.operation, *resource):
-                return refusal(response_type(request.API), request, CODES[need.kind])
+                return refusal(response_type(request.API), request, CODES[need.kind], context.version)
         return response
 
 
@@ -142,15 +145,23 @@ def filtered(  # noqa: PLR0913
     denied = {} if asked is None else _denied(each, authorizer, broker, asked, context)
     if not denied or asked is None:
         return handler(broker, request, context)
-    kind = _kind_of(response_type(request.API), each.answered)
-    refused = tuple(refusal(kind, asked[at], CODES[where]) for at, where in denied.items())
+    kind = part_of(response_type(request.API), each.answered, context.version)
+    refused = tuple(refusal(kind, asked[at], CODES[where], context.version) for at, where in denied.items())
     left = tuple(item for at, item in enumerate(asked) if at not in denied)
-    if not left:
+    if not left and each.always_asked is None:
         # Not asked at all: to some handlers an empty list means everything.
-        blank = refusal(response_type(request.API), None, ErrorCode.NONE)
+        blank = refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
         return structs.replace(blank, **{each.answered: refused})
-    answer = handler(broker, structs.replace(request, **{each.asked: left}), context)
-    return then(answer, lambda response: with_more(response, each.answered, refused))
+    changes = {each.asked: left} if left else {**(each.always_asked or {}), each.asked: left}
+    answer = handler(broker, structs.replace(request, **changes), context)
+    return then(answer, lambda response: _with_refused(each, response, refused))
+
+
+def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) -> Response:
+    code: int = getattr(response, "error_code", ErrorCode.NONE)
+    if each.always_asked is not None and code:
+        return response
+    return with_more(response, each.answered, refused)
 
 
 def _denied(
@@ -190,10 +201,3 @@ def _in_turns(turns: Generator[None, None, Any], change: Callable[[Any], Answer]
 async def _later(answer: Coroutine[Any, Any, Any], change: Callable[[Any], Answer]) -> Answer:
     response = await answer
     return None if response is None else change(response)
-
-
-def _kind_of(response: type[Response], field: str) -> type[Message]:
-    kind = part_of(hint_of(response, field))
-    if kind is None:
-        raise TypeError(f"{response.__name__}.{field} is no list of messages")
-    return kind

@@ -78,7 +78,9 @@ def describe_share_group_offsets(
             return group
         hidden = [one for one in group.topics if not _check(authorizer, one.topic_name, context)]
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        refused[group.group_id] = tuple(refusal(DescribeShareGroupOffsetsResponseTopic, one, code) for one in hidden)
+        refused[group.group_id] = tuple(
+            refusal(DescribeShareGroupOffsetsResponseTopic, one, code, context.version) for one in hidden
+        )
         return structs.replace(group, topics=tuple(one for one in group.topics if one not in hidden))
 
     def visible(group: DescribeShareGroupOffsetsResponseGroup) -> DescribeShareGroupOffsetsResponseGroup:

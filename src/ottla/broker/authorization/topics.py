@@ -9,16 +9,21 @@ from msgspec import structs
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, filtered, then, with_more
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from ottla.broker.topic_names import topic_name
+from ottla.broker.topic_names import is_by_id_too_early, topic_name
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
 )
-from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -28,6 +33,8 @@ from ottla.wire.messages.metadata import (
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
@@ -63,7 +70,8 @@ def produce(
             return handler(broker, request, context)
         answer = filtered(WRITE_TOPICS, authorizer, handler, broker, request, context)
     else:
-        answer = refusal(ProduceResponse, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        answer = refusal(ProduceResponse, request, code, context.version)
     if request.acks == 0:
         # Who wants no answers learns of it by being hung up on, as from Kafka.
         raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
@@ -84,7 +92,7 @@ def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: Fet
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
         left = tuple(topic for topic in request.topics if topic not in denied)
-        refused = tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in denied)
+        refused = _not_fetched(denied, context)
         if not left:
             return FetchResponse(responses=refused)
         # Without a session: what is denied would be in it for the client, and not for us.
@@ -105,7 +113,11 @@ def _fetch_of_broker(
 ) -> Answer:
     if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
         return handler(broker, request, context)
-    return FetchResponse(responses=tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in request.topics))
+    return FetchResponse(responses=_not_fetched(request.topics, context))
+
+
+def _not_fetched(topics: Iterable[FetchTopic], context: Context) -> tuple[FetchableTopicResponse, ...]:
+    return tuple(refusal(FetchableTopicResponse, topic, _DENIED, context.version) for topic in topics)
 
 
 def _may_read(authorizer: Authorizer, broker: Broker, topic: object, context: Context) -> bool:
@@ -128,17 +140,16 @@ def _what_is_still_allowed(
     if all(_may_read(authorizer, broker, one, context) for one in response.responses):
         return response
     topics = tuple(
-        one if _may_read(authorizer, broker, one, context) else _without_records(one) for one in response.responses
+        one if _may_read(authorizer, broker, one, context) else _without_records(one, context)
+        for one in response.responses
     )
     # Without a session: its next fetch is a whole one.
     return structs.replace(response, responses=topics, session_id=_NO_SESSION)
 
 
-def _without_records(topic: FetchableTopicResponse) -> FetchableTopicResponse:
-    return structs.replace(
-        topic,
-        partitions=tuple(refusal(PartitionData, one.partition_index, _DENIED) for one in topic.partitions),
-    )
+def _without_records(topic: FetchableTopicResponse, context: Context) -> FetchableTopicResponse:
+    partitions = (refusal(PartitionData, one.partition_index, _DENIED, context.version) for one in topic.partitions)
+    return structs.replace(topic, partitions=tuple(partitions))
 
 
 # Metadata
@@ -147,6 +158,8 @@ def _without_records(topic: FetchableTopicResponse) -> FetchableTopicResponse:
 def metadata(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
 ) -> Answer:
+    if is_by_id_too_early(request, context.version):
+        return handler(broker, request, context)  # refuses it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
     refused: list[MetadataResponseTopic] = []
     if not wants_all and request.topics:
@@ -178,13 +191,10 @@ def _metadata_denial(
     if name is None:
         return None
     if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name):
-        if wanted.topic_id != NO_UUID:
-            # That an id stands for something is not to be learnt either.
-            return refusal(MetadataResponseTopic, wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        return refusal(MetadataResponseTopic, wanted, _DENIED)
+        return refusal(MetadataResponseTopic, wanted, _DENIED, context.version)
     would_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
     if would_create and name not in broker.topics.by_name and not may_create(authorizer, context, name):
-        return refusal(MetadataResponseTopic, wanted, _DENIED)
+        return refusal(MetadataResponseTopic, wanted, _DENIED, context.version)
     return None
 
 
@@ -226,7 +236,7 @@ def describe_topic_partitions(
 ) -> Answer:
     wants_all = not request.topics
     denied = [one for one in request.topics if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, one.name)]
-    refused = tuple(refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED) for one in denied)
+    refused = tuple(refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED, context.version) for one in denied)
     left = tuple(one for one in request.topics if one not in denied)
     if denied and not left:
         return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)

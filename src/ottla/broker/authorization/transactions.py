@@ -48,7 +48,9 @@ def init_producer_id(
             context, AclOperation.IDEMPOTENT_WRITE
         )
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return handler(broker, request, context) if is_allowed else refusal(InitProducerIdResponse, None, code)
+    if is_allowed:
+        return handler(broker, request, context)
+    return refusal(InitProducerIdResponse, None, code, context.version)
 
 
 def add_partitions_to_txn(
@@ -61,7 +63,7 @@ def add_partitions_to_txn(
     topics = request.v3_and_below_topics
     if not authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, code) for topic in topics)
+        refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, code, context.version) for topic in topics)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
     allowed = {
         topic.name: authorizer.check(context, AclOperation.WRITE, ResourceType.TOPIC, topic.name) for topic in topics
@@ -70,7 +72,9 @@ def add_partitions_to_txn(
         return handler(broker, request, context)
     # All of them or none: what could have been added is said not to have been tried.
     codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, codes[allowed[topic.name]]) for topic in topics)
+    refused = tuple(
+        refusal(AddPartitionsToTxnTopicResult, topic, codes[allowed[topic.name]], context.version) for topic in topics
+    )
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
 
 

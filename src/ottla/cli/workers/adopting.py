@@ -78,7 +78,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
         raise DataDirError(f"{folder} belongs to the node {meta.node_id}, and only a node {_HEIR} can become a worker")
     catalog = SqliteCatalog.open(folder, sealer)
     try:
-        nodes = dict(_nodes(folder, catalog))
+        nodes = dict(_nodes(folder, catalog, meta.directory_id))
         meta_properties.save(folder, replace(meta, cluster_id=catalog.cluster_id))
     finally:
         catalog.close()
@@ -91,7 +91,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
     sync_folder(under_way)
 
 
-def _nodes(folder: Path, catalog: SqliteCatalog) -> Iterator[tuple[str, bytes]]:
+def _nodes(folder: Path, catalog: SqliteCatalog, folder_id: str) -> Iterator[tuple[str, bytes]]:
     view = catalog.view
     yield CLUSTER, to_json({"id": catalog.cluster_id, "format": FORMAT})
     yield CONTROLLER_EPOCH, b"0"
@@ -103,7 +103,7 @@ def _nodes(folder: Path, catalog: SqliteCatalog) -> Iterator[tuple[str, bytes]]:
     for topic in view.topics.values():
         yield partitions_path(topic.id), b""
         for partition in range(topic.partitions):
-            state = _state(folder, topic, partition)
+            state = replace(_state(folder, topic, partition), folders=((_HEIR, folder_id),) if folder_id else ())
             yield partition_path(state.key), partition_data(state)
 
 
