@@ -39,7 +39,7 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     from .mutants import MUTANTS
-    from .plans import PROFILES
+    from .plans import PROFILES, UNSAFE
 
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     add = parser.add_argument
@@ -52,7 +52,7 @@ def _options() -> argparse.Namespace:
     add("--seconds", type=float, default=60, help="for how long, if nobody says how many")
     add("--jobs", type=int, default=1, help="how many at a time")
     add("--events", type=int, default=200, help="faults and actions of each history")
-    add("--profile", choices=list(PROFILES), help="of all histories; else it follows from the seed, too")
+    add("--profile", choices=list(PROFILES | UNSAFE), help="of all histories; else it follows from the seed, too")
     add("--mutant", choices=list(MUTANTS), help="with this planted bug: run until it is found")
     add("--twice", action="store_true", help="run each seed twice, and compare")
     return parser.parse_args()

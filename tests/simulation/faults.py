@@ -97,13 +97,15 @@ class Faults:
         await self._down(self._node(chance), chance, "kill", power=False)
 
     async def _power(self, chance: random.Random) -> None:
+        if self.plan.flush == "ack":
+            await self._down(self._node(chance), chance, "cut the power of", power=True)
+
+    async def _power_unsynced(self, chance: random.Random) -> None:
+        """What is not synced is safe only on several disks."""
         node = self._node(chance)
-        if self.plan.flush != "ack":
-            # What is not synced is safe only on several disks.
-            if node.id in self._busy or not node.is_alive or not self.damage.may_hit(node.id):
-                return
+        if node.id not in self._busy and node.is_alive and self.damage.may_hit(node.id):
             self.damage.hit(node.id)
-        await self._down(node, chance, "cut the power of", power=True)
+            await self._down(node, chance, "cut the power of", power=True)
 
     async def _stop(self, chance: random.Random) -> None:
         node = self._node(chance)

@@ -17,7 +17,7 @@ from .cluster import SimNode, World, quick_settings
 from .edges import EDGES
 from .loop import SimLoop, Stuck
 from .network import Network
-from .placement import NOBODY, Damage, LeaderWatch, places
+from .placement import Damage, LeaderWatch, places
 from .scenes import SCENES, Scene
 from .work import OPTIONS
 
@@ -129,7 +129,7 @@ class HistoryRun:
         self.found += self._not_in_sync()
         await asyncio.sleep(2)
         await self._end_jobs(calm_s)
-        lost = {place.at for place in places(self.world.keeper.tree) if self._is_rightly_leaderless(place)}
+        lost = {place.at for place in places(self.world.keeper.tree) if self.damage.is_rightly_leaderless(place)}
         async with asyncio.timeout(calm_s):
             self.found += await self.scene.check(client, self.damage, lost)
 
@@ -146,16 +146,13 @@ class HistoryRun:
             elif job.task is not None and job.task.exception() is not None:
                 self.found.append(f"client {job.name} failed: {job.task.exception()!r}")
 
-    def _is_rightly_leaderless(self, place: Any) -> bool:
-        return place.leader == NOBODY and place.at in self.damage.doomed
-
     def _not_in_sync(self) -> list[str]:
         up = {node.id for node in self.world.running}
         found = []
         for place in places(self.world.keeper.tree):
             wanted = {node for node in place.replicas if (*place.at, node) not in self.damage.broken}
             is_well = place.leader in up and wanted <= set(place.isr) and not place.is_moving
-            if not is_well and not self._is_rightly_leaderless(place):
+            if not is_well and not self.damage.is_rightly_leaderless(place):
                 found.append(f"not in sync: {place}")
         return found
 

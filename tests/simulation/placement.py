@@ -50,13 +50,12 @@ def places(tree: Tree) -> Iterator[Place]:
 
 
 class Damage:
-    """Which disks lack what was on them, and which partitions nobody may lead any more because of that."""
+    """Which disks lack what was on them."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
         self._lacking: set[int] = set()
-        self.doomed: set[tuple[str, int]] = set()
-        """The last replica in sync has lost its records: that nobody leads is right."""
+        self._ever_hit: set[int] = set()
         self.broken: set[tuple[str, int, int]] = set()
         """Topic, partition and node: the folder cannot be used."""
 
@@ -78,7 +77,11 @@ class Damage:
 
     def hit(self, node: int) -> None:
         self._lacking.add(node)
-        self.doomed |= {place.at for place in places(self._tree) if place.isr == (node,)}
+        self._ever_hit.add(node)
+
+    def is_rightly_leaderless(self, place: Place) -> bool:
+        """Only nodes were in sync that have lost their records since."""
+        return place.leader == NOBODY and self._ever_hit.issuperset(place.isr)
 
 
 class LeaderWatch:

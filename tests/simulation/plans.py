@@ -31,7 +31,9 @@ LINKS: Final = {"cut": 10, "cut_one_way": 8, "isolate": 6, "reset": 8, "slow": 6
 CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4}
 MOVES: Final = {"reassign": 16, "redirect": 8, "cancel": 8, "elect": 4, "drain": 2}
 TOPICS: Final = {"recreate": 10, "delete_records": 12, "configure": 6, "grow": 1}
-DISKS: Final = {"wipe": 6, "older_disk": 4, "broken_folder": 4, "full_disk": 4}
+DISKS: Final = {"wipe": 6, "broken_folder": 4, "full_disk": 4}
+LOSSES: Final = {"power_unsynced": 8, "older_disk": 4}
+"""What one node has lost may be asked of it again before the others are back: see docs/simulation.md."""
 
 _ALL: Final = PROCESSES | LINKS | CATALOG
 PROFILES: Final[dict[str, dict[str, int]]] = {
@@ -43,6 +45,8 @@ PROFILES: Final[dict[str, dict[str, int]]] = {
     "groups": _ALL | {"elect": 4},
     "everything": _ALL | MOVES | TOPICS | DISKS,
 }
+UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}
+"""Only by name: known to lose records."""
 
 
 def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
@@ -50,7 +54,7 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
     drawn = chance.choice(list(PROFILES))
     profile = profile or drawn
     # Each history has faults of its own liking.
-    weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in PROFILES[profile].items()}
+    weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
     pace_s = chance.choice((0.1, 0.25, 0.4))
     at_s = 3.0
     events = []
