@@ -55,7 +55,7 @@ class Asked:
 
 def ask(sample: Sample, acls: frozenset[Acl], **config: Any) -> tuple[Asked, Any]:
     authorizer = Authorizer(SecurityConfig(acls=True, **config), lambda: acls)
-    client: Any = SimpleNamespace(principal="User:ann", peer=("10.0.0.1", 1))
+    client: Any = SimpleNamespace(principal="User:ann", groups=(), peer=("10.0.0.1", 1))
     handler = Asked()
     api = sample.request.API
     guarded = rule_for(api).around(authorizer, handler)
