@@ -134,6 +134,14 @@ class Node:
         """A new disk, which is empty."""
         shutil.rmtree(self.folder)
 
+    def swap_disk(self, other: Path) -> None:
+        """That folder in place of this one, which is kept there; an empty disk if there is no such folder."""
+        beside = self.folder.with_name(f"{self.folder.name}-swapped")
+        self.folder.rename(beside)
+        if other.exists():
+            other.rename(self.folder)
+        beside.rename(other)
+
 
 class Processes:
     def __init__(

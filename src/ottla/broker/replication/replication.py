@@ -16,18 +16,19 @@ from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
+from ottla.cluster.election import has_its_folder
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
 from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.topics import TopicState
     from ottla.cluster.replication.config import ReplicationConfig
-    from ottla.cluster.state import Cluster, PartitionState, ViewChange
+    from ottla.cluster.state import BrokerInfo, Cluster, PartitionState, ViewChange
     from ottla.core.ids import TopicPartition
 
 _logger: Final = logging.getLogger(__name__)
@@ -41,7 +42,7 @@ class Replication:
         self.cluster = cluster
         self.node_id = cluster.node_id
         self.broker = broker
-        self.present: frozenset[int] = frozenset(cluster.view.brokers)
+        self.present = _epochs(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
         self.suspects: set[int] = set()
         """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
@@ -135,12 +136,12 @@ class Replication:
         return replica
 
     def _changed(self, change: ViewChange) -> None:
-        self.present = frozenset(change.after.brokers)
+        self.present = _epochs(change.after.brokers)
         if change.before.brokers != change.after.brokers:
             self.suspects.clear()
             for replica in self.replicas.values():
                 if replica.leading is not None:
-                    replica.leading.eligible = self.present
+                    replica.leading.present = self.present
             for fetcher in self._fetchers.values():
                 fetcher.look_again()
             self.offline.leave_wherever_possible()
@@ -179,7 +180,7 @@ class Replication:
         if replica.offline is not None and self.node_id in state.replicas:
             replica.become_follower(state)
             self.offline.leave_isr(replica)
-        elif state.leader == self.node_id and state.leader_epoch != replica.refused_epoch:
+        elif self._may_lead(replica, state):
             self.unfollow(replica)
             if replica.leading is None or known is None or known.leader_epoch != state.leader_epoch:
                 replica.step_down()
@@ -203,6 +204,13 @@ class Replication:
             self._follow(replica)
         else:
             self.unfollow(replica)
+
+    def _may_lead(self, replica: Replica, state: PartitionState) -> bool:
+        return (
+            state.leader == self.node_id
+            and state.leader_epoch != replica.refused_epoch
+            and has_its_folder(state, self.node_id, self.cluster.folder_id)
+        )
 
     def forget(self, topic: TopicState) -> None:
         """The topic is deleted, and its logs are about to be."""
@@ -306,3 +314,7 @@ class Replication:
             )
         except OSError as failed:
             _logger.error("what is committed could not be noted: %s", failed)
+
+
+def _epochs(brokers: Mapping[int, BrokerInfo]) -> dict[int, int]:
+    return {node: broker.epoch for node, broker in brokers.items()}

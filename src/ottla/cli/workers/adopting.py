@@ -80,7 +80,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
     keys = check_keys(folder, None if sealer is None else sealer.ring)
     catalog = SqliteCatalog.open(folder, sealer, must_be_sealed=keys is not None and keys.has_sealed_catalog)
     try:
-        nodes = dict(_nodes(folder, catalog))
+        nodes = dict(_nodes(folder, catalog, meta.directory_id))
         meta_properties.save(folder, replace(meta, cluster_id=catalog.cluster_id))
     finally:
         catalog.close()
@@ -93,7 +93,7 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
     sync_folder(under_way)
 
 
-def _nodes(folder: Path, catalog: SqliteCatalog) -> Iterator[tuple[str, bytes]]:
+def _nodes(folder: Path, catalog: SqliteCatalog, folder_id: str) -> Iterator[tuple[str, bytes]]:
     view = catalog.view
     yield CLUSTER, to_json({"id": catalog.cluster_id, "format": FORMAT})
     yield CONTROLLER_EPOCH, b"0"
@@ -105,7 +105,7 @@ def _nodes(folder: Path, catalog: SqliteCatalog) -> Iterator[tuple[str, bytes]]:
     for topic in view.topics.values():
         yield partitions_path(topic.id), b""
         for partition in range(topic.partitions):
-            state = _state(folder, topic, partition)
+            state = replace(_state(folder, topic, partition), folders=((_HEIR, folder_id),) if folder_id else ())
             yield partition_path(state.key), partition_data(state)
 
 
