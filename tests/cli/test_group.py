@@ -144,7 +144,7 @@ def test_deleting_asks_first(cli: Cli, group: str) -> None:
     [
         (["reset-offsets", "g"], 2, "give one of --to, --shift-by and --from-file"),
         (["reset-offsets", "g", "--to", "end", "--shift-by", "1"], 2, "give one of --to"),
-        (["reset-offsets", "g", "--to", "soon"], 2, "--to: 'soon' is none of"),
+        (["reset-offsets", "g", "--to", "soon"], 2, "--to: expected"),
         (
             ["reset-offsets", "g", "--to", "end"],
             1,

@@ -157,7 +157,7 @@ def test_an_answer_that_comes_late_is_refused_if_the_right_is_gone_by_then(name:
 
     async def handler(*_: object) -> Any:
         acls[0] = frozenset()
-        return refusal(response, sample.request, ErrorCode.NONE)
+        return refusal(response, sample.request, ErrorCode.NONE, sample.version)
 
     guarded: Any = rule_for(sample.request.API).around(authorizer, handler)
     header = RequestHeader(sample.request.API, sample.version, 0, "c", 0)
