@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.inflating import AT_ONCE_BYTES
 from ottla.broker.turns import FEW, Turns
+from ottla.core.config_values import shorten
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.compression import DecompressedTooLarge
@@ -39,6 +40,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
 _ALL: Final = -1
+_REFUSED: Final = "refused produce request"
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -234,7 +236,10 @@ def _refused(
 ) -> PartitionProduceResponse:
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
-    _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+    if context.connection.state.get(_REFUSED) is not context.header:
+        # One line for a request, however many partitions it has.
+        context.connection.state[_REFUSED] = context.header
+        _logger.info("%s-%d: refused a produce request of %s: %s", shorten(name), part.index, context, refused)
     refusal = _refusal(part.index, refused)
     if refused.code not in _EXPLAINED:
         return refusal
