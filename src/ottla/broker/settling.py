@@ -10,7 +10,7 @@ import logging
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from ottla.broker.dispatch import in_turns
+from ottla.broker.turns import in_turns
 from ottla.cluster.state import NO_NODE
 from ottla.wire import apis
 from ottla.wire.declare import Response
