@@ -18,6 +18,7 @@ from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.cluster.election import has_its_folder
+from ottla.cluster.leaderless import leaderless
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.topics import TopicState
+    from ottla.cluster.leaderless import Leaderless
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.cluster.state import BrokerInfo, Cluster, PartitionState, ViewChange
 
@@ -283,6 +285,10 @@ class Replication:
                 if number % rounds == 0 and replica.leading is not None:
                     replica.look_for_late()
             self.offline.open_due(loop.time())
+
+    def leaderless(self) -> list[Leaderless]:
+        """The partitions of the cluster that have no leader, and why."""
+        return list(leaderless(self.cluster.view))
 
     # The checkpoint
 
