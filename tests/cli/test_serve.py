@@ -242,7 +242,7 @@ def test_a_refused_produce_is_logged_with_topic_partition_client_and_peer_if_one
             assert send_batch(client, "nowhere", batch(b"x"), partition=3).error_code != ErrorCode.NONE
         assert serve.terminate() == 0
         err = serve.output()[1]
-    assert f"produce to nowhere-3 refused for client 'me' at {peer}: there is no partition nowhere-3" in err
+    assert f"nowhere-3: refused a produce request of client 'me' at {peer}: there is no partition nowhere-3" in err
 
 
 # Ending

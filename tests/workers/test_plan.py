@@ -88,7 +88,7 @@ def test_one_worker_serves_http_and_the_others_if_they_are_given_ports() -> None
 @pytest.mark.parametrize(
     ("settings", "why"),
     [
-        (Settings(cluster=ClusterConfig(zookeeper="zk:2181")), "ZooKeeper"),
+        (Settings(cluster=ClusterConfig(zookeeper="zk:2181")), "--zookeeper"),
         (Settings(broker=BrokerConfig(node_id=3)), "node_id"),
         (Settings(net=NetConfig(listeners=("SASL_PLAINTEXT://127.0.0.1:9092",))), "node_user and node_password"),
         (Settings(net=SSL_ALONE), "node_tls_ca"),

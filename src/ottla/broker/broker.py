@@ -133,8 +133,9 @@ class Broker:
         self.data_dir = DataDir(folder, self.clock, sealer=self._sealer)
         undoing.callback(self.data_dir.close)
         is_new_catalog = not (folder / "catalog.sqlite").exists()
-        self.catalog = SqliteCatalog.open(folder, self._sealer)
+        self.catalog = SqliteCatalog.open(folder, self._sealer, must_be_sealed=self.data_dir.has_sealed_catalog)
         undoing.callback(self.catalog.close)
+        self.data_dir.note_sealed_catalog()
         self.surroundings = Alone(self)
         self.administration = LocalAdministration(self)
         return is_new_catalog

@@ -53,7 +53,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show what every node leads and holds, and where it lags behind. Fails if a partition has no leader."""
+    """Show the leaders, replicas and lag of every node. Exits with 1 if a partition has no leader."""
     reach = reach_from(options)
 
     async def ask() -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
@@ -68,7 +68,7 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
     rows, leaderless, lagging, failed = run(ask())
     show_rows(rows, STATUS_COLUMNS, output)
     if lagging and output != "json":
-        click.echo(f"{lagging} partitions are not on all the nodes that should hold them", err=True)
+        click.echo(f"{lagging} partitions are under-replicated", err=True)
     if failed and output != "json":
         click.echo(f"offline replicas, whose disk failed (the node's log says why): {', '.join(failed)}", err=True)
     for each in leaderless[:_MOST_NAMED]:
@@ -158,10 +158,10 @@ Examples:
 @with_yes_option
 @with_broker_options
 def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401
-    """Let the preferred replica of each partition lead again."""
+    """Elect the preferred leader of each partition."""
     reach = reach_from(options)
     if unclean:
-        confirm("Acknowledged records may be lost. Elect all the same?", yes=yes)
+        confirm("Acknowledged records may be lost. Elect anyway?", yes=yes)
 
     async def ask() -> dict[TopicPartition, BrokerError | None]:
         async with reach.client() as client:
@@ -174,7 +174,7 @@ def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: A
         if outcome is None or outcome.code is not ErrorCode.ELECTION_NOT_NEEDED
     }
     if not outcomes:
-        click.echo("every partition is led as it should be")
+        click.echo("every partition has its preferred leader")
     tell_outcomes(outcomes, "has a new leader")
 
 
@@ -187,11 +187,11 @@ Examples:
 """,
 )
 @click.argument("nodes", type=int, nargs=-1, required=True)
-@click.option("--undo", is_flag=True, help="Give the nodes new partitions again.")
+@click.option("--undo", is_flag=True, help="Place new partitions on the nodes again.")
 @with_yes_option
 @with_broker_options
 def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Move everything that nodes hold to others, and wait for it; then they can be switched off."""
+    """Move all replicas off nodes, and wait until they can be stopped."""
     reach = reach_from(options)
     if undo:
         run(_undo_drain(reach, nodes))

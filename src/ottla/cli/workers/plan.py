@@ -56,9 +56,9 @@ def check(configs: Configs) -> None:
     """ConfigError if these settings do not go together with workers."""
     settings = configs.settings
     if settings.cluster.zookeeper:
-        raise ConfigError("workers share a machine, and nodes of a cluster with ZooKeeper do not: choose one of them")
+        raise ConfigError("--workers cannot be used with --zookeeper: workers share a machine, cluster nodes do not")
     if settings.broker.node_id:
-        raise ConfigError("workers have the numbers from 0 on; leave out broker.node_id")
+        raise ConfigError("workers are numbered from 0; leave out broker.node_id")
     _check_way_between_workers(configs)
 
 
