@@ -48,14 +48,14 @@ class Asked:
     def __init__(self) -> None:
         self.requests: list[Any] = []
 
-    def __call__(self, _broker: Any, request: Any, _context: Any) -> Any:
+    def __call__(self, _broker: Any, request: Any, context: Any) -> Any:
         self.requests.append(request)
-        return refusal(response_type(request.API), None, ErrorCode.NONE)
+        return refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
 
 
 def ask(sample: Sample, acls: frozenset[Acl], **config: Any) -> tuple[Asked, Any]:
     authorizer = Authorizer(SecurityConfig(acls=True, **config), lambda: acls)
-    client: Any = SimpleNamespace(principal="User:ann", peer=("10.0.0.1", 1))
+    client: Any = SimpleNamespace(principal="User:ann", groups=(), peer=("10.0.0.1", 1))
     handler = Asked()
     api = sample.request.API
     guarded = rule_for(api).around(authorizer, handler)
@@ -122,6 +122,13 @@ def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) 
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_a_refusal_can_be_said_in_every_version(sample: Sample) -> None:
+    api = sample.request.API
+    for version in range(api.first, api.last + 1):
+        ask(sample._replace(version=version), frozenset())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
 def test_a_denial_counts_more_than_a_permission(sample: Sample) -> None:
     for denied in sample.needed:
         allowed = {acl(needed) for needed in sample.needed}
@@ -150,7 +157,7 @@ def test_an_answer_that_comes_late_is_refused_if_the_right_is_gone_by_then(name:
 
     async def handler(*_: object) -> Any:
         acls[0] = frozenset()
-        return refusal(response, sample.request, ErrorCode.NONE)
+        return refusal(response, sample.request, ErrorCode.NONE, sample.version)
 
     guarded: Any = rule_for(sample.request.API).around(authorizer, handler)
     header = RequestHeader(sample.request.API, sample.version, 0, "c", 0)

@@ -85,7 +85,7 @@ class World:
                 node.leading = Leading(state, node.end, node.high_watermark, lag_ms=LAG_MS, now_ms=self.now_ms)
             else:
                 node.leading.changed(state)
-            node.leading.eligible = frozenset(each.number for each in self.nodes if each.is_alive)
+            node.leading.present = {each.number: -1 for each in self.nodes if each.is_alive}
             self._advance(node)
         else:
             node.leading = None

@@ -158,7 +158,7 @@ class Replica:
         log, high_watermark = self.log, self.high_watermark
         lag_ms = self._replication.config.replica_lag_time_max_ms
         self.leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
-        self.leading.eligible = self._replication.present
+        self.leading.present = self._replication.present
         self.advance()
 
     def become_follower(self, state: PartitionState) -> None:
@@ -244,10 +244,10 @@ class Replica:
             self.release_deletions()  # the ISR may have shrunk
             self.deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
 
-    def fetched(self, node: int, offset: int, start_offset: int) -> None:
+    def fetched(self, node: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         """A follower has what is below `offset`."""
         leading = self.check_leads()
-        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms())
+        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms(), broker_epoch)
         self.advance()
         self.release_deletions()
         log = self.log
