@@ -26,6 +26,7 @@ BENCHES = [
     "dmqp",
     "against_kafka",
     "spark",
+    "spark_growth",
     "security",
     "cluster",
     "failover",

@@ -18,8 +18,15 @@ from ottla.wire.codec import RequestFor
 from ottla.wire.declare import NO_UUID, Response
 from ottla.wire.messages import create_partitions, create_topics, delete_records, delete_topics
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_log_dirs import DescribableLogDirTopic, DescribeLogDirsRequest
 from ottla.wire.messages.describe_topic_partitions import Cursor, DescribeTopicPartitionsRequest, TopicRequest
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 NODE: Final = 1
@@ -30,6 +37,8 @@ DIFFERENT: Final = {"topic_id", "cluster_id", "host", "port", "log_dir", "total_
 """Fields of which only it is compared whether there is anything in them."""
 OURS: Final = {"error_message", "flush.ms", "min.insync.replicas"}
 """Refusals are in our own words. The two configs have another default here, and there another source."""
+
+SET, DELETE, APPEND = 0, 1, 2
 
 Answer = dict[str, Any]
 
@@ -217,6 +226,11 @@ REQUESTS = {
     "strange endpoint": (cluster(9), 2),
     "disk": (DescribeLogDirsRequest(topics=(DescribableLogDirTopic(topic="two", partitions=(0, 1, 9)),)), 4),
     "disk of nothing": (DescribeLogDirsRequest(topics=()), 1),
+    "list of topics": (ListConfigResourcesRequest(resource_types=(2,)), 1),
+    "list of brokers": (ListConfigResourcesRequest(resource_types=(4, 4)), 1),
+    "list of client metrics": (ListConfigResourcesRequest(), 0),
+    "list of nothing that there is": (ListConfigResourcesRequest(resource_types=(4, 7)), 1),
+    "metadata by id, too early": (MetadataRequest(topics=(MetadataRequestTopic(name=None, topic_id=STRANGER),)), 11),
     "metadata with operations": (
         MetadataRequest(
             topics=(MetadataRequestTopic(name="two"), MetadataRequestTopic(name="nobody")),
@@ -252,6 +266,36 @@ def test_both_delete_a_topic(both: Both, version: int) -> None:
     theirs, ours = both.ask(deleting((name, NO_UUID)), version)
 
     assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["", str(NODE)])
+def test_both_keep_a_broker_config_that_they_do_not_know(both: Both, name: str) -> None:
+    def altering(operation: int, value: str | None, key: str = "my.plugin.level") -> IncrementalAlterConfigsRequest:
+        config = AlterableConfig(name=key, config_operation=operation, value=value)
+        resource = AlterConfigsResource(resource_type=4, resource_name=name, configs=(config,))
+        return IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+
+    for request in (altering(SET, "5"), altering(APPEND, "5", "my.list"), altering(DELETE, None, "my.other")):
+        theirs, ours = both.ask(request, 1)
+        assert ours == theirs
+    wanted = DescribeConfigsResource(resource_type=4, resource_name=name, configuration_keys=("my.plugin.level",))
+    shown = DescribeConfigsRequest(resources=(wanted,), include_synonyms=True)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (theirs := comparable(both.kafka.ask(shown, 4)))["results"][0]["configs"]:
+        assert time.monotonic() < deadline
+    assert comparable(both.ottla.ask(shown, 4)) == theirs
+    both.ask(altering(DELETE, None), 1)
+
+
+def test_groups_with_configs_are_listed_by_both(both: Both) -> None:
+    config = AlterableConfig(name="share.auto.offset.reset", config_operation=SET, value="earliest")
+    resource = AlterConfigsResource(resource_type=32, resource_name="not-yet", configs=(config,))
+    both.ask(IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False), 1)
+    groups = ListConfigResourcesRequest(resource_types=(32,))
+    deadline = time.monotonic() + PATIENCE_S
+    while not (theirs := comparable(both.kafka.ask(groups, 1)))["config_resources"]:
+        assert time.monotonic() < deadline
+    assert comparable(both.ottla.ask(groups, 1)) == theirs
 
 
 def test_only_kafka_makes_up_an_id_for_a_topic_that_it_does_not_create(both: Both) -> None:

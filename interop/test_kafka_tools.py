@@ -20,7 +20,7 @@ CONFIGS = "kafka.admin.ConfigCommand"
 LINES = [f"key-{n}:value {n} äöü" for n in range(40)]
 
 # What every client, the producers' defaults and the admin basics need: steps 1 to 3 of the table that we serve.
-NEEDED = {*range(4), *range(8, 17), *range(18, 24), 32, 33, 37, 42, 44, 47, 60, 75}
+NEEDED = {*range(4), *range(8, 17), *range(18, 24), 32, 33, 37, 42, 44, 47, 60, 74, 75}
 
 Tool = Callable[..., list[str]]
 
@@ -108,6 +108,26 @@ def test_kafka_configs_alters_and_describes(tool: Tool) -> None:
         "Dynamic configs for topic tool-configs are:",
         f"  max.message.bytes=2000 sensitive=false synonyms={{DYNAMIC_TOPIC_CONFIG:max.message.bytes=2000, {default}}}",
     ]
+
+
+def test_kafka_configs_shows_a_group_that_has_configs_before_it_exists(tool: Tool) -> None:
+    of = ("--entity-type", "groups", "--entity-name", "not-yet")
+    done = ["Completed updating config for group not-yet."]
+    assert tool(CONFIGS, "--alter", *of, "--add-config", "share.auto.offset.reset=earliest") == done
+
+    told = tool(CONFIGS, "--describe", "--entity-type", "groups")
+    assert "Dynamic configs for group not-yet are:" in told
+
+    assert tool(CONFIGS, "--alter", *of, "--delete-config", "share.auto.offset.reset") == done
+
+
+def test_kafka_configs_sets_a_broker_config_that_only_a_plug_in_would_know(tool: Tool) -> None:
+    of = ("--entity-type", "brokers", "--entity-name", "0")
+    done = ["Completed updating config for broker 0."]
+    assert tool(CONFIGS, "--alter", *of, "--add-config", "my.plugin.level=5") == done
+    [_, shown] = tool(CONFIGS, "--describe", *of)
+    assert shown == "  my.plugin.level=null sensitive=true synonyms={DYNAMIC_BROKER_CONFIG:my.plugin.level=null}"
+    assert tool(CONFIGS, "--alter", *of, "--delete-config", "my.plugin.level") == done
 
 
 def test_offsets_of_a_performance_test_before_and_after_deleting_records(

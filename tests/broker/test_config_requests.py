@@ -1,4 +1,4 @@
-"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44).
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44) and ListConfigResources (74).
 
 What each config may be is tested in configs/; here it is about what reaches the broker and what comes of it.
 """
@@ -25,6 +25,7 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
 )
+from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
 from .making import batch as make_batch
 from .making import create_topic, produce, send_batch
@@ -100,7 +101,48 @@ def clean_broker(broker: ottla.Broker, client: RawClient) -> Iterator[ottla.Brok
     assert replace_all(client, *cleared) == [ErrorCode.NONE, ErrorCode.NONE]
 
 
+# Listing
+
+
+def listed(client: RawClient, *types: int, version: int = 1) -> set[tuple[int, str]]:
+    answer = client.ask(ListConfigResourcesRequest(resource_types=types), version)
+    assert answer.error_code == ErrorCode.NONE
+    return {(one.resource_type, one.resource_name) for one in answer.config_resources}
+
+
+def test_topics_brokers_and_groups_with_configs_are_listed(client: RawClient, topic: str) -> None:
+    group = f"{topic}-that-does-not-exist-yet"
+    assert (GROUP, group) not in listed(client)
+    assert alter(client, changing(GROUP, group, ("share.auto.offset.reset", SET, "earliest"))) == [ErrorCode.NONE]
+    assert {(TOPIC, topic), (BROKER, NODE), (GROUP, group)} <= listed(client)
+    assert (GROUP, group) in listed(client, GROUP)
+    assert listed(client, BROKER) == {(BROKER, NODE)}
+    assert listed(client, BROKER_LOGGER, CLIENT_METRICS) == set()
+    assert listed(client, version=0) == set()
+    assert alter(client, changing(GROUP, group, ("share.auto.offset.reset", DELETE, None))) == [ErrorCode.NONE]
+    assert (GROUP, group) not in listed(client)
+
+
+def test_a_resource_type_that_does_not_exist_is_not_listed(client: RawClient) -> None:
+    answer = client.ask(ListConfigResourcesRequest(resource_types=(TOPIC, 7)))
+    assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, ())
+
+
 # Describing
+
+
+@pytest.mark.usefixtures("clean_broker")
+def test_a_broker_config_that_is_not_known_is_kept_and_shown_without_its_value(client: RawClient) -> None:
+    unknown = changing(BROKER, NODE, ("my.plugin.level", SET, "5"))
+    everywhere = changing(BROKER, ALL_BROKERS, ("my.plugin.level", SET, "6"))
+    assert alter(client, unknown, everywhere) == [ErrorCode.NONE, ErrorCode.NONE]
+    shown = describe(client, BROKER, NODE, "my.plugin.level", synonyms=True)["my.plugin.level"]
+    assert (shown.value, shown.is_sensitive, shown.read_only) == (None, True, True)
+    assert [one.source for one in shown.synonyms] == [
+        ConfigSource.DYNAMIC_BROKER_CONFIG,
+        ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+    ]
+    assert alter(client, changing(BROKER, NODE, ("my.plugin.level", APPEND, "5"))) == [ErrorCode.INVALID_CONFIG]
 
 
 def test_only_what_somebody_set_at_the_start_is_static(tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from ottla.broker.flusher import Flusher
 from ottla.core.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
 
@@ -87,3 +89,51 @@ def test_only_so_many_logs_are_flushed_at_once(monkeypatch: pytest.MonkeyPatch) 
 
     asyncio.run(asyncio.wait_for(scenario(), 10))
     assert most == flusher._AT_ONCE
+
+
+class Counting:
+    """A partition whose log is synced as far as it was when a flush began."""
+
+    at = "t-0"
+    replica = None
+
+    def __init__(self) -> None:
+        self.log: Any = self
+        self.next_offset = 1
+        self._recovery_point = 0
+        self.looked_at = 0
+        self.when_synced: Callable[[], object] = lambda: None
+
+    @property
+    def recovery_point(self) -> int:
+        self.looked_at += 1
+        assert self.looked_at < 1000, "it spins"
+        return self._recovery_point
+
+    async def flush(self) -> None:
+        until_offset = self.next_offset
+        await asyncio.sleep(0)
+        self._recovery_point = until_offset
+        when_synced, self.when_synced = self.when_synced, lambda: None
+        when_synced()
+
+
+def test_an_append_right_after_a_flush_has_ended_is_served_by_another_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the end of the flush has been noticed by those that wait for it."""
+    partition: Any = Counting()
+    later: list[asyncio.Task[None]] = []
+
+    async def scenario() -> None:
+        running = Flusher(list)
+        monkeypatch.setattr(running, "flush", lambda partition: partition.flush())
+
+        def append() -> None:
+            partition.next_offset = 2
+            later.append(asyncio.create_task(running.durable(partition, 1)))
+
+        partition.when_synced = append
+        await running.durable(partition, 0)
+        await later[0]
+
+    asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert partition.recovery_point == 2

@@ -179,9 +179,14 @@ def test_an_unknown_id_is_refused_without_a_name_and_creates_nothing(client: Raw
 
 
 @pytest.mark.parametrize("version", [10, 11])
-def test_an_unknown_id_is_refused_where_a_name_must_be_too(client: RawClient, version: int) -> None:
-    [topic] = client.ask(by_id(secrets.token_bytes(16)), version).topics
-    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, "")
+def test_a_question_by_id_is_refused_before_kafka_answers_such_questions(
+    client: RawClient, topic: str, version: int
+) -> None:
+    topic_id = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name=topic),))).topics[0].topic_id
+    answer = client.ask(by_id(topic_id), version)
+    [refused] = answer.topics
+    assert (refused.error_code, refused.name, refused.topic_id) == (ErrorCode.INVALID_REQUEST, "", topic_id)
+    assert answer.brokers == ()
 
 
 def test_the_id_of_a_deleted_topic_is_unknown_even_if_its_name_is_in_use_again(client: RawClient, name: str) -> None:

@@ -206,7 +206,12 @@ async def answered(broker: Broker, request: Request, version: int) -> tuple[Any,
     loop.call_soon(serve)
     frame = b"".join(encode_request(request, version, 1, "test"))
     connection: Any = SimpleNamespace(
-        peer=("127.0.0.1", 1), local=("127.0.0.1", 1), listener="PLAINTEXT", advertised=None, principal="User:ANONYMOUS"
+        peer=("127.0.0.1", 1),
+        local=("127.0.0.1", 1),
+        listener="PLAINTEXT",
+        advertised=None,
+        principal="User:ANONYMOUS",
+        state={},
     )
     answer = broker.dispatcher.answer(connection, memoryview(bytearray(frame))[4:])
     buffers = answer if isinstance(answer, list) else await answer  # type: ignore[misc]

@@ -28,6 +28,7 @@ class Serve:
         self.ready_file = folder / "ready.json"
         self.ready_line = ""
         self.ready: dict[str, Any] = {}
+        self.stderr: Any = subprocess.PIPE
         self.program: tuple[str, ...] = ("-m", "ottla")
         self._arguments = arguments
         self.environment = environment
@@ -45,7 +46,7 @@ class Serve:
             | {"PYTHONPATH": str(Path(ottla.__file__).parents[1])}
             | self.environment,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=self.stderr,
             text=True,
         )
         return self.process

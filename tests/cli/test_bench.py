@@ -49,7 +49,7 @@ def test_values_are_the_same_each_time_and_of_the_size_that_was_asked_for() -> N
     [
         (["--size", "4"], 2, "invalid value for '--size': 4 is not in the range x>=8"),
         (["--seconds", "0"], 2, "invalid value for '--seconds'"),
-        (["--topic", "t", "-p", "2"], 2, "--partitions is for a new topic; leave it out with --topic"),
+        (["--topic", "t", "-p", "2"], 2, "--partitions applies to a new topic; leave it out with --topic"),
         (["--topic", "not/there"], 1, "topic 'not/there': INVALID_TOPIC_EXCEPTION"),
     ],
 )

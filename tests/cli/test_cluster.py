@@ -103,7 +103,7 @@ def test_partitions_are_moved_spread_and_drained(
     assert "moves" in done.stdout
     assert sorted(node for nodes in replicas(cli, "t") for node in nodes) == [0, 0, 1, 1, 2, 2]
     assert sorted(nodes[0] for nodes in replicas(cli, "t")) == [0, 1, 2]
-    assert "everything is where it should be" in cli("cluster", "reassign", "--over", "all", "--wait").stderr
+    assert "nothing to move" in cli("cluster", "reassign", "--over", "all", "--wait").stderr
 
     cli("cluster", "drain", "2", "--yes")
     assert {node for nodes in replicas(cli, "t") for node in nodes} == {0, 1}
@@ -127,12 +127,12 @@ def test_the_status_of_a_cluster_fails_while_a_partition_has_no_leader(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["t"], "say what to move and where to"),
-        (["--to", "1"], "say what to move and where to"),
-        (["t", "--to", "1", "--over", "all"], "say what to move and where to"),
+        (["t"], "nothing to move: give"),
+        (["--to", "1"], "nothing to move: give"),
+        (["t", "--to", "1", "--over", "all"], "nothing to move: give"),
         (["t", "--over", "1,x"], "--over: expected numbers such as 1,2,3, got '1,x'"),
         (["--over", "7"], "there is no node 7; there are 0"),
-        (["--cancel", "--throttle", "5"], "--throttle goes with --to or --over"),
+        (["--cancel", "--throttle", "5"], "--throttle needs --to or --over"),
     ],
 )
 def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sentence: str) -> None:
@@ -143,10 +143,10 @@ def test_a_move_that_is_not_clear_is_refused(cli: Cli, arguments: list[str], sen
     ("arguments", "exit_code", "sentence"),
     [
         (["show", "7"], 2, "there is no broker 7; known: 0"),
-        (["show", "x"], 2, "a broker is a number, or all of them are meant with all"),
-        (["alter", "0"], 2, "say what to alter: --set or --unset"),
+        (["show", "x"], 2, "expected a broker id or all"),
+        (["alter", "0"], 2, "nothing to alter: give --set or --unset"),
         (["alter", "7", "--unset", "log.retention.ms"], 2, "there is no broker 7; known: 0"),
-        (["alter", "x", "--unset", "log.retention.ms"], 2, "a broker is a number, or all of them are meant with all"),
+        (["alter", "x", "--unset", "log.retention.ms"], 2, "expected a broker id or all"),
         (["alter", "0", "--set", "no.such=1"], 1, "cannot alter broker '0': "),
     ],
 )

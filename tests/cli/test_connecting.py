@@ -52,7 +52,7 @@ def test_a_certificate_means_tls(folder: Path, option: str) -> None:
 
 
 def test_no_name_is_no_broker() -> None:
-    with pytest.raises(ConfigError, match="--broker: no server is given; write host:port"):
+    with pytest.raises(ConfigError, match="--broker: expected host:port"):
         reach(servers=" ")
 
 

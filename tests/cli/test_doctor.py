@@ -34,7 +34,7 @@ def test_something_wrong_ends_it_with_1_and_says_how_to_fix_it(cli: Cli, tmp_pat
         port = holder.getsockname()[1]
         done = cli("doctor", *FREE[:2], "--set", f"http.port={port}", "--data-dir", "data", exit_code=1)
     assert "wrong  disk: data cannot be written to: Not a directory\n       → give this user" in done.stdout
-    assert f"wrong  port {port}: taken by a program that is no broker\n       → find it with" in done.stdout
+    assert f"wrong  port {port}: taken by a program that is not a broker\n       → find it with" in done.stdout
     assert done.stderr == "ottla: 2 things are wrong\n"
 
 

@@ -67,7 +67,7 @@ def test_members_are_shown_with_what_they_read_and_how_far_behind_they_are(cli: 
 
 def test_a_reset_is_a_preview_until_it_is_executed(cli: Cli, group: str) -> None:
     previewed = cli("group", "reset-offsets", group, "--to", "earliest")
-    assert previewed.stderr == "nothing was changed; say --execute to do it\n"
+    assert previewed.stderr == "nothing was changed; pass --execute to apply\n"
     assert offsets(cli, group) == {0: 10}
 
     executed = cli("group", "reset-offsets", group, "--to", "earliest", "--execute")
@@ -127,8 +127,8 @@ def test_a_group_that_is_being_read_is_not_reset(cli: Cli, group: str) -> None:
             return await asyncio.to_thread(reset)
 
     previewed, refused = asyncio.run(scenario())
-    problem = f"ottla: group {group!r} is Stable with 1 member; stop them before you reset it\n"
-    assert previewed == problem + "nothing was changed; say --execute to do it\n"
+    problem = f"ottla: group {group!r} is Stable with 1 member; stop its members first\n"
+    assert previewed == problem + "nothing was changed; pass --execute to apply\n"
     assert refused == problem
     assert offsets(cli, group) == {0: 10}
 
@@ -142,10 +142,14 @@ def test_deleting_asks_first(cli: Cli, group: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "sentence"),
     [
-        (["reset-offsets", "g"], 2, "say where to: one of --to, --shift-by and --from-file"),
-        (["reset-offsets", "g", "--to", "end", "--shift-by", "1"], 2, "say where to: one of"),
-        (["reset-offsets", "g", "--to", "soon"], 2, "--to: 'soon' is none of"),
-        (["reset-offsets", "g", "--to", "end"], 1, "group 'g' has committed no offsets there; say where with --topic"),
+        (["reset-offsets", "g"], 2, "give one of --to, --shift-by and --from-file"),
+        (["reset-offsets", "g", "--to", "end", "--shift-by", "1"], 2, "give one of --to"),
+        (["reset-offsets", "g", "--to", "soon"], 2, "--to: expected"),
+        (
+            ["reset-offsets", "g", "--to", "end"],
+            1,
+            "group 'g' has committed no offsets there; name topics with --topic",
+        ),
         (["reset-offsets", "g", "--to", "end", "-t", "a:x"], 2, "--topic: expected TOPIC or TOPIC:0,1,2, got 'a:x'"),
         (["reset-offsets", "g", "--to", "end", "-t", "not-there"], 1, "topic 'not-there': UNKNOWN_TOPIC"),
         (["reset-offsets", "g", "--from-file", "no.csv"], 2, "invalid value for '--from-file'"),
@@ -206,7 +210,7 @@ def shared(cli: Cli, group: str) -> str:
     with sharing(cli, name, group) as member:
         assert member.acknowledge(0, 1, ACCEPT) == 0
         refused = cli.refuses("group", "reset-offsets", name, "--to", "earliest", "--execute", exit_code=1)
-        assert "Stable with 1 member; stop them before you reset it" in refused
+        assert "Stable with 1 member; stop its members first" in refused
         member.heartbeat(epoch=-1)
     assert offsets(cli, name) == {0: 2, 1: 0}
     return name

@@ -122,7 +122,7 @@ def _has(verb: click.Command, option: str) -> bool:
 
 def test_a_group_says_a_whole_sentence_of_each_of_its_commands() -> None:
     shown = CliRunner().invoke(program, ["queue", "--help"]).stdout
-    assert "a line each, and commit." in " ".join(shown.split())
+    assert "one per line, and commit." in " ".join(shown.split())
     assert "..." not in shown.partition("Commands:")[2]
 
 

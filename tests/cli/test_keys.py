@@ -69,7 +69,7 @@ def test_rotation_adds_a_key(cli: Cli, key_file: Path) -> None:
 
 
 def test_only_a_file_is_rotated(cli: Cli) -> None:
-    assert "only keys in a file" in cli.refuses("keys", "rotate", exit_code=2)
+    assert "only a key file" in cli.refuses("keys", "rotate", exit_code=2)
 
 
 def test_status_tells_what_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_status_tells_what_each_key_has_encrypted(cli: Cli, key_file: Path, tmp_
     cli("keys", "rotate", "--keys", "keys", "--rewrite")
     said = cli("keys", "status", "--data-dir", "d", "--keys", "keys").stdout
     assert "new data is encrypted with key 3" in said
-    assert "still to be encrypted anew with key 3" in said
+    assert "remain to be re-encrypted with key 3" in said
 
 
 def test_status_names_what_is_left_in_plain(cli: Cli, tmp_path: Path) -> None:

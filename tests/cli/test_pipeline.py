@@ -100,7 +100,7 @@ def test_the_status_of_pipelines_is_a_table_or_json(call: Any, broker: str) -> N
     assert reason == "shop: the disk is full"
     [told] = json.loads(call("status", "shop", "-o", "json")[1])
     assert (told["state"], told["queries"][0]["lag"]) == ("failed", 1)
-    assert "no pipeline named shp has told" in call("status", "shp")[1]
+    assert "no pipeline named shp is known to" in call("status", "shp")[1]
 
 
 def test_the_way_to_a_broker_is_told_in_the_words_of_the_connector() -> None:

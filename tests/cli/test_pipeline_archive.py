@@ -107,8 +107,8 @@ def test_what_stopped_it_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--every", "soon"], "'soon' is no time such as 30s, 5m, 12h or 7d"),
-        (["--trim-topic", "-1s"], "'-1s' is no time such as"),
+        (["--every", "soon"], "invalid duration 'soon' (use e.g. 30s, 5m, 12h, 7d)"),
+        (["--trim-topic", "-1s"], "invalid duration '-1s'"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(tmp_path: Path, options: list[str], said: str) -> None:

@@ -109,8 +109,8 @@ def test_an_offset_that_is_not_there_is_told_and_the_nearest_taken(command: Comm
     before = command.run("consume", "aged", "--from", "1", "--exit")
     behind = command.run("consume", "aged", "--from", "9", "--exit")
 
-    assert before == ("3\n4\n", "aged-0 has no offset 1: it is read from 3 on\n")
-    assert behind == ("", "aged-0 has no offset 9: it is read from 5 on\n")
+    assert before == ("3\n4\n", "aged-0 has no offset 1: reading from 3\n")
+    assert behind == ("", "aged-0 has no offset 9: reading from 5\n")
 
 
 def test_a_time_is_where_its_first_message_is(command: Commands) -> None:
@@ -159,11 +159,11 @@ def test_a_reader_that_goes_away_ends_it_quietly(command: Commands) -> None:
 @pytest.mark.parametrize(
     ("arguments", "given", "problem"),
     [
-        (["produce", "bad", "-f", "key-value"], b"a:b\nno key\n", "standard input, line 2: there is no ':' in it"),
+        (["produce", "bad", "-f", "key-value"], b"a:b\nno key\n", "standard input, line 2: no key separator ':'"),
         (["produce", "bad", "-f", "json"], b"{}\n", "standard input, line 1: there is no value"),
         (["produce", "bad", "-H", "x"], b"", "--header: expected NAME=VALUE"),
-        (["consume", "bad", "--from", "yesterday"], b"", "--from: 'yesterday' is none of"),
-        (["consume", "bad", "-g", "g", "--from", "0"], b"", "--group reads what the group gives it"),
+        (["consume", "bad", "--from", "yesterday"], b"", "--from: expected"),
+        (["consume", "bad", "-g", "g", "--from", "0"], b"", "--from and --partition cannot be used"),
         (["consume", "bad", "--ca-file", "nowhere.pem"], b"", "there is no file nowhere.pem"),
     ],
 )

@@ -67,7 +67,7 @@ def test_what_its_coordinator_looks_after_does_not_hang(cli: Cli, name: str, pro
         producer.send(name, b"1", partition=0)
         producer.flush()
         assert cli.json("transaction", "find-hanging", "-t", name, "--older-than", "0s") == []
-        assert cli("transaction", "find-hanging", "-t", name).stderr == "no transaction hangs\n"
+        assert cli("transaction", "find-hanging", "-t", name).stderr == "no hanging transactions\n"
 
 
 def test_a_transaction_that_no_coordinator_knows_hangs_until_it_is_aborted(
@@ -86,7 +86,7 @@ def test_a_transaction_that_no_coordinator_knows_hangs_until_it_is_aborted(
     assert (row["topic"], row["transaction_start"]) == (name, 0)
     assert cli("transaction", "find-hanging", "--older-than", "0s").stdout.startswith("TOPIC")
     place = ("--topic", f"{name}:0", "--start-offset")
-    assert "begins at offset 7" in cli.refuses("transaction", "abort", *place, "7", "-y", exit_code=1)
+    assert "starts at offset 7" in cli.refuses("transaction", "abort", *place, "7", "-y", exit_code=1)
     assert cli("transaction", "abort", *place, "0", "-y").stdout == f"{name}:0 at 0 aborted\n"
     assert cli.json("transaction", "find-hanging", "--older-than", "0s") == []
 

@@ -14,10 +14,21 @@ if TYPE_CHECKING:
 TOPIC = TopicId(uuid.UUID(int=7))
 
 
-def brokers(*ids: int, racks: Mapping[int, str] | None = None, draining: Iterable[int] = ()) -> dict[int, BrokerInfo]:
+def brokers(
+    *ids: int,
+    racks: Mapping[int, str] | None = None,
+    draining: Iterable[int] = (),
+    folders: Mapping[int, str] | None = None,
+) -> dict[int, BrokerInfo]:
     leaving = set(draining)
     return {
-        each: BrokerInfo(each, {"PLAINTEXT": Address("h", each)}, (racks or {}).get(each), is_draining=each in leaving)
+        each: BrokerInfo(
+            each,
+            {"PLAINTEXT": Address("h", each)},
+            (racks or {}).get(each),
+            folder=(folders or {}).get(each, ""),
+            is_draining=each in leaving,
+        )
         for each in ids
     }
 

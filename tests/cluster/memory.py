@@ -89,6 +89,7 @@ class MemoryCluster:
         self.node_id = node_id
         self.view = catalog.view
         self.is_fenced = False
+        self.folder_id = f"folder-{node_id}"
         self.is_deaf = False
         """Hears of nothing any more, as a process that was stopped."""
         self._listeners: list[ViewListener] = []
@@ -112,7 +113,7 @@ class MemoryCluster:
             callback()
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Collection[int], leader_epoch: int, expected_version: int
+        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
     ) -> PartitionState:
         await asyncio.sleep(0)
         state = self.catalog.view.partitions[at]

@@ -19,15 +19,42 @@ if TYPE_CHECKING:
 _PATIENCE_S = 20
 
 
+class TestFolder:
+    """The identity of a data folder, without the folder."""
+
+    __test__ = False
+
+    def __init__(self, folder_id: str, generation: int = 0, *, is_new: bool = False) -> None:
+        self.id = folder_id
+        self.generation = generation
+        self.is_new = is_new
+
+    def raise_generation(self, generation: int) -> bool:
+        self.generation = generation
+        return True
+
+    def renew(self) -> None:
+        self.id, self.is_new = f"{self.id}, renewed", True
+
+
 class TestNode:
     """A node, and the short ways to it that these tests need."""
 
     __test__ = False
 
-    def __init__(self, zookeeper: str, node_id: int, *, rack: str = "", session_timeout_ms: int = 6000) -> None:
+    def __init__(
+        self,
+        zookeeper: str,
+        node_id: int,
+        *,
+        rack: str = "",
+        session_timeout_ms: int = 6000,
+        folder: TestFolder | None = None,
+    ) -> None:
         config = ClusterConfig(zookeeper=zookeeper, rack=rack, session_timeout_ms=session_timeout_ms)
         self.connected = connect(config)
-        self.cluster = JoinedCluster(self.connected, config, node_id, f"folder-{node_id}")
+        self.folder = TestFolder(f"folder-{node_id}") if folder is None else folder
+        self.cluster = JoinedCluster(self.connected, config, node_id, self.folder)  # type: ignore[arg-type]
         self.changed = asyncio.Event()
         self.cluster.listen(lambda _: self.changed.set())
 
@@ -38,6 +65,10 @@ class TestNode:
     async def start(self, *, may_lack_records: bool = False) -> None:
         listeners = {"PLAINTEXT": Address("127.0.0.1", 9000 + self.cluster.node_id)}
         await self.cluster.start(listeners, -1, may_lack_records=may_lack_records)
+
+    def epochs(self, *nodes: int) -> dict[int, int]:
+        """As a leader that has just heard from these knows them."""
+        return {node: self.cluster.view.brokers[node].epoch for node in nodes}
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Wait for the view to show it."""

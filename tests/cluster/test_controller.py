@@ -117,7 +117,7 @@ def test_a_node_that_comes_back_after_a_crash_does_not_count_as_in_sync(zookeepe
         async with cluster_of(zookeeper, 2) as nodes:
             await create(nodes[0], "t", 4, 2)
             # The entry of the crashed process is still there: the same folder may take its place at once.
-            again = TestNode(zookeeper, 2)
+            again = TestNode(zookeeper, 2, folder=nodes[1].folder)
             await again.start(may_lack_records=True)
 
             assert all((state.leader, state.isr) == (1, (1,)) for state in states(again))
@@ -131,7 +131,7 @@ def test_two_nodes_cannot_have_the_same_number(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 1):
             twin = TestNode(zookeeper, 1, session_timeout_ms=2000)
-            twin.cluster._folder_id = "another folder"
+            twin.folder.id = "another folder"
             with pytest.raises(ConfigError, match="number 1"):
                 await twin.start()
             twin.cluster.close()
@@ -150,15 +150,17 @@ def test_a_leader_changes_who_is_in_sync_and_nobody_else_can(zookeeper: str) -> 
             await leader.until(lambda: states(leader) == states(nodes[0]))
             await other.until(lambda: states(other) == states(nodes[0]))
 
-            shrunk = await leader.cluster.change_isr(key, [state.leader], state.leader_epoch, state.version)
+            shrunk = await leader.cluster.change_isr(
+                key, leader.epochs(state.leader), state.leader_epoch, state.version
+            )
             assert shrunk.isr == (state.leader,)
             assert shrunk.leader_epoch == state.leader_epoch
             with pytest.raises(InvalidUpdateVersion):
-                await leader.cluster.change_isr(key, [1, 2, 3], state.leader_epoch, state.version)
+                await leader.cluster.change_isr(key, leader.epochs(1, 2, 3), state.leader_epoch, state.version)
             with pytest.raises(NotLeaderOrFollower):
-                await other.cluster.change_isr(key, [1, 2, 3], state.leader_epoch, shrunk.version)
+                await other.cluster.change_isr(key, leader.epochs(1, 2, 3), state.leader_epoch, shrunk.version)
             with pytest.raises(NotLeaderOrFollower):
-                await leader.cluster.change_isr(key, [1, 2, 3], state.leader_epoch - 1, shrunk.version)
+                await leader.cluster.change_isr(key, leader.epochs(1, 2, 3), state.leader_epoch - 1, shrunk.version)
 
     asyncio.run(scenario())
 
@@ -177,7 +179,7 @@ def test_a_partition_moves_when_its_new_replicas_are_in_sync(zookeeper: str) -> 
             state = states(leader)[0]
             assert set(state.replicas) == {1, 2, 3}
 
-            await leader.cluster.change_isr(key, [1, 2, 3], state.leader_epoch, state.version)
+            await leader.cluster.change_isr(key, leader.epochs(1, 2, 3), state.leader_epoch, state.version)
             await node.until(lambda: not states(node)[0].is_reassigning)
             assert states(node)[0].replicas == tuple(others)
             assert states(node)[0].leader == others[0]

@@ -101,7 +101,7 @@ def test_a_node_without_word_from_zookeeper_is_fenced_before_its_session_can_end
         assert node.cluster.is_fenced
         state = states(node)[0]
         with pytest.raises(NotInSession):
-            await node.cluster.change_isr(PartitionKey(topic_id, 0), [1], state.leader_epoch, state.version)
+            await node.cluster.change_isr(PartitionKey(topic_id, 0), {1: -1}, state.leader_epoch, state.version)
 
         announced = asyncio.Event()
         node.cluster.listen(lambda change: announced.set() if change.partitions else None)

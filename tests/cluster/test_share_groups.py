@@ -223,7 +223,7 @@ def test_a_snapshot_lets_older_changes_go_on_all_nodes_and_holds_when_its_node_d
             assert member.acknowledge(offset, offset, ACCEPT) == ErrorCode.NONE
         coordinator = asking.state_leader(GROUP)
         log = asking.state_partition(coordinator, GROUP).log
-        assert log.next_offset - log.start_offset < 8
+        until(lambda: True if log.next_offset - log.start_offset < 8 else None)
         others = [asking.state_partition(node, GROUP).log for node in cluster.nodes if node is not coordinator]
         until(lambda: True if all(each.start_offset == log.start_offset for each in others) else None)
         cluster.kill(coordinator)

@@ -81,8 +81,10 @@ class Writer:
         self.say(at, did="truncate", next=log.next_offset)
 
     def raise_start(self, at: TopicPartition, offset: int) -> None:
+        self.finish_flushes()
         self.say(at, about="start")
         self.data_dir.logs[at].raise_start(offset)
+        self.data_dir.logs[at].flush()
         self.data_dir.checkpoint()
         self.say(at, did="start", offset=offset)
 

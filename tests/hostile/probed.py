@@ -38,7 +38,10 @@ class Probed(Serve):
         self.program = ("-m", "tests.hostile.probed", str(result))
         sources = (Path(ottla.__file__).parents[1], Path(__file__).parents[2])
         self.environment["PYTHONPATH"] = os.pathsep.join(map(str, sources))
-        process = super().start()
+        # Not a pipe, which would stop the broker once it is full.
+        self.log = self.folder / "log"
+        with self.log.open("w") as self.stderr:
+            process = super().start()
         with result.open("r+b") as file:
             self._held = mmap(file.fileno(), _SECONDS.size)
         return process

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.core.errors import ErrorCode
+from ottla.records.encode import BatchBuilder
 from ottla.storage.catalog.entries import AclOperation as Op
 from ottla.storage.catalog.entries import ResourceType
 from ottla.wire.apis import APIS, request_type
@@ -124,14 +125,25 @@ def _configs(kind: int, name: str, operation: Op, resource: tuple[ResourceType, 
 
 _member = {"group_id": "readers", "member_id": "m"}
 _txn = {"transactional_id": "payments", "producer_id": 1, "producer_epoch": 0}
-_produced = TopicProduceData(name="orders", partition_data=(PartitionProduceData(index=0, records=b""),))
+_batch, _batch_in_txn = BatchBuilder(), BatchBuilder()
+for builder in (_batch, _batch_in_txn):
+    builder.append(0, None, b"v")
+
+
+def _produced(records: bytes) -> TopicProduceData:
+    return TopicProduceData(
+        name="orders", topic_id=TOPIC_ID, partition_data=(PartitionProduceData(index=0, records=records),)
+    )
+
+
+_plain = _produced(bytes(_batch.build()))
+_in_txn = _produced(bytes(_batch_in_txn.build(producer_id=1, producer_epoch=0, base_sequence=0, is_transactional=True)))
 _fetched = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
 _fetch = {"max_wait_ms": 0, "min_bytes": 0, "session_epoch": -1}
 _created = CreatableTopic(name="orders", num_partitions=1, replication_factor=1, assignments=(), configs=())
 _commit = OffsetCommitRequestPartition(partition_index=0, committed_offset=0, committed_metadata=None)
 _committed = OffsetFetchRequestTopic(name="orders", partition_indexes=(0,))
 _committed_in_group = OffsetFetchRequestTopics(name="orders", topic_id=TOPIC_ID, partition_indexes=(0,))
-_by_id = ErrorCode.UNKNOWN_TOPIC_ID
 _filter = {
     "resource_type_filter": 1,
     "resource_name_filter": None,
@@ -148,7 +160,7 @@ SAMPLES = (
     _of("SaslHandshake", mechanism="PLAIN"),
     _of("SaslAuthenticate", auth_bytes=b""),
     _of("DescribeCluster", include_cluster_authorized_operations=False),
-    _of("Produce", (Op.WRITE, TOPIC), version=12, acks=-1, timeout_ms=0, topic_data=(_produced,)),
+    _of("Produce", (Op.WRITE, TOPIC), version=12, acks=-1, timeout_ms=0, topic_data=(_plain,)),
     _of(
         "Produce",
         (Op.WRITE, TOPIC),
@@ -157,10 +169,15 @@ SAMPLES = (
         transactional_id="payments",
         acks=-1,
         timeout_ms=0,
-        topic_data=(_produced,),
+        topic_data=(_in_txn,),
     ),
     _of("Fetch", (Op.READ, TOPIC), version=12, topics=(FetchTopic(topic="orders", partitions=(_fetched,)),), **_fetch),
-    _of("Fetch", (Op.READ, TOPIC), topics=(FetchTopic(topic_id=TOPIC_ID, partitions=(_fetched,)),), **_fetch),
+    _of(
+        "Fetch",
+        (Op.READ, TOPIC),
+        topics=(FetchTopic(topic="orders", topic_id=TOPIC_ID, partitions=(_fetched,)),),
+        **_fetch,
+    ),
     _of(
         "Fetch",
         (Op.CLUSTER_ACTION, CLUSTER),
@@ -184,7 +201,7 @@ SAMPLES = (
         ),
     ),
     _of("Metadata", (Op.DESCRIBE, TOPIC), topics=(MetadataRequestTopic(name="orders"),)),
-    _of("Metadata", (Op.DESCRIBE, TOPIC), topics=(MetadataRequestTopic(topic_id=TOPIC_ID, name=None),), code=_by_id),
+    _of("Metadata", (Op.DESCRIBE, TOPIC), topics=(MetadataRequestTopic(topic_id=TOPIC_ID, name=None),)),
     _of(
         "Metadata",
         (Op.DESCRIBE, (ResourceType.TOPIC, "new")),
@@ -194,21 +211,28 @@ SAMPLES = (
     ),
     _of("DescribeTopicPartitions", (Op.DESCRIBE, TOPIC), topics=(TopicRequest(name="orders"),)),
     _of("CreateTopics", (Op.CREATE, TOPIC), topics=(_created,)),
-    _of("DeleteTopics", (Op.DELETE, TOPIC), version=5, topic_names=("orders",), timeout_ms=0),
-    _of("DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name="orders", topic_id=NO_UUID),), timeout_ms=0),
-    _of("DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name=None, topic_id=TOPIC_ID),), timeout_ms=0),
+    _of("DeleteTopics", (Op.DELETE, TOPIC), version=5, topic_names=("orders",), timeout_ms=30_000),
+    _of(
+        "DeleteTopics",
+        (Op.DELETE, TOPIC),
+        topics=(DeleteTopicState(name="orders", topic_id=NO_UUID),),
+        timeout_ms=30_000,
+    ),
+    _of(
+        "DeleteTopics", (Op.DELETE, TOPIC), topics=(DeleteTopicState(name=None, topic_id=TOPIC_ID),), timeout_ms=30_000
+    ),
     _of(
         "CreatePartitions",
         (Op.ALTER, TOPIC),
         topics=(CreatePartitionsTopic(name="orders", count=2, assignments=None),),
-        timeout_ms=0,
+        timeout_ms=30_000,
         validate_only=False,
     ),
     _of(
         "DeleteRecords",
         (Op.DELETE, TOPIC),
         topics=(DeleteRecordsTopic(name="orders", partitions=(DeleteRecordsPartition(partition_index=0, offset=0),)),),
-        timeout_ms=0,
+        timeout_ms=30_000,
     ),
     _of("DescribeProducers", (Op.READ, TOPIC), topics=(ProducersTopic(name="orders", partition_indexes=(0,)),)),
     _of("FindCoordinator", (Op.DESCRIBE, GROUP), version=3, key="readers"),
@@ -216,7 +240,15 @@ SAMPLES = (
     _of("FindCoordinator", (Op.DESCRIBE, TXN), coordinator_keys=("payments",), key_type=1),
     _of("FindCoordinator", (Op.CLUSTER_ACTION, CLUSTER), coordinator_keys=("readers:0:0",), key_type=2),
     _of("JoinGroup", (Op.READ, GROUP), session_timeout_ms=1, protocol_type="consumer", protocols=(), **_member),
-    _of("SyncGroup", (Op.READ, GROUP), generation_id=1, assignments=(), **_member),
+    _of(
+        "SyncGroup",
+        (Op.READ, GROUP),
+        generation_id=1,
+        protocol_type="consumer",
+        protocol_name="range",
+        assignments=(),
+        **_member,
+    ),
     _of("Heartbeat", (Op.READ, GROUP), generation_id=1, **_member),
     _of("LeaveGroup", (Op.READ, GROUP), version=2, **_member),
     _of("LeaveGroup", (Op.READ, GROUP), group_id="readers", members=(MemberIdentity(member_id="m"),)),
@@ -224,7 +256,7 @@ SAMPLES = (
         "OffsetCommit",
         (Op.READ, GROUP),
         (Op.READ, TOPIC),
-        topics=(OffsetCommitRequestTopic(topic_id=TOPIC_ID, partitions=(_commit,)),),
+        topics=(OffsetCommitRequestTopic(name="orders", topic_id=TOPIC_ID, partitions=(_commit,)),),
         **_member,
     ),
     _of("OffsetFetch", (Op.DESCRIBE, GROUP), version=7, group_id="readers", topics=()),
@@ -391,8 +423,8 @@ SAMPLES = (
     _of("ListTransactions", state_filters=(), producer_id_filters=()),
     *_configs(2, "orders", Op.DESCRIBE_CONFIGS, TOPIC),
     *_configs(2, "orders", Op.ALTER_CONFIGS, TOPIC),
-    *_configs(4, "0", Op.DESCRIBE_CONFIGS, CLUSTER),
-    *_configs(4, "0", Op.ALTER_CONFIGS, CLUSTER),
+    *_configs(4, "", Op.DESCRIBE_CONFIGS, CLUSTER),
+    *_configs(4, "", Op.ALTER_CONFIGS, CLUSTER),
     *_configs(32, "readers", Op.DESCRIBE_CONFIGS, GROUP),
     *_configs(32, "readers", Op.ALTER_CONFIGS, GROUP),
     _of("ListConfigResources", (Op.DESCRIBE_CONFIGS, CLUSTER)),

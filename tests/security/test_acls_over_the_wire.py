@@ -18,6 +18,7 @@ from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.messages.share_fetch import ShareFetchRequest
@@ -89,6 +90,26 @@ def test_a_topic_that_is_not_allowed_does_not_fail_its_neighbours(guarded: Secur
     assert codes(ann.ask(fetch("denied", "allowed", session_epoch=-1), 12)) == expected
 
 
+@pytest.mark.parametrize("version", [4, 11, 12])
+def test_a_denied_fetch_has_empty_records_and_no_high_watermark(ann: RawClient, version: int) -> None:
+    [topic] = ann.ask(fetch("denied", session_epoch=-1), version).responses
+    [part] = topic.partitions
+    assert (topic.topic, part.partition_index, part.error_code) == ("denied", 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert (part.high_watermark, part.records, part.aborted_transactions) == (-1, b"", ())
+
+
+@pytest.mark.parametrize("version", range(JoinGroupRequest.API.first, JoinGroupRequest.API.last + 1))
+def test_a_join_is_denied_in_every_version(ann: RawClient, version: int) -> None:
+    request = JoinGroupRequest(
+        group_id="denied",
+        session_timeout_ms=10_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=(JoinGroupRequestProtocol(name="range", metadata=b""),),
+    )
+    assert ann.ask(request, version).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
 def test_who_wants_no_answer_is_hung_up_on(ann: RawClient) -> None:
     ann.send(produce("denied", acks=0), 12)
     with pytest.raises(HungUpError):
@@ -129,11 +150,11 @@ def test_metadata_hides_what_may_not_be_described(guarded: Secured, ann: RawClie
     }
 
 
-def test_a_topic_id_that_is_hidden_looks_as_if_nobody_had_it(guarded: Secured, ann: RawClient) -> None:
+def test_a_topic_that_is_asked_for_by_id_is_denied_without_its_name(guarded: Secured, ann: RawClient) -> None:
     topic_id = guarded.embedded.broker.topics.by_name["denied"].raw_id
     answer = ann.ask(MetadataRequest(topics=(MetadataRequestTopic(topic_id=topic_id, name=None),)))
     [topic] = answer.topics
-    assert (topic.error_code, topic.name) == (ErrorCode.UNKNOWN_TOPIC_ID, None)
+    assert (topic.error_code, topic.name) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, None)
 
 
 def test_authorized_operations_are_real(guarded: Secured, ann: RawClient) -> None:

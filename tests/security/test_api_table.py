@@ -48,14 +48,14 @@ class Asked:
     def __init__(self) -> None:
         self.requests: list[Any] = []
 
-    def __call__(self, _broker: Any, request: Any, _context: Any) -> Any:
+    def __call__(self, _broker: Any, request: Any, context: Any) -> Any:
         self.requests.append(request)
-        return refusal(response_type(request.API), None, ErrorCode.NONE)
+        return refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
 
 
 def ask(sample: Sample, acls: frozenset[Acl], **config: Any) -> tuple[Asked, Any]:
     authorizer = Authorizer(SecurityConfig(acls=True, **config), lambda: acls)
-    client: Any = SimpleNamespace(principal="User:ann", peer=("10.0.0.1", 1))
+    client: Any = SimpleNamespace(principal="User:ann", groups=(), peer=("10.0.0.1", 1))
     handler = Asked()
     api = sample.request.API
     guarded = rule_for(api).around(authorizer, handler)
@@ -122,6 +122,13 @@ def test_without_any_one_of_them_it_is_refused_with_kafkas_code(sample: Sample) 
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=names)
+def test_a_refusal_can_be_said_in_every_version(sample: Sample) -> None:
+    api = sample.request.API
+    for version in range(api.first, api.last + 1):
+        ask(sample._replace(version=version), frozenset())
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=names)
 def test_a_denial_counts_more_than_a_permission(sample: Sample) -> None:
     for denied in sample.needed:
         allowed = {acl(needed) for needed in sample.needed}
@@ -139,3 +146,21 @@ def test_a_super_user_needs_nothing(sample: Sample) -> None:
 def test_what_is_allowed_to_somebody_else_is_not_allowed_to_all(sample: Sample) -> None:
     handler, _ = ask(sample, frozenset(acl(needed, principal="User:bob") for needed in sample.needed))
     assert (sample.request in handler.requests) == (not sample.needed)
+
+
+@pytest.mark.parametrize("name", ["JoinGroup", "SyncGroup", "ShareFetch"])
+def test_an_answer_that_comes_late_is_refused_if_the_right_is_gone_by_then(name: str) -> None:
+    sample = next(one for one in SAMPLES if one.request.API.name == name)
+    acls = [frozenset(map(acl, sample.needed))]
+    authorizer = Authorizer(SecurityConfig(acls=True), lambda: acls[0])
+    response = response_type(sample.request.API)
+
+    async def handler(*_: object) -> Any:
+        acls[0] = frozenset()
+        return refusal(response, sample.request, ErrorCode.NONE, sample.version)
+
+    guarded: Any = rule_for(sample.request.API).around(authorizer, handler)
+    header = RequestHeader(sample.request.API, sample.version, 0, "c", 0)
+    client: Any = SimpleNamespace(principal="User:ann", groups=(), peer=("10.0.0.1", 1))
+    answer = asyncio.run(guarded(BROKER, sample.request, Context(header, client)))
+    assert answer.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED

@@ -55,12 +55,12 @@ def test_a_new_password_takes_the_place_of_the_old_one(guarded: Secured, monkeyp
 
 
 def test_there_is_no_user_twice_and_no_password_of_nobody(guarded: Secured) -> None:
-    for arguments in (("user", "add", "ann"), ("user", "password", "nobody")):
+    for arguments, why in ((("user", "add", "ann"), "already exists"), (("user", "password", "nobody"), "there is no")):
         how = ["-b", guarded.address("SASL_SSL"), "--ca-file", str(guarded.authority.cert), "--sasl", "SCRAM-SHA-512"]
         runner = CliRunner(env={"OTTLA_PASSWORD": PASSWORDS["admin"]})
         done = runner.invoke(program, [*arguments, "--password-file", "-", *how, "--user", "admin"], input="x\n")
         assert done.exit_code == 1
-        assert "there is" in done.output
+        assert why in done.output
 
 
 def test_acls_are_added_listed_and_deleted(guarded: Secured) -> None:
@@ -76,7 +76,7 @@ def test_acls_are_added_listed_and_deleted(guarded: Secured) -> None:
         ("describe", "cli-", "prefixed"),
     ]
     assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "deleted: 3\n"
-    assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "there is no such ACL\n"
+    assert run(guarded, "acl", "delete", "--principal", "User:bob", "--yes") == "no ACL matches\n"
 
 
 def test_quotas_are_set_listed_and_deleted(guarded: Secured) -> None:
@@ -107,7 +107,7 @@ def test_quotas_are_set_listed_and_deleted(guarded: Secured) -> None:
     [
         (["group=x", "--producer-byte-rate", "1"], "user=NAME, client-id=NAME or ip=ADDRESS"),
         (["user=", "--producer-byte-rate", "1"], "got 'user='"),
-        (["user=ann", "user=bob", "--producer-byte-rate", "1"], "user is named twice"),
+        (["user=ann", "user=bob", "--producer-byte-rate", "1"], "user is given twice"),
         (["user=ann"], "nothing to set"),
     ],
 )

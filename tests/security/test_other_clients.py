@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider as AioTokenProvider
-from confluent_kafka import Consumer, KafkaError, Producer
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider
+
+from ottla.client.admin.acls import Acl
+from ottla.core.security import AclOperation, ResourceType
 
 from .securing import ALL_MECHANISMS, PASSWORDS
 
@@ -58,6 +61,23 @@ def test_confluent_kafka_writes_and_reads(broker: Secured, protocol: str, mechan
         message = consumer.poll(PATIENCE_S)
         assert message is not None
         assert message.value() == b"hello"
+    finally:
+        consumer.close()
+
+
+def test_confluent_kafka_is_told_what_it_may_not_read(guarded: Secured) -> None:
+    with guarded.admin() as admin:
+        admin.create_topic("unreadable")
+        admin.create_acls(
+            Acl("User:ann", AclOperation.DESCRIBE, kind, "unreadable")
+            for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+        )
+    consumer = Consumer(librdkafka(guarded, "SASL_SSL", "PLAIN") | {"group.id": "unreadable"})
+    consumer.assign([TopicPartition("unreadable", 0, 0)])
+    try:
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        assert message.error().code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
     finally:
         consumer.close()
 

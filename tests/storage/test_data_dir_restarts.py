@@ -50,6 +50,7 @@ def test_checkpoints_are_kafkas(dirs: Dirs) -> None:
 def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(2)
     folder.checkpoint()
     dirs.kill()
@@ -57,9 +58,52 @@ def test_the_start_survives_a_crash_once_it_was_noted(dirs: Dirs) -> None:
     assert contents(dirs.open()) == [b"3"]
 
 
+def cut_unsynced(dirs: Dirs, size: int) -> None:
+    """A power cut: only what was synced is left."""
+    dirs.kill()
+    os.truncate(dirs.path / "orders-0" / f"{0:020}.log", size)
+
+
+def test_a_start_is_noted_only_once_the_record_there_is_synced(dirs: Dirs) -> None:
+    """Else a power cut would take what was to be kept, and leave what was to go hidden."""
+    folder = dirs.open()
+    append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].flush()
+    synced = folder.logs[ORDERS].size
+    append(folder, b"all of them in one")
+    folder.logs[ORDERS].raise_start(3)
+    folder.checkpoint()
+    cut_unsynced(dirs, synced)
+
+    folder = dirs.open()
+    assert contents(folder) == [b"1", b"2", b"3"]
+    append(folder, b"all of them in one")
+    folder.logs[ORDERS].flush()
+    folder.logs[ORDERS].raise_start(3)
+    folder.checkpoint()
+    dirs.kill()
+    assert contents(dirs.open()) == [b"all of them in one"]
+
+
+def test_a_start_that_is_noted_beyond_the_end_does_not_hide_what_comes_later(dirs: Dirs) -> None:
+    """As a folder of Kafka's may be, or of a release that noted starts before they were synced."""
+    folder = dirs.open()
+    append(folder, b"1", b"2")
+    folder.logs[ORDERS].flush()
+    dirs.kill()
+    (dirs.path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+
+    folder = dirs.open()
+    append(folder, b"3", b"4")
+    folder.logs[ORDERS].flush()
+    dirs.kill()
+    assert contents(dirs.open()) == [b"3", b"4"]
+
+
 def test_a_checkpoint_is_taken_in_steps(dirs: Dirs) -> None:
     folder = dirs.open()
     append(folder, b"1", b"2", b"3")
+    folder.logs[ORDERS].flush()
     folder.logs[ORDERS].raise_start(2)
     written = folder.begin_checkpoint()
     written.run()

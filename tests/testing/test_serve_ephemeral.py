@@ -82,5 +82,5 @@ def test_a_folder_of_ones_own_is_refused(tmp_path: Path) -> None:
     with ephemeral(tmp_path, "--data-dir", "mine") as process:
         _, said = process.communicate(timeout=30)
     assert process.returncode == 2
-    assert "leave out --data-dir" in said
+    assert "--data-dir cannot be used with --ephemeral" in said
     assert list(tmp_path.iterdir()) == []

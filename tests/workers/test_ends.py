@@ -76,7 +76,7 @@ def test_a_worker_that_is_killed_comes_back_and_nothing_that_was_acknowledged_is
         assert sorted(leaders(served.address, "t")) == [0, 0, 1, 1]
         assert served.terminate() == 0
         said = served.output()[1]
-        assert said.count("has ended (by SIGKILL), and is started anew") == 2
+        assert said.count("exited (by SIGKILL), restarting it") == 2
 
 
 def test_a_stop_ends_every_worker_in_order_and_the_next_start_has_everything(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.broker.context import Context
-from ottla.broker.dispatch import in_turns
+from ottla.broker.turns import in_turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import ANONYMOUS
 from ottla.wire.apis import METADATA

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
 
 if TYPE_CHECKING:
     from ottla.core.ids import Address
     from ottla.wire.header import RequestHeader
+
+
+_LONGEST_SHOWN: Final = 80
 
 
 class Client(Protocol):
@@ -58,4 +61,4 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         return f"{host}:{port}"
 
     def __str__(self) -> str:
-        return f"client {self.client_id!r} at {self.peer}"
+        return f"client {self.client_id[:_LONGEST_SHOWN]!r} at {self.peer}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.broker.metrics import ApiStats
+from ottla.broker.turns import in_turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.wire import apis
 from ottla.wire.apis import API_VERSIONS, APIS, request_type
@@ -105,6 +106,7 @@ ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this tabl
     apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "describe_share_group_offsets"),
     apis.ALTER_SHARE_GROUP_OFFSETS.key: _in("share_groups", "alter_share_group_offsets"),
     apis.DELETE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "delete_share_group_offsets"),
+    apis.LIST_CONFIG_RESOURCES.key: _in("configs", "list_config_resources"),
     apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
 }
 
@@ -211,6 +213,8 @@ class Dispatcher:
         found = self._handlers.get(api.key)
         if found is None:
             found = _load_handler(api)
+            if self._broker.settling is not None:
+                found = self._broker.settling.around(api, found)
             if self._broker.replication is not None:
                 from ottla.broker.forwarding import forwarding
 
@@ -226,26 +230,6 @@ class Dispatcher:
         self._handlers.clear()
         for key, served in self._served.items():
             served.handler = self.handler(APIS[key])
-
-
-def in_turns(turns: InTurns[Answer]) -> Answer | Coroutine[object, object, Answer]:
-    """The answer, if the first turn was enough for it."""
-    try:
-        next(turns)
-    except StopIteration as done:
-        return cast("Answer", done.value)
-    return _go_on(turns)
-
-
-async def _go_on(turns: InTurns[Answer]) -> Answer:
-    while True:
-        await asyncio.sleep(0)
-        try:
-            next(turns)
-        except StopIteration as done:
-            # To encode a long answer takes a turn of its own.
-            await asyncio.sleep(0)
-            return cast("Answer", done.value)
 
 
 async def _later(

@@ -123,14 +123,16 @@ class _GroupCommit:
         while self._partition.log.recovery_point <= offset:
             if self._partition.log.next_offset <= offset:
                 raise NotLeaderOrFollower(f"{self._partition.at} was truncated before offset {offset} was synced")
-            if self.under_way is None:
+            # One that is done and not yet noted so would be waited for without giving way, and for ever.
+            if self.under_way is None or self.under_way.done():
                 self.under_way = asyncio.create_task(self._flush(self._partition))
                 self.under_way.add_done_callback(self._done)
             # Shielded: a client that goes away must not take the others' flush with it.
             await asyncio.shield(self.under_way)
 
     def _done(self, task: asyncio.Task[None]) -> None:
-        self.under_way = None
+        if self.under_way is task:
+            self.under_way = None
         if not task.cancelled():
             task.exception()
 

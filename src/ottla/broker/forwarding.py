@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from msgspec.structs import replace
 
 from ottla.broker.asking import LocalClient, NodeAway
-from ottla.broker.dispatch import in_turns
 from ottla.broker.partition_facts import node_to_ask
 from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
+from ottla.broker.turns import in_turns
 from ottla.wire import apis
 from ottla.wire.declare import Response
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse

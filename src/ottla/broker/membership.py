@@ -25,6 +25,7 @@ from ottla.core.errors import (
 )
 from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
+from ottla.storage.folder_identity import FolderIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -76,7 +77,8 @@ class Membership:
             )
         if meta.node_id != node_id:
             raise DataDirError(f"{data_dir.path} belongs to the node {meta.node_id}, not to {node_id}")
-        return JoinedCluster(self._connected, self._settings.cluster, node_id, meta.directory_id)
+        folder = FolderIdentity(data_dir.path, meta)
+        return JoinedCluster(self._connected, self._settings.cluster, node_id, folder)
 
 
 async def join(broker: Broker, cluster: JoinedCluster) -> None:

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.wire.messages.metadata import MetadataRequest
+
+_NAMELESS_SINCE: Final = 12
+"""The first version in which topics can be asked for by id, and need no name."""
 
 
 def topic_name(broker: Broker, item: Any) -> str | None:  # noqa: ANN401 - a part of a request, with a name or an id
-    """The name of what is asked about by name or by id; None for an id that nobody has."""
+    """The name of what is asked about by name or by id; None without a name, or for an unknown id."""
     if getattr(item, "topic_id", NO_UUID) == NO_UUID:
-        name: str | None = getattr(item, "name", None) or getattr(item, "topic", None)
-        return name
+        return getattr(item, "name", None) or getattr(item, "topic", None) or None
     state = broker.topics.by_id.get(item.topic_id)
     return None if state is None else state.name
+
+
+def is_by_id_too_early(request: MetadataRequest, version: int) -> bool:
+    """Whether topics are asked for by id in a version that has the field, but in which Kafka does not use it."""
+    if version >= _NAMELESS_SINCE:
+        return False
+    return any(wanted.topic_id != NO_UUID or wanted.name is None for wanted in request.topics or ())

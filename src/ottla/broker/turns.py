@@ -6,9 +6,10 @@ and returns its response. Most requests are answered in their first turn, withou
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import asyncio
+from collections.abc import Coroutine, Generator
 from time import monotonic
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 ResponseT = TypeVar("ResponseT")
 InTurns: TypeAlias = Generator[None, None, ResponseT]
@@ -31,3 +32,23 @@ class Turns:
             return False
         self._until_s = now_s + _TURN_S
         return True
+
+
+def in_turns(turns: InTurns[ResponseT]) -> ResponseT | Coroutine[object, object, ResponseT]:
+    """The answer, if the first turn was enough for it."""
+    try:
+        next(turns)
+    except StopIteration as done:
+        return cast("ResponseT", done.value)
+    return _go_on(turns)
+
+
+async def _go_on(turns: InTurns[ResponseT]) -> ResponseT:
+    while True:
+        await asyncio.sleep(0)
+        try:
+            next(turns)
+        except StopIteration as done:
+            # To encode a long answer takes a turn of its own.
+            await asyncio.sleep(0)
+            return cast("ResponseT", done.value)

@@ -28,15 +28,15 @@ _FOR_CONSUMERS: Final = (AclOperation.READ, AclOperation.DESCRIBE)
 
 @click.group(cls=Verbs)
 def acl() -> None:
-    """Look at ACLs, and change who may do what.
+    """List, add and delete ACLs.
 
-    With `security.acls` a user may do only what an ACL allows, and nothing that one denies.
+    With `security.acls`, users may do only what an ACL allows; a DENY overrides any ALLOW.
     """
 
 
 def _with_resource_options(command: Decorated) -> Decorated:
     for option in (
-        click.option("--prefixed", is_flag=True, help="The names are beginnings of names."),
+        click.option("--prefixed", is_flag=True, help="Treat names as prefixes."),
         click.option("--cluster", is_flag=True, help="The cluster itself."),
         click.option("--transactional-id", "transactional_ids", metavar="ID", multiple=True, help="May be repeated."),
         click.option("--group", "groups", metavar="NAME", multiple=True, help="May be repeated; * is all."),
@@ -55,12 +55,12 @@ Examples:
   ottla acl list --topic orders -o json
 """,
 )
-@click.option("--principal", metavar="User:NAME", help="Only those of this one.")
+@click.option("--principal", metavar="User:NAME", help="Only ACLs of this principal.")
 @_with_resource_options
 @with_output_option
 @with_broker_options
 def list_acls(*, principal: str | None, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List ACLs: all, or those that bear on what is named."""
+    """List ACLs: all, or those that apply to the given resources."""
     filters = list(_filters(principal, options, PatternType.MATCH))
     reach = reach_from(options)
 
@@ -81,23 +81,29 @@ Examples:
 """,
 )
 @click.argument("principal", metavar="User:NAME")
-@click.option("--allow", type=click.Choice(list(_OPERATIONS)), multiple=True, help="Let it; may be repeated.")
-@click.option("--deny", type=click.Choice(list(_OPERATIONS)), multiple=True, help="Do not let it; may be repeated.")
-@click.option("--producer", is_flag=True, help="Allow all that it takes to write to the topics.")
-@click.option("--consumer", is_flag=True, help="Allow all that it takes to read the topics with the groups.")
-@click.option("--host", metavar="ADDRESS", default="*", show_default=True, help="Only from there.")
+@click.option(
+    "--allow", type=click.Choice(list(_OPERATIONS)), multiple=True, help="Allow this operation; may be repeated."
+)
+@click.option(
+    "--deny", type=click.Choice(list(_OPERATIONS)), multiple=True, help="Deny this operation; may be repeated."
+)
+@click.option("--producer", is_flag=True, help="Allow everything a producer of the topics needs.")
+@click.option("--consumer", is_flag=True, help="Allow everything a consumer of the topics in the groups needs.")
+@click.option("--host", metavar="ADDRESS", default="*", show_default=True, help="Only for clients at this address.")
 @_with_resource_options
 @with_broker_options
 def add(principal: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Add ACLs."""
     if ":" not in principal:
-        raise OttlaError(f"a principal is such as User:ann, got {principal!r}")
+        raise OttlaError(f"a principal has a type and a name, such as User:ann, got {principal!r}")
     chosen = {name: options.pop(name) for name in ("allow", "deny", "producer", "consumer", "host")}
     resources = list(_resources(options))
     pattern = PatternType.PREFIXED if options.pop("prefixed") else PatternType.LITERAL
     wanted = list(_wanted(principal, chosen, resources, pattern))
     if not wanted:
-        raise OttlaError("nothing to add: say what with --allow, --deny, --producer or --consumer, and on what")
+        raise OttlaError(
+            "nothing to add: give --allow, --deny, --producer or --consumer, and a resource such as --topic"
+        )
     reach = reach_from(options)
 
     async def ask() -> None:
@@ -117,16 +123,16 @@ Examples:
   ottla acl delete --topic orders --yes
 """,
 )
-@click.option("--principal", metavar="User:NAME", help="Only those of this one.")
+@click.option("--principal", metavar="User:NAME", help="Only ACLs of this principal.")
 @_with_resource_options
 @with_yes_option
 @with_broker_options
 def delete(*, principal: str | None, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Delete ACLs: those of a principal, or those for exactly what is named."""
+    """Delete the ACLs of a principal, or of exactly the given resources."""
     is_prefixed = options["prefixed"]
     filters = list(_filters(principal, options, PatternType.PREFIXED if is_prefixed else PatternType.LITERAL))
     if filters == [AclFilter()]:
-        raise OttlaError("say which: with --principal, --topic, --group, --transactional-id or --cluster")
+        raise OttlaError("name the ACLs with --principal, --topic, --group, --transactional-id or --cluster")
     reach = reach_from(options)
 
     async def ask(*, is_trial: bool) -> list[Acl]:
@@ -137,7 +143,7 @@ def delete(*, principal: str | None, yes: bool, **options: Any) -> None:  # noqa
 
     found = run(ask(is_trial=True))
     if not found:
-        click.echo("there is no such ACL")
+        click.echo("no ACL matches")
         return
     click.echo("\n".join(map(sentence, found)), err=True)
     confirm(f"Delete these {len(found)} at {reach.servers}?", yes=yes)

@@ -32,36 +32,45 @@ Examples:
 """,
 )
 @click.option(
-    "-n", "--messages", type=click.IntRange(min=1), default=1_000_000, show_default=True, help="Send at most so many."
+    "-n",
+    "--messages",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    help="Number of messages, at most.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     default=5.0,
     show_default=True,
-    help="Spend at most so long on each of the three loads.",
+    help="Time limit of each of the three phases.",
 )
 @click.option(
-    "--size", type=click.IntRange(min=_SMALLEST), default=100, show_default=True, help="Bytes of each message."
+    "--size", type=click.IntRange(min=_SMALLEST), default=100, show_default=True, help="Message size in bytes."
 )
 @click.option(
-    "--rate", type=click.IntRange(min=1), default=100, show_default=True, help="Messages each second, one by one."
+    "--rate",
+    type=click.IntRange(min=1),
+    default=100,
+    show_default=True,
+    help="Messages per second in the latency phase.",
 )
-@click.option("--topic", help="Write to this topic and leave it there [default: a new one, deleted afterwards].")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Of the new topic [default: 1].")
+@click.option("--topic", help="Use this topic and keep it [default: a new topic, deleted afterwards].")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Partitions of the new topic [default: 1].")
 @click.option("--acks", type=click.Choice(["all", "1", "0"]), default="all", show_default=True)
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_output_option
 @with_broker_options
 def bench(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Measure how fast a broker takes and gives messages.
+    """Benchmark a broker: throughput and latency.
 
-    First as many as it takes, then all of them back, then one by one at a steady rate, timed from when each was due.
-    Client and network are in all of it: this is what one Python program gets, and never the most the broker can do.
+    Produces at full speed, reads everything back, then sends messages at a fixed rate and measures latency from the
+    intended send time. The figures include this client and the network, so they are a lower bound of the broker's.
     """
     reach = reach_from(options)
     if options["topic"] is not None and options["partitions"] is not None:
-        raise ConfigError("--partitions is for a new topic; leave it out with --topic")
+        raise ConfigError("--partitions applies to a new topic; leave it out with --topic")
     acks = options["acks"]
     load = Load(
         topic=options["topic"] or f"ottla-bench-{uuid.uuid4().hex[:8]}",

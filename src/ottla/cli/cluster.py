@@ -32,7 +32,7 @@ ALL_BROKERS: Final = "all"
 
 @click.group(cls=Verbs)
 def cluster() -> None:
-    """Look at brokers, change their settings, and move what they hold."""
+    """Inspect and configure brokers, and move partitions."""
 
 
 cluster.add_command(status)
@@ -52,7 +52,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def describe(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show what there is, and whether all of it is well."""
+    """Show brokers, topics and partitions, and what is unhealthy."""
     reach = reach_from(options)
 
     async def ask() -> dict[str, Any]:
@@ -98,7 +98,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def brokers(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List the brokers, by the addresses that clients are told."""
+    """List brokers with their advertised addresses."""
     reach = reach_from(options)
 
     async def ask() -> ClusterDescription:
@@ -121,7 +121,7 @@ def brokers(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's o
 
 @cluster.group(cls=Verbs)
 def configs() -> None:
-    """Show or change the settings of brokers."""
+    """Show or change broker configs."""
 
 
 @configs.command(
@@ -134,11 +134,11 @@ Examples:
 """,
 )
 @click.argument("node", metavar="[BROKER|all]", required=False)
-@click.option("--all-settings", is_flag=True, help="Also those that have their default value.")
+@click.option("--all-settings", is_flag=True, help="Include configs with default values.")
 @with_output_option
 @with_broker_options
 def show(node: str | None, *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show the settings of the broker with this number, or of the first; or what is set for all."""
+    """Show the configs of a broker (default: the first), or the cluster-wide defaults with `all`."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
@@ -159,16 +159,16 @@ Examples:
 """,
 )
 @click.argument("node", metavar="BROKER|all")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Change a setting; may be repeated.")
-@click.option("--unset", metavar="NAME", multiple=True, help="Give a setting its default again; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Only ask the broker whether it would.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
 def alter(node: str, *, settings: tuple[str, ...], unset: tuple[str, ...], dry_run: bool, **options: Any) -> None:  # noqa: ANN401
-    """Change settings of the broker with this number, or the default of all."""
+    """Change configs of a broker, or the cluster-wide defaults with `all`."""
     reach = reach_from(options)
     changes = pairs("--set", settings)
     if not (changes or unset):
-        raise ConfigError("say what to alter: --set or --unset")
+        raise ConfigError("nothing to alter: give --set or --unset")
     run(_alter(reach, node, changes, unset, dry_run=dry_run))
     click.echo(f"{'could be altered' if dry_run else 'altered'}: {', '.join([*changes, *unset])}")
 
@@ -183,7 +183,7 @@ def _resource(known: list[int], node: str) -> ConfigResource:
     if node == ALL_BROKERS:
         return ConfigResource.broker(None)
     if not (node.isascii() and node.isdigit()):
-        raise ConfigError(f"a broker is a number, or all of them are meant with all; got {node!r}")
+        raise ConfigError(f"expected a broker id or all, got {node!r}")
     if int(node) not in known:
         raise ConfigError(f"there is no broker {node}; known: {', '.join(map(str, known))}")
     return ConfigResource.broker(int(node))

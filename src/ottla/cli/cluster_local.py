@@ -135,19 +135,19 @@ Examples:
   ottla cluster local --data-dir /tmp/cluster --set log.flush=ack
 """,
 )
-@click.option("--nodes", type=click.IntRange(1, 20), default=3, show_default=True, help="How many brokers.")
+@click.option("--nodes", type=click.IntRange(1, 20), default=3, show_default=True, help="Number of brokers.")
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     default=Path("cluster"),
     show_default=True,
-    help="The folder that holds everything.",
+    help="Data folder.",
 )
-@click.option("--port", type=int, default=9092, show_default=True, help="The first Kafka port; 0 picks free ones.")
-@click.option("--http-port", type=int, default=8080, show_default=True, help="The first HTTP port; -1 serves none.")
-@click.option("--set", "assignments", metavar="SECTION.KEY=VALUE", multiple=True, help="A setting of every broker.")
+@click.option("--port", type=int, default=9092, show_default=True, help="First Kafka port; 0 picks free ports.")
+@click.option("--http-port", type=int, default=8080, show_default=True, help="First HTTP port; -1 disables HTTP.")
+@click.option("--set", "assignments", metavar="SECTION.KEY=VALUE", multiple=True, help="Set a value for every broker.")
 def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tuple[str, ...]) -> None:
-    """Run a ZooKeeper and some brokers on this machine, for development."""
+    """Run a ZooKeeper and several brokers on this machine, for development."""
     more = [word for assignment in assignments for word in ("--set", assignment)]
     cluster = LocalCluster(data_dir, nodes, port, http_port, more)
     ended = threading.Event()
@@ -171,5 +171,5 @@ def _watch(cluster: LocalCluster, ended: threading.Event) -> None:
         for node in cluster.nodes:
             if node.number not in missed and node.process is not None and node.process.poll() is not None:
                 missed.add(node.number)
-                click.echo(f"node {node.number} has ended; {node.log_file} says why. To start it again:", err=True)
+                click.echo(f"node {node.number} has ended; see {node.log_file}. To start it again:", err=True)
                 click.echo(f"  {shlex.join(node.command)}", err=True)

@@ -42,23 +42,23 @@ Examples:
     "--to",
     "target",
     metavar="NODES",
-    help="The nodes that are to hold each of them: the first leads the first partition, the second the next.",
+    help="Replicas of every partition; leadership rotates over the nodes.",
 )
 @click.option(
     "--over",
     metavar="NODES|all",
-    help="Spread them evenly over these, with as many replicas as now; every topic, if none is named.",
+    help="Spread replicas evenly over these nodes, keeping the replication factor; all topics by default.",
 )
-@click.option("--cancel", is_flag=True, help="Take back moves that are under way; all, if no topic is named.")
-@click.option("--wait", is_flag=True, help="Return when nothing moves any more.")
+@click.option("--cancel", is_flag=True, help="Cancel reassignments in progress; all topics by default.")
+@click.option("--wait", is_flag=True, help="Wait until the reassignment is complete.")
 @click.option(
     "--throttle",
     "rate",
     metavar="BYTES/S",
     type=click.IntRange(1),
-    help="Let no node send or fetch faster for it; waits for the end of the moves, and lifts it then.",
+    help="Limit replication to this many bytes per second and node; waits, then removes the limit.",
 )
-@click.option("--unthrottle", "lift", is_flag=True, help="Lift what an earlier --throttle has set.")
+@click.option("--unthrottle", "lift", is_flag=True, help="Remove the limit of an earlier --throttle.")
 @with_output_option
 @with_broker_options
 def reassign(  # noqa: PLR0913
@@ -73,13 +73,13 @@ def reassign(  # noqa: PLR0913
     output: str,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
-    """Move partitions to other nodes, or show which are moving."""
+    """Move partitions to other nodes, or list reassignments in progress."""
     reach = reach_from(options)
     wishes = [target is not None, over is not None, cancel].count(True)
     if wishes > 1 or (partitions and not wishes) or (target is not None and not partitions):
-        raise ConfigError("say what to move and where to: TOPIC --to NODES, [TOPIC] --over NODES, or [TOPIC] --cancel")
+        raise ConfigError("nothing to move: give TOPIC --to NODES, [TOPIC] --over NODES, or [TOPIC] --cancel")
     if rate is not None and (cancel or not wishes):
-        raise ConfigError("--throttle goes with --to or --over")
+        raise ConfigError("--throttle needs --to or --over")
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -111,7 +111,7 @@ def _nodes(option: str, text: str) -> tuple[int, ...]:
 
 async def _move(admin: Admin, moves: dict[TopicPartition, tuple[int, ...]], rate: int | None) -> None:
     if not moves:
-        click.echo("everything is where it should be", err=True)
+        click.echo("nothing to move", err=True)
         return
     if rate is not None:
         await throttle(admin, moves, rate)

@@ -19,7 +19,7 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print what makes a shell complete the commands of ottla."""
+    """Print a shell completion script."""
     kind = get_completion_class(shell)
     if kind is not None:
         root = context.find_root()

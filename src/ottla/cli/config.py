@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Verbs)
 def config() -> None:
-    """Show every setting and where its value comes from."""
+    """Show settings and where their values come from."""
 
 
 @config.command(
@@ -40,7 +40,7 @@ Examples:
 @with_output_option
 @click.option("-v", "--verbose", is_flag=True, help="Also print each setting's documentation and default.")
 def show(config_file: Path | None, assignments: Sequence[str], *, output: str, verbose: bool) -> None:
-    """Print every effective value and where it came from."""
+    """Print effective values and their sources."""
     settings = load_settings(config_file, assignments)
     docs = _all_docs(settings) if verbose else {}
     if output == "json":

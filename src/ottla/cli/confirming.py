@@ -17,18 +17,18 @@ Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 def with_yes_option(command: Decorated) -> Decorated:
     """Give a command `--yes`, as `yes`."""
-    return click.option("-y", "--yes", is_flag=True, help="Do not ask first.")(command)
+    return click.option("-y", "--yes", is_flag=True, help="Skip the confirmation.")(command)
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only if that is meant."""
+    """Exit unless the user confirms."""
     if yes:
         return
     try:
         is_meant = click.confirm(question, err=True)
     except click.Abort:
         click.echo(err=True)
-        raise ConfigError("nobody is there to confirm it; say --yes to go on without being asked") from None
+        raise ConfigError("no terminal to confirm on; pass --yes to skip the confirmation") from None
     if not is_meant:
         raise OttlaError("nothing was changed")
 

@@ -48,12 +48,12 @@ _OPTIONS: Final = (
         f"[default: [brokers.{DEFAULT_PROFILE}] of the file, or {DEFAULT_SERVERS}]",
     ),
     click.option("--tls", is_flag=True, help="Encrypt the connection."),
-    click.option("--ca-file", metavar="FILE", help="Trust the certificates of this PEM file; implies --tls."),
-    click.option("--cert-file", metavar="FILE", help="Show this certificate, in PEM; implies --tls."),
-    click.option("--key-file", metavar="FILE", help="The key of --cert-file, if it is in a file of its own."),
-    click.option("--sasl", type=click.Choice(_MECHANISMS, case_sensitive=False), help="Log in this way."),
+    click.option("--ca-file", metavar="FILE", help="CA certificates to trust, in PEM; implies --tls."),
+    click.option("--cert-file", metavar="FILE", help="Client certificate, in PEM; implies --tls."),
+    click.option("--key-file", metavar="FILE", help="Private key of --cert-file, if in a separate file."),
+    click.option("--sasl", type=click.Choice(_MECHANISMS, case_sensitive=False), help="SASL mechanism."),
     click.option(
-        "--user", metavar="NAME", help=f"Whom to log in as; the password is asked for, or ${PASSWORD_VARIABLE}."
+        "--user", metavar="NAME", help=f"User name; the password is prompted for, or taken from ${PASSWORD_VARIABLE}."
     ),
 )
 _CONFIG_OPTION: Final = click.option(
@@ -121,7 +121,7 @@ def reach_from(options: dict[str, Any]) -> Reach:
     if name is None:
         name = DEFAULT_PROFILE if DEFAULT_PROFILE in known else DEFAULT_SERVERS
     if not name.strip():
-        raise ConfigError("--broker: no server is given; write host:port")
+        raise ConfigError("--broker: expected host:port")
     profile = merged(chosen(name, known), given)
     for each in _FILES:
         path = getattr(profile, each)

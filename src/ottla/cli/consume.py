@@ -50,7 +50,7 @@ class Job:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("topics", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("-g", "--group", help="Read as a member of this group, which remembers how far it has read.")
+@click.option("-g", "--group", help="Consumer group to join; it commits offsets.")
 @click.option(
     "--from",
     "start",
@@ -58,9 +58,9 @@ class Job:
     help="beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, or a time. "
     "[default: end; with a group, where it is]",
 )
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this one.")
+@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
 @click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
-@click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Stop at the end instead of waiting for more.")
+@click.option("-e", "--exit", "stops_at_end", is_flag=True, help="Exit at the end of the topic.")
 @click.option(
     "-f",
     "--format",
@@ -71,12 +71,12 @@ class Job:
     default="value",
     show_default=True,
 )
-@click.option("--separator", default=":", show_default=True, help="What ends the key in key-value lines.")
+@click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
 @with_broker_options
 def consume(topics: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the messages of TOPIC to the standard output.
+    """Print the messages of TOPIC.
 
-    Each on a line, and those still to come, until interrupted.
+    Prints one message per line and waits for new ones until interrupted.
     """
     reach = reach_from(options)
     start = options["start"]
@@ -91,7 +91,7 @@ def consume(topics: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - 
         separator=options["separator"].encode(),
     )
     if job.group is not None and (job.start is not None or job.partitions):
-        raise ConfigError("--group reads what the group gives it, from where it is; leave --from and --partition out")
+        raise ConfigError("--from and --partition cannot be used with --group")
     try:
         run(_consume_until_interrupted(reach, job))
     except BrokenPipeError:

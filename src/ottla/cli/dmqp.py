@@ -35,15 +35,15 @@ def with_http_options(command: Decorated) -> Decorated:
         show_envvar=True,
         default=DEFAULT_HTTP,
         show_default=True,
-        help="The HTTP address of the broker.",
+        help="HTTP address of the broker.",
     )
-    authority = click.option("--ca-file", metavar="FILE", help="Trust the certificates of this PEM file.")
+    authority = click.option("--ca-file", metavar="FILE", help="CA certificates to trust, in PEM.")
     return address(authority(command))
 
 
 @click.group(cls=Verbs)
 def dmqp() -> None:
-    """Topics as queues: push and pop over DMQP."""
+    """Use topics as queues over DMQP."""
 
 
 @dmqp.command(
@@ -59,12 +59,12 @@ Examples:
     "ports",
     type=click.IntRange(0, 65535),
     multiple=True,
-    help="Of the first shard, of the second, …; those without get a free one.",
+    help="Ports of the shards in order; the rest get free ports.",
 )
 @with_output_option
 @with_http_options
 def expose(topic: str, ports: tuple[int, ...], output: str, http: str, ca_file: str | None) -> None:
-    """Serve every partition of TOPIC as a shard, on a port of its own. It stays so until `unexpose`."""
+    """Serve each partition of TOPIC as a shard on its own port, until `unexpose`."""
     show_rows(_rows(_rest(http, ca_file).expose(topic, ports)), _COLUMNS, output)
 
 
@@ -77,9 +77,9 @@ Examples:
 @click.argument("topic")
 @with_http_options
 def unexpose(topic: str, http: str, ca_file: str | None) -> None:
-    """Serve TOPIC over DMQP no more; its messages and how far they are popped stay."""
+    """Stop serving TOPIC over DMQP; messages and cursors are kept."""
     _rest(http, ca_file).unexpose(topic)
-    click.echo(f"{topic} is not served over DMQP any more")
+    click.echo(f"{topic} is no longer served over DMQP")
 
 
 @dmqp.command(
@@ -93,7 +93,7 @@ Examples:
 @with_output_option
 @with_http_options
 def list_exposed(output: str, http: str, ca_file: str | None) -> None:
-    """List the shards of all topics that are exposed, and who reads them."""
+    """List the shards of exposed topics and their readers."""
     rows = [row for one in _rest(http, ca_file).maps() for row in _rows(one)]
     show_rows(rows, _COLUMNS, output)
 
@@ -109,7 +109,7 @@ Examples:
 @click.argument("messages", nargs=-1)
 @with_http_options
 def push(topic: str, messages: tuple[str, ...], http: str, ca_file: str | None) -> None:
-    """Push MESSAGES, or else the lines of the standard input, to the shards of TOPIC by turns."""
+    """Push MESSAGES, or lines of standard input, to the shards of TOPIC in turn."""
     count = 0
     with _client(http, ca_file) as client:
         for message in [one.encode() for one in messages] or _lines():
@@ -130,7 +130,7 @@ Examples:
 @click.option("--all", "takes_all", is_flag=True, help="All there are.")
 @with_http_options
 def pop(topic: str, limit: int, *, takes_all: bool, http: str, ca_file: str | None) -> None:
-    """Take the next messages of TOPIC, a line each, in the order of their sequence ids."""
+    """Pop the next messages of TOPIC in order of their sequence ids, one per line."""
     out = sys.stdout.buffer
     taken = 0
     with _client(http, ca_file) as client:
@@ -149,7 +149,7 @@ Examples:
 @click.argument("topic")
 @with_http_options
 def peek(topic: str, http: str, ca_file: str | None) -> None:
-    """Print the sequence id of the next message of TOPIC, and leave it there."""
+    """Print the sequence id of the next message of TOPIC without popping it."""
     with _client(http, ca_file) as client:
         sequence_id = client.peek(topic)
     click.echo("empty" if sequence_id is None else sequence_id)

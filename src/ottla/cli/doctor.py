@@ -45,10 +45,10 @@ Examples:
 @with_broker_choice
 @with_settings_options
 def doctor(assignments: Sequence[str], *, data_dir: Path | None, output: str, **options: Any) -> None:  # noqa: ANN401
-    """Look for what would keep a broker from running well.
+    """Diagnose this machine's setup and a running broker.
 
-    Software, limits, disk, clock and ports of this machine, and whether a running broker can be reached at the
-    addresses it tells its clients. Ends with 1 if something is wrong.
+    Checks software, limits, disk, clock and ports of this machine, and whether a running broker can be reached at the
+    addresses that it advertises. Exits with 1 if something is wrong.
     """
     flags = {} if data_dir is None else {"broker.data_dir": Flag("--data-dir", str(data_dir))}
     findings: list[Finding] = []
@@ -57,7 +57,7 @@ def doctor(assignments: Sequence[str], *, data_dir: Path | None, output: str, **
         settings = load_settings(options["config_file"], assignments, flags)
         reach = reach_from(options)
     except ConfigError as error:
-        findings.append(wrong("configuration", str(error), "correct it; `ottla config example` prints all there is"))
+        findings.append(wrong("configuration", str(error), "fix it; `ottla config example` prints every setting"))
         settings = load_defaults(flags)
     findings += run(_examine(settings, reach))
     if output == "json":

@@ -21,5 +21,5 @@ class Duration(click.ParamType[float]):
             return value
         match = _FORM.fullmatch(str(value).strip())
         if match is None:
-            self.fail(f"{value!r} is no time such as 30s, 5m, 12h or 7d", param, ctx)
+            self.fail(f"invalid duration {value!r} (use e.g. 30s, 5m, 12h, 7d)", param, ctx)
         return int(match[1]) * _UNIT_S[match[2]]

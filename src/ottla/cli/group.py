@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Verbs)
 def group() -> None:
-    """Look at consumer groups, and change how far they have read."""
+    """Inspect consumer groups and reset their offsets."""
 
 
 group.add_command(reset_offsets)
@@ -48,11 +48,11 @@ Examples:
   ottla group list -o json
 """,
 )
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only those in this state; may be repeated.")
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only this state; may be repeated.")
 @with_output_option
 @with_broker_options
 def list_groups(*, states: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List the groups."""
+    """List groups."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
@@ -73,7 +73,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show the members of groups, what each reads, and how far behind it is."""
+    """Describe groups: members, assignments and lag."""
     described = run(_describe(reach_from(options), names))
     if output == "json":
         show_json([each.as_json() for each in described])
@@ -118,9 +118,9 @@ Examples:
 @with_yes_option
 @with_broker_options
 def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Forget groups without members, and how far they have read."""
+    """Delete inactive groups and their offsets."""
     reach = reach_from(options)
-    confirm(f"Forget how far {', '.join(names)} have read at {reach.servers}?", yes=yes)
+    confirm(f"Delete the groups {', '.join(names)} and their offsets at {reach.servers}?", yes=yes)
 
     async def ask() -> dict[str, BrokerError | None]:
         async with reach.client() as client:
@@ -139,15 +139,21 @@ Examples:
 )
 @click.argument("name", metavar="GROUP")
 @click.option(
-    "-t", "--topic", "topics", metavar="TOPIC[:0,1…]", multiple=True, required=True, help="Of this; may be repeated."
+    "-t",
+    "--topic",
+    "topics",
+    metavar="TOPIC[:0,1…]",
+    multiple=True,
+    required=True,
+    help="Topic or TOPIC:0,1,2; may be repeated.",
 )
 @with_yes_option
 @with_broker_options
 def delete_offsets(name: str, *, topics: tuple[str, ...], yes: bool, **options: Any) -> None:  # noqa: ANN401
-    """Forget how far a group has read in topics that no member reads now."""
+    """Delete a group's offsets of topics without active members."""
     reach = reach_from(options)
     wanted = topics_and_partitions("--topic", topics)
-    confirm(f"Forget how far {name} has read in {', '.join(topics)} at {reach.servers}?", yes=yes)
+    confirm(f"Delete the offsets of group {name} in {', '.join(topics)} at {reach.servers}?", yes=yes)
 
     async def ask() -> Mapping[TopicPartition, BrokerError | None] | Mapping[str, BrokerError | None]:
         async with reach.client() as client:
@@ -167,10 +173,12 @@ Examples:
 """,
 )
 @click.argument("name", metavar="GROUP")
-@click.option("-f", "--file", type=click.Path(dir_okay=False, path_type=Path), help="Write there instead.")
+@click.option(
+    "-f", "--file", type=click.Path(dir_okay=False, path_type=Path), help="Output file [default: standard output]."
+)
 @with_broker_options
 def export_offsets(name: str, *, file: Path | None, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write how far a group has read, as lines of topic,partition,offset."""
+    """Export a group's offsets as lines of topic,partition,offset."""
     reach = reach_from(options)
 
     async def ask() -> dict[TopicPartition, int]:

@@ -28,12 +28,12 @@ Examples:
 """,
 )
 @click.argument("name", metavar="GROUP")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Change a setting; may be repeated.")
-@click.option("--unset", metavar="NAME", multiple=True, help="Give a setting its default again; may be repeated.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
 @with_output_option
 @with_broker_options
 def group_config(name: str, *, settings: tuple[str, ...], unset: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show the settings of a group, and change them before that. The group need not exist yet."""
+    """Show the configs of a group, after changing them. The group need not exist."""
     reach = reach_from(options)
     changes = pairs("--set", settings)
 

@@ -49,11 +49,11 @@ Examples:
     metavar="WHERE",
     help="earliest, latest, an offset, -N for N before the end, 15m for fifteen minutes ago, or a time.",
 )
-@click.option("--shift-by", metavar="N", type=int, help="So many messages on from where it is; back, if negative.")
+@click.option("--shift-by", metavar="N", type=int, help="Shift by this many messages; negative goes back.")
 @click.option(
     "--from-file",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="To the offsets in this file of lines topic,partition,offset.",
+    help="Offsets from a file of lines topic,partition,offset.",
 )
 @click.option(
     "-t",
@@ -61,30 +61,30 @@ Examples:
     "topics",
     metavar="TOPIC[:0,1…]",
     multiple=True,
-    help="Only in this; may be repeated [default: wherever the group has committed].",
+    help="Only this topic; may be repeated [default: all topics with commits].",
 )
-@click.option("--dry-run/--execute", default=True, help="Only show what would happen, or do it.  [default: dry-run]")
+@click.option("--dry-run/--execute", default=True, help="Preview or apply.  [default: dry-run]")
 @with_output_option
 @with_broker_options
 def reset_offsets(name: str, *, dry_run: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Have a group without members read on from another place.
+    """Reset an inactive group's offsets.
 
-    An offset that a partition does not hold becomes the nearest one that it does.
+    An offset outside a partition's range becomes the nearest valid one.
     """
     reach = reach_from(options)
     goal = _goal(options["to"], options["shift_by"], options["from_file"])
     wanted = topics_and_partitions("--topic", options["topics"])
     if wanted and isinstance(goal, dict):
-        raise ConfigError("--from-file says itself which partitions; leave --topic out")
+        raise ConfigError("--topic cannot be used with --from-file")
     moves = run(_reset(reach, name, goal, wanted, is_preview=dry_run))
     show_rows([move.row() for move in moves], MOVE_COLUMNS, output)
     if dry_run:
-        click.echo("nothing was changed; say --execute to do it", err=True)
+        click.echo("nothing was changed; pass --execute to apply", err=True)
 
 
 def _goal(to: str | None, shift_by: int | None, from_file: Path | None) -> Goal:
     if sum(given is not None for given in (to, shift_by, from_file)) != 1:
-        raise ConfigError("say where to: one of --to, --shift-by and --from-file")
+        raise ConfigError("give one of --to, --shift-by and --from-file")
     if to is not None:
         return starting_point(to, option="--to")
     if from_file is not None:
@@ -125,7 +125,7 @@ async def _moves(
     bounds = await bounds_of(admin, partitions)
     moves = moves_to(goal, committed, bounds, await offsets_at_time(admin, goal, partitions))
     if not moves:
-        advice = "" if wanted else "; say where with --topic"
+        advice = "" if wanted else "; name topics with --topic"
         raise OttlaError(f"group {name!r} has committed no offsets there{advice}")
     return moves
 
@@ -134,7 +134,7 @@ def _refuse_if_read(name: str, about: GroupDescription | None, *, is_preview: bo
     """A group with members would go on from where they are, and overwrite what was set."""
     if about is not None and about.members:
         members = counted(len(about.members), "member")
-        problem = f"group {name!r} is {about.state} with {members}; stop them before you reset it"
+        problem = f"group {name!r} is {about.state} with {members}; stop its members first"
         if not is_preview:
             raise OttlaError(problem)
         click.echo(f"ottla: {problem}", err=True)

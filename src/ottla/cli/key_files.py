@@ -24,6 +24,6 @@ def with_key_file(command: Decorated) -> Decorated:
         return command(*args, keys=None if keys_file is None else read_key_file(keys_file), **options)
 
     option = click.option(
-        "--keys", "keys_file", metavar="FILE", type=click.Path(path_type=Path), help="The keys of what is encrypted."
+        "--keys", "keys_file", metavar="FILE", type=click.Path(path_type=Path), help="Key file of encrypted data."
     )
     return option(with_keys)  # type: ignore[return-value]

@@ -36,13 +36,13 @@ KEY_FILE = click.option(
     "key_file",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="The keys, instead of those that are set.",
+    help="Key file [default: the configured keys].",
 )
 
 
 @click.group(cls=Verbs)
 def keys() -> None:
-    """Make, change and look at the keys that data is encrypted with."""
+    """Generate, rotate and inspect encryption keys."""
 
 
 @keys.command(
@@ -53,12 +53,10 @@ Examples:
 """,
 )
 @click.argument("file", type=click.Path(path_type=Path), required=False)
-@click.option(
-    "--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="The key's number."
-)
+@click.option("--id", "key_id", type=click.IntRange(1, HIGHEST_KEY_ID), default=1, show_default=True, help="Key id.")
 @with_settings_options
 def generate(file: Path | None, key_id: int, config_file: Path | None, assignments: Sequence[str]) -> None:
-    """Make a key, in a new FILE that only its owner can read; without FILE, print it.
+    """Generate a key into a new FILE with mode 0600, or print it.
 
     With encryption.key_wrapping the key is wrapped by that key management service.
     """
@@ -82,18 +80,18 @@ Examples:
 )
 @with_settings_options
 @KEY_FILE
-@click.option("--rewrite", "rewrites", is_flag=True, help="Encrypt anew what is older, and what never was.")
+@click.option("--rewrite", "rewrites", is_flag=True, help="Re-encrypt existing data, including plain data.")
 def rotate(config_file: Path | None, assignments: Sequence[str], key_file: Path | None, *, rewrites: bool) -> None:
-    """Add a new key to the key file. A running broker takes it up by itself."""
+    """Add a new key to the key file; a running broker picks it up."""
     config = _encryption(config_file, assignments, key_file)
     if config.key_file is None:
-        raise ConfigError("only keys in a file are rotated here: add what `ottla keys generate --id N` prints to yours")
+        raise ConfigError("only a key file can be rotated; add the output of `ottla keys generate --id N` to your keys")
     path = config.key_file.expanduser()
     ring = read_key_file(path, Unwrapper(config)).with_new_key(rewrites=rewrites)
     write_key_file(path, ring, is_new=False, wrap=_wrap(config))
-    click.echo(f"key {ring.newest} is in {path}: what is written from now on is encrypted with it", err=True)
+    click.echo(f"key {ring.newest} added to {path}; new data is encrypted with it", err=True)
     if rewrites:
-        click.echo("the broker encrypts all the rest with it, too: `ottla keys status` tells how far it is", err=True)
+        click.echo("the broker re-encrypts existing data; `ottla keys status` shows the progress", err=True)
 
 
 @keys.command(
@@ -105,12 +103,12 @@ Examples:
 )
 @with_settings_options
 @KEY_FILE
-@click.option("--data-dir", type=click.Path(path_type=Path), help="The data folder, instead of the one that is set.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Data folder [default: the configured one].")
 @with_output_option
 def status(
     config_file: Path | None, assignments: Sequence[str], key_file: Path | None, data_dir: Path | None, *, output: str
 ) -> None:
-    """Show which keys there are, and how much each of them has encrypted. A broker may be running."""
+    """Show keys and how much data each encrypts, even while a broker runs."""
     from ottla.broker.config import BrokerConfig
     from ottla.storage.key_use import find_key_use
 
@@ -148,10 +146,10 @@ def _show(rows: list[dict[str, object]], ring: KeyRing | None, plain_leftovers: 
         below = ring.rewrite_below
         left = sum(int(str(row["segments"])) for row in rows if row["key"] == "none" or int(str(row["key"])) < below)
         if below:
-            done = "all is encrypted" if not left else f"{left} segments are still to be encrypted anew"
+            done = "all is encrypted" if not left else f"{left} segments remain to be re-encrypted"
             click.echo(f"{done} with key {below} or a newer one")
     for path in plain_leftovers:
-        click.echo(f"not encrypted, and of no use to the broker: {path}")
+        click.echo(f"unencrypted leftover file, not used by the broker: {path}")
 
 
 def _encryption(config_file: Path | None, assignments: Sequence[str], key_file: Path | None) -> EncryptionConfig:

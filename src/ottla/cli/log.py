@@ -32,7 +32,7 @@ FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 @click.group(cls=Verbs)
 def log() -> None:
-    """Look at the files of a partition, which a broker may be using, and repair them."""
+    """Inspect the segment files of a partition, even while a broker runs, and repair them."""
 
 
 @log.command(
@@ -45,11 +45,11 @@ Examples:
 )
 @FOLDER
 @with_key_file
-@click.option("--from", "from_offset", default=0, show_default=True, help="The first offset to show.")
+@click.option("--from", "from_offset", default=0, show_default=True, help="First offset.")
 @click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many batches.")
-@click.option("--records", is_flag=True, help="Also show every record.")
+@click.option("--records", is_flag=True, help="Include records.")
 def dump(path: Path, keys: KeyRing | None, from_offset: int, limit: int | None, *, records: bool) -> None:
-    """Show the batches of a partition's folder, or of one segment file."""
+    """Dump the record batches of a partition folder or segment file."""
     shown = 0
     decrypting = Decrypting(keys)
     for file in _segments(path):
@@ -63,7 +63,7 @@ def dump(path: Path, keys: KeyRing | None, from_offset: int, limit: int | None, 
                     for record in RecordReader(batch.data, from_offset, with_control=True):
                         click.echo(_record_line(record))
         except ApiError as damaged:
-            raise OttlaError(f"{file}: {damaged}; `ottla log verify` tells more") from None
+            raise OttlaError(f"{file}: {damaged}; run `ottla log verify` for details") from None
 
 
 @log.command(
@@ -76,7 +76,7 @@ Examples:
 @FOLDER
 @with_key_file
 def verify(path: Path, keys: KeyRing | None) -> None:
-    """Check every batch and index entry below a folder; exit with 1 if one is damaged."""
+    """Verify every batch and index entry below a folder; exits with 1 on damage."""
     files = [file for folder in _partition_folders(path) for file in inspect.segment_files(folder)]
     if not files:
         raise OttlaError(f"there are no segment files in {path}")

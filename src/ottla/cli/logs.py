@@ -5,6 +5,41 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from typing import Final
+
+from ottla.net.rates import Bucket
+
+_LONGEST: Final = 1000
+_LINES_PER_S: Final = 100
+_BUCKETS: Final = 1000
+
+
+def _cut(message: str) -> str:
+    """A client may send names of many kilobytes, which end up in a message."""
+    return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}... ({len(message)} characters)"
+
+
+class RateFilter(logging.Filter):
+    """Lets no more than a hundred lines of one kind through in a second, errors aside; the rest is counted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._buckets: dict[str, tuple[Bucket, list[int]]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            return True
+        if len(self._buckets) >= _BUCKETS:
+            self._buckets.clear()
+        bucket, suppressed = self._buckets.setdefault(str(record.msg), (Bucket(), [0]))
+        if not bucket.admits(_LINES_PER_S, record.created):
+            suppressed[0] += 1
+            return False
+        if suppressed[0]:
+            record.msg = f"{_cut(record.getMessage())} ({suppressed[0]} lines like this were suppressed before)"
+            record.args = ()
+            suppressed[0] = 0
+        return True
 
 
 class _TextFormatter(logging.Formatter):
@@ -14,7 +49,9 @@ class _TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
-        text = f"{at}.{int(record.msecs):03d}Z {record.levelname:<8} {self._who}{record.name}: {record.getMessage()}"
+        text = (
+            f"{at}.{int(record.msecs):03d}Z {record.levelname:<8} {self._who}{record.name}: {_cut(record.getMessage())}"
+        )
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
 
 
@@ -31,7 +68,7 @@ class _JsonFormatter(logging.Formatter):
             "at_ms": int(record.created * 1000),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": _cut(record.getMessage()),
         }
         if record.exc_info:
             entry["exception"] = self.formatException(record.exc_info)
@@ -40,6 +77,7 @@ class _JsonFormatter(logging.Formatter):
 
 def set_up_logging(level: str, style: str, worker: int | None = None) -> None:
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(RateFilter())
     handler.setFormatter(_JsonFormatter(worker) if style == "json" else _TextFormatter(worker))
     logging.basicConfig(level=level.upper(), handlers=[handler])
     if level != "debug":

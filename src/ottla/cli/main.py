@@ -28,29 +28,29 @@ class Command:
 
 
 COMMANDS: Final = {
-    "acl": Command("ottla.cli.acl", "Look at ACLs, and change who may do what."),
-    "bench": Command("ottla.cli.bench", "Measure how fast a broker takes and gives messages."),
-    "cluster": Command("ottla.cli.cluster", "Look at brokers, change their settings, and move what they hold."),
-    "completion": Command("ottla.cli.completion", "Print what makes a shell complete the commands of ottla."),
-    "config": Command("ottla.cli.config", "Show every setting and where its value comes from."),
-    "consume": Command("ottla.cli.consume", "Write the messages of TOPIC to the standard output."),
-    "dmqp": Command("ottla.cli.dmqp", "Topics as queues: push and pop over DMQP."),
-    "doctor": Command("ottla.cli.doctor", "Look for what would keep a broker from running well."),
-    "group": Command("ottla.cli.group", "Look at consumer groups, and change how far they have read."),
-    "keys": Command("ottla.cli.keys", "Make, change and look at the keys that data is encrypted with."),
-    "log": Command("ottla.cli.log", "Look at the files of a partition; a broker may be using them."),
-    "pipeline": Command("ottla.cli.pipeline", "From topics to tables on Spark, as one file says it."),
-    "produce": Command("ottla.cli.produce", "Write the lines of FILES, or of the standard input, to TOPIC."),
-    "queue": Command("ottla.cli.queue", "Queues in a folder: no broker is needed."),
-    "quota": Command("ottla.cli.quota", "Look at quotas, and change how much clients may take."),
-    "record": Command("ottla.cli.record", "Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."),
-    "replay": Command("ottla.cli.replay", "Write the messages that `ottla record` put into FILE to a topic."),
+    "acl": Command("ottla.cli.acl", "List, add and delete ACLs."),
+    "bench": Command("ottla.cli.bench", "Benchmark a broker: throughput and latency."),
+    "cluster": Command("ottla.cli.cluster", "Inspect and configure brokers, and move partitions."),
+    "completion": Command("ottla.cli.completion", "Print a shell completion script."),
+    "config": Command("ottla.cli.config", "Show settings and where their values come from."),
+    "consume": Command("ottla.cli.consume", "Print the messages of TOPIC."),
+    "dmqp": Command("ottla.cli.dmqp", "Use topics as queues over DMQP."),
+    "doctor": Command("ottla.cli.doctor", "Diagnose this machine's setup and a running broker."),
+    "group": Command("ottla.cli.group", "Inspect consumer groups and reset their offsets."),
+    "keys": Command("ottla.cli.keys", "Generate, rotate and inspect encryption keys."),
+    "log": Command("ottla.cli.log", "Inspect the segment files of a partition, even while a broker runs."),
+    "pipeline": Command("ottla.cli.pipeline", "Run topic-to-table pipelines defined in a TOML file."),
+    "produce": Command("ottla.cli.produce", "Produce the lines of FILES, or of standard input, to TOPIC."),
+    "queue": Command("ottla.cli.queue", "Use file queues without a broker."),
+    "quota": Command("ottla.cli.quota", "List and change client quotas."),
+    "record": Command("ottla.cli.record", "Save the messages of TOPIC to FILE for `ottla replay`."),
+    "replay": Command("ottla.cli.replay", "Produce the messages of a FILE that `ottla record` wrote."),
     "role": Command("ottla.cli.role", "List roles, and change who has them."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
-    "topic": Command("ottla.cli.topic", "Create, look at, change and delete topics."),
-    "transaction": Command("ottla.cli.transaction", "Look at transactions, and end those that are stuck."),
-    "user": Command("ottla.cli.user", "Look at users who log in with a password, and change them."),
+    "topic": Command("ottla.cli.topic", "Create, describe, alter and delete topics."),
+    "transaction": Command("ottla.cli.transaction", "Inspect transactions and abort hanging ones."),
+    "user": Command("ottla.cli.user", "List and change users with passwords."),
 }
 
 
@@ -141,8 +141,8 @@ def _meant(names: Sequence[str]) -> str:
 def program() -> None:
     """A message broker that speaks the Kafka protocol and keeps its data in plain files.
 
-    `ottla COMMAND --help` shows examples. Commands that talk to a broker talk to any Kafka broker. They end with 0 if
-    all went well, 1 if not, and 2 if they were called wrongly.
+    `ottla COMMAND --help` shows examples. Commands that talk to a broker talk to any Kafka broker. They exit with 0 on
+    success, 1 on failure and 2 on wrong usage.
     """
 
 

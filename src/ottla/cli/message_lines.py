@@ -44,7 +44,7 @@ def from_line(line: bytes) -> Message:
 def from_key_value(line: bytes, separator: bytes) -> Message:
     key, found, value = line.partition(separator)
     if not found:
-        raise ConfigError(f"there is no {separator.decode()!r} in it to end the key")
+        raise ConfigError(f"no key separator {separator.decode()!r}")
     return Message(key=key, value=value)
 
 
@@ -73,7 +73,7 @@ def _content(fields: dict[str, Any], name: str) -> bytes | None:
     if encoded is None:
         return _as_bytes(fields.get(name))
     if fields.get(name) is not None:
-        raise ConfigError(f"both {name} and {name}_base64")
+        raise ConfigError(f"give {name} or {name}_base64, not both")
     try:
         return base64.b64decode(encoded, validate=True)
     except (TypeError, ValueError, binascii.Error):

@@ -26,7 +26,7 @@ def with_output_option(command: Decorated) -> Decorated:
         type=click.Choice(["table", "json"]),
         default="table",
         show_default=True,
-        help="For people, or for programs.",
+        help="Output format.",
     )(command)
 
 

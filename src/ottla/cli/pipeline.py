@@ -13,7 +13,7 @@ from ottla.cli.summaries import Verbs
 
 @click.group(cls=Verbs)
 def pipeline() -> None:
-    """From topics to tables on Spark, as one file says it."""
+    """Run topic-to-table pipelines defined in a TOML file."""
 
 
 for verb in (init, check, run_verb, status, stop, backfill, replay, compact, archive):

@@ -31,20 +31,27 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @click.argument("topic")
-@click.option("--to", "location", metavar="DIR|URL", required=True, help="A folder, or a URL such as s3://bucket/path.")
-@click.option("--every", "every_s", type=Duration(), help="Go on, looking for more after so long, such as 60s or 5m.")
+@click.option("--to", "location", metavar="DIR|URL", required=True, help="Folder, or URL such as s3://bucket/path.")
+@click.option(
+    "--every",
+    "every_s",
+    type=Duration(),
+    help="Keep running and archive new records at this interval, such as 60s or 5m.",
+)
 @click.option(
     "--trim-topic",
     "trim_s",
     metavar="AGE",
     type=Duration(),
-    help="Delete from the topic what is archived and older than this, such as 7d; 0s for all that is archived.",
+    help="Delete archived records older than this from the topic, such as 7d; 0s for all.",
 )
-@click.option("--merge", is_flag=True, help="Merge all small files now, instead of every eight of them.")
-@click.option("--allow-gaps", is_flag=True, help="Go on if the topic has lost records that were not archived yet.")
+@click.option("--merge", is_flag=True, help="Compact all small files now.")
+@click.option(
+    "--allow-gaps", is_flag=True, help="Continue if records were deleted from the topic before they were archived."
+)
 @with_broker_options
 def archive(topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Keep the past of TOPIC as Parquet files.
+    """Archive TOPIC as Parquet files.
 
     Each record is there once, whenever this is killed and started again: it goes on where the files end. The source of
     Spark reads the files and the topic as one, with option("archive", DIR).

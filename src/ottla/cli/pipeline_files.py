@@ -33,7 +33,7 @@ def with_master(command: Decorated) -> Decorated:
         default="local[*]",
         show_default=True,
         metavar="local[*]|spark://…|sc://…",
-        help="Where Spark runs: in this process, on a cluster, or behind Spark Connect.",
+        help="Spark master: local[*], spark://…, or sc://… for Spark Connect.",
     )(command)
 
 

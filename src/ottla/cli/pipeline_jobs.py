@@ -26,14 +26,14 @@ Examples:
 """,
 )
 @with_file
-@click.option("--from", "from_", metavar="TIME", required=True, help="From this time on: 2026-11-01T09:30, or 2h ago.")
-@click.option("--to", metavar="TIME", default="now", show_default=True, help="Up to this time, and without it.")
-@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Only into this sink; may be repeated.")
-@click.option("--data-dir", metavar="DIR", help="Read this data folder's files instead of asking the broker.")
+@click.option("--from", "from_", metavar="TIME", required=True, help="Start time: 2026-11-01T09:30, or 2h ago.")
+@click.option("--to", metavar="TIME", default="now", show_default=True, help="End time, exclusive.")
+@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Only this sink; may be repeated.")
+@click.option("--data-dir", metavar="DIR", help="Read the segment files of this data folder instead of the broker.")
 @with_master
 @with_broker_options
 def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Put the records of a span of time through a pipeline, at once, by the records' timestamps."""
+    """Run a pipeline once over the records of a time range."""
     from ottla.spark.pipelines.times import moment_ms
 
     now_ms = int(time.time() * 1000)
@@ -60,16 +60,16 @@ Examples:
 """,
 )
 @with_file
-@click.option("--to", "topic", metavar="TOPIC", required=True, help="Where the rows go.")
-@click.option("--sink", "name", metavar="NAME", help="Whose table; needed if there are several.")
+@click.option("--to", "topic", metavar="TOPIC", required=True, help="Target topic.")
+@click.option("--sink", "name", metavar="NAME", help="Sink whose table is read, if there are several.")
 @click.option("--timestamp", default="timestamp", show_default=True, metavar="COLUMN", help="A row's time.")
 @click.option("--key", metavar="COLUMN", help="The record's key [default: key, if there is such a column].")
 @click.option("--value", metavar="COLUMN", help="The record's value [default: value, or all columns as JSON].")
-@click.option("--where", metavar="SQL", help="Only rows for which this is true.")
+@click.option("--where", metavar="SQL", help="SQL condition of the rows.")
 @with_master
 @with_broker_options
 def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the rows of a pipeline's table to TOPIC, in the order and with the timestamps they had."""
+    """Produce the rows of a pipeline's table to TOPIC, in order and with their timestamps."""
     need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
@@ -96,11 +96,11 @@ Examples:
 @with_file
 @click.option("--sink", "name", metavar="NAME", help="Only this table.")
 @click.option(
-    "--orphan-age", default="1h", show_default=True, metavar="TIME", help="Leave stray files that are younger."
+    "--orphan-age", default="1h", show_default=True, metavar="TIME", help="Keep orphaned files younger than this."
 )
 @with_broker_options
 def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Merge the small files of a pipeline's tables, and remove files that killed jobs left. Needs no Spark."""
+    """Compact a pipeline's tables and remove orphaned files, without Spark."""
     from ottla.spark.pipelines.fields import duration_ms
     from ottla.spark.pipelines.tables.opening import tidy
 

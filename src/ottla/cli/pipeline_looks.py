@@ -35,17 +35,17 @@ Examples:
 """,
 )
 @click.argument("topic")
-@click.option("--file", type=click.Path(path_type=Path), help="Write there [default: TOPIC.toml].")
+@click.option("--file", type=click.Path(path_type=Path), help="Output file [default: TOPIC.toml].")
 @click.option(
     "--sink",
     type=click.Choice(["parquet", "delta", "iceberg", "topic", "sqlite", "postgresql", "console"]),
     default="parquet",
     show_default=True,
-    help="Where the rows of the example go.",
+    help="Sink of the example.",
 )
 @with_broker_options
 def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write a pipeline for TOPIC, with the schema of the records that are in it."""
+    """Generate a pipeline file for TOPIC with an inferred schema."""
     from ottla.spark.pipelines.example import example
     from ottla.spark.pipelines.sampling import first_records
 
@@ -69,12 +69,12 @@ Examples:
 """,
 )
 @with_file
-@click.option("--plan", is_flag=True, help="Show Spark's own plan of every query as well.")
-@click.option("--no-spark", is_flag=True, help="Look at the file alone: neither Spark nor a broker is asked.")
+@click.option("--plan", is_flag=True, help="Include Spark's query plans.")
+@click.option("--no-spark", is_flag=True, help="Check the file only, without Spark or a broker.")
 @with_master
 @with_broker_options
 def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any) -> None:  # noqa: ANN401
-    """Say what is wrong with a pipeline, or what it would do. Nothing is run."""
+    """Validate a pipeline and explain what it would do."""
     from ottla.spark.pipelines.outline import outline
 
     pipeline = load(file, options)
@@ -113,13 +113,13 @@ Examples:
 @with_output_option
 @with_broker_options
 def status(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show the pipelines that have told the broker of themselves: state, rates, lag, watermark."""
+    """Show pipelines with state, rates, lag and watermark."""
     from ottla.cli.pipeline_rows import read_statuses, rows
 
     reach = reach_from(options)
     found = [each for each in run(read_statuses(reach)) if not names or each.name in names]
     if missing := set(names) - {each.name for each in found}:
-        raise ConfigError(f"no pipeline named {', '.join(sorted(missing))} has told {reach.servers} of itself")
+        raise ConfigError(f"no pipeline named {', '.join(sorted(missing))} is known to {reach.servers}")
     if output == "json":
         show_json([each.as_json() for each in found])
     else:

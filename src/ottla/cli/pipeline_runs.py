@@ -31,12 +31,12 @@ Examples:
 """,
 )
 @with_file
-@click.option("--available-now", is_flag=True, help="Read what there is now, and end.")
-@click.option("--every", metavar="TIME", help="Look for more so often, such as 10s; instead of what the file says.")
+@click.option("--available-now", is_flag=True, help="Process the available records, then exit.")
+@click.option("--every", metavar="TIME", help="Trigger interval, such as 10s; overrides the file.")
 @with_master
 @with_broker_options
 def run_verb(file: Path, *, available_now: bool, every: str | None, master: str, **options: Any) -> None:  # noqa: ANN401
-    """Run a pipeline until it is stopped: with Ctrl-C, SIGTERM or `ottla pipeline stop`."""
+    """Run a pipeline until Ctrl-C, SIGTERM or `ottla pipeline stop`."""
     pipeline = load(file, options)
     every_ms = _milliseconds(every)
     need_spark()
@@ -85,10 +85,10 @@ Examples:
 """,
 )
 @with_file
-@click.option("--no-wait", is_flag=True, help="Only ask it to stop.")
+@click.option("--no-wait", is_flag=True, help="Request the stop without waiting.")
 @with_broker_options
 def stop(file: Path, *, no_wait: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Stop a pipeline that runs, once its micro-batch is done. It must see the same state folder."""
+    """Stop a running pipeline after its current micro-batch; needs access to its state folder."""
     pipeline = load(file, options)
     _stop(pipeline, patience_s=0.0 if no_wait else _PATIENCE_S)
     click.echo(f"{pipeline.name} {'is asked to stop' if no_wait else 'stopped'}")
@@ -104,5 +104,5 @@ def _stop(pipeline: Pipeline, patience_s: float) -> None:
     deadline = time.monotonic() + patience_s
     while patience_s and state.is_held():
         if time.monotonic() > deadline:
-            raise OttlaError(f"{pipeline.name} is asked to stop, and still runs after {patience_s:.0f} s")
+            raise OttlaError(f"{pipeline.name} was asked to stop and is still running after {patience_s:.0f} s")
         time.sleep(0.1)

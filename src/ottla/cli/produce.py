@@ -52,16 +52,16 @@ class Job:
     type=click.Choice([*FORMATS_IN, WHOLE]),
     default="value",
     show_default=True,
-    help="What a line holds; or each whole file is a message.",
+    help="Format of a line; with file, each whole file is a message.",
 )
-@click.option("--separator", default=":", show_default=True, help="What ends the key in key-value lines.")
-@click.option("-k", "--key", help="The key of messages that bring none.")
-@click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition of messages that name none.")
-@click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header; may be repeated.")
+@click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
+@click.option("-k", "--key", help="Key of messages without one.")
+@click.option("-p", "--partition", type=click.IntRange(min=0), help="Partition of messages without one.")
+@click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header; may be repeated.")
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_broker_options
 def produce(topic: str, files: tuple[Path, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the lines of FILES, or of the standard input, to TOPIC."""
+    """Produce the lines of FILES, or of standard input, to TOPIC."""
     reach = reach_from(options)
     key = options["key"]
     job = Job(

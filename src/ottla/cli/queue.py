@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FOLDER = click.argument("folder", type=click.Path(path_type=Path))
 NAME = click.argument("name")
 FSYNC = click.option(
-    "--fsync", type=click.Choice(["push", "batch", "never"]), default="batch", show_default=True, help="When to sync."
+    "--fsync", type=click.Choice(["push", "batch", "never"]), default="batch", show_default=True, help="When to fsync."
 )
 _PUSHED_TOGETHER = 1000
 _TAIL_WAIT_MS = 60_000
@@ -36,7 +36,7 @@ _TAIL_WAIT_MS = 60_000
 
 @click.group(cls=Verbs)
 def queue() -> None:
-    """Queues in a folder: no broker is needed."""
+    """Use file queues without a broker."""
 
 
 queue.add_command(serve)
@@ -56,7 +56,7 @@ Examples:
 @with_key_file
 @with_output_option
 def list_all(folder: Path, keys: KeyRing | None, output: str) -> None:
-    """List the queues in FOLDER."""
+    """List queues in FOLDER."""
     rows = []
     for name in list_queues(folder):
         with Queue(folder, name, "read", keys=keys) as opened:
@@ -76,7 +76,7 @@ Examples:
 @with_key_file
 @with_output_option
 def info(folder: Path, name: str, keys: KeyRing | None, output: str) -> None:
-    """Show the parts and consumers of a queue."""
+    """Describe the parts and consumers of a queue."""
     with Queue(folder, name, "read", keys=keys) as opened:
         parts = [_part_row(opened, part) for part in opened.folder.parts()]
         consumers = [_consumer_row(opened, consumer) for consumer in opened.consumers()]
@@ -118,7 +118,7 @@ Examples:
 @FSYNC
 @with_key_file
 def push(folder: Path, name: str, messages: tuple[str, ...], fsync: Fsync, keys: KeyRing | None) -> None:
-    """Push MESSAGES, or else the lines of the standard input."""
+    """Push MESSAGES, or lines of standard input."""
     with Queue(folder, name, fsync=fsync, keys=keys) as opened:
         count = opened.push_many(messages or _lines())
     click.echo(f"{count} message{'' if count == 1 else 's'} pushed to {name}", err=True)
@@ -133,11 +133,11 @@ Examples:
 )
 @FOLDER
 @NAME
-@click.option("-c", "--consumer", "consumer_name", default="cli", show_default=True, help="Whose place to go on from.")
+@click.option("-c", "--consumer", "consumer_name", default="cli", show_default=True, help="Consumer name.")
 @click.option("--max", "limit", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option("--all", "takes_all", is_flag=True, help="All there are.")
 @click.option("--earliest", is_flag=True, help="A new consumer begins with the first part, not the newest.")
-@click.option("--no-commit", is_flag=True, help="Leave the consumer where it was.")
+@click.option("--no-commit", is_flag=True, help="Do not commit.")
 @with_key_file
 def pop(  # noqa: PLR0913
     folder: Path,
@@ -150,7 +150,7 @@ def pop(  # noqa: PLR0913
     earliest: bool,
     no_commit: bool,
 ) -> None:
-    """Write the next messages to the standard output, a line each, and commit."""
+    """Pop the next messages, one per line, and commit."""
     with (
         Queue(folder, name, "read", keys=keys) as opened,
         opened.consumer(consumer_name, "earliest" if earliest else "latest_part") as consumer,
@@ -172,11 +172,11 @@ Examples:
 )
 @FOLDER
 @NAME
-@click.option("--earliest", is_flag=True, help="Begin with the first message there is.")
-@click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after so many.")
+@click.option("--earliest", is_flag=True, help="Start at the first message.")
+@click.option("--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @with_key_file
 def tail(folder: Path, name: str, limit: int | None, keys: KeyRing | None, *, earliest: bool) -> None:
-    """Write new messages to the standard output as they come; nothing is committed."""
+    """Print new messages as they arrive, without committing."""
     with Queue(folder, name, "read", keys=keys) as opened, opened.reader() as reading:
         reading.seek("earliest" if earliest else "end")
         shown = 0
@@ -208,14 +208,16 @@ Examples:
 @click.argument("name", required=False)
 @with_key_file
 def verify(folder: Path, name: str | None, keys: KeyRing | None) -> None:
-    """Check every message and info file of a queue, or of all; exit with 1 if one is damaged."""
+    """Verify every message and info file; exits with 1 on damage."""
     names = _names(folder, name)
     problems = [problem for one in names for problem in verify_queue(folder, one, keys)]
     for problem in problems:
         click.echo(str(problem))
     if problems:
         lost = sum(problem.messages for problem in problems)
-        raise OttlaError(f"{len(problems)} problems, {lost} messages lost; `ottla queue repair` mends info files")
+        raise OttlaError(
+            f"{len(problems)} problems, {lost} messages lost; run `ottla queue repair` to rebuild info files"
+        )
     click.echo(f"{', '.join(names)}: intact")
 
 
@@ -229,7 +231,7 @@ Examples:
 @click.argument("name", required=False)
 @with_key_file
 def repair(folder: Path, name: str | None, keys: KeyRing | None) -> None:
-    """Write damaged info files anew, by what is in the parts; nobody may be writing meanwhile."""
+    """Rebuild damaged info files from the parts; stop all writers first."""
     for one in _names(folder, name):
         done = repair_queue(folder, one, keys)
         for line in done:

@@ -30,8 +30,8 @@ Examples:
     "-d", "--data-dir", "data_directory", type=click.Path(path_type=Path), help="The folder [default: queues]."
 )
 @click.option("-l", "--log-level", type=click.Choice(["debug", "info", "warn", "warning", "error"]))
-@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="The keys that messages are encrypted with.")
-@click.option("--no-auth", is_flag=True, help="Ask nobody for a password, whatever the file says.")
+@click.option("--keys", "key_file", type=click.Path(path_type=Path), help="Encryption key file.")
+@click.option("--no-auth", is_flag=True, help="Disable authentication, whatever the file says.")
 def serve(  # noqa: PLR0913
     config_file: Path | None,
     bind_address: str | None,
@@ -41,7 +41,7 @@ def serve(  # noqa: PLR0913
     *,
     no_auth: bool,
 ) -> None:
-    """Serve the queues of a folder over HTTP, without a broker."""
+    """Serve queues over HTTP, without a broker."""
     from ottla.http.queue_config import load_queue_server_config
 
     given = {

@@ -43,7 +43,7 @@ Examples:
 @with_key_file
 @with_broker_options
 def export_queue(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the messages of a queue to TOPIC, and commit for the consumer `export-TOPIC`."""
+    """Produce the messages of a queue to TOPIC; commits as consumer `export-TOPIC`."""
     from ottla import Producer
 
     reach = reach_from(options)
@@ -88,7 +88,7 @@ Examples:
 @with_key_file
 @with_broker_options
 def import_topic(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Push the messages that TOPIC holds now to a queue, and commit for the group `queue-NAME`."""
+    """Push the current messages of TOPIC to a queue; commits as group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
 

@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 _KINDS: Final = ("user", "client-id", "ip")
 _LIMITS: Final = {
-    "producer_byte_rate": "Bytes a second that may be written.",
-    "consumer_byte_rate": "Bytes a second that may be read.",
-    "request_percentage": "Of a broker's time, in percent.",
-    "connection_creation_rate": "New connections a second; of an address alone.",
+    "producer_byte_rate": "Bytes per second that may be produced.",
+    "consumer_byte_rate": "Bytes per second that may be fetched.",
+    "request_percentage": "Percentage of a broker's request time.",
+    "connection_creation_rate": "New connections per second; for ip quotas only.",
 }
 _COLUMNS: Final = ("of", *_LIMITS)
 
 
 @click.group(cls=Verbs)
 def quota() -> None:
-    """Look at quotas, and change how much clients may take.
+    """List and change client quotas.
 
     A quota is of a user, a client id, both, or an address: user=ann, client-id=etl, ip=10.0.0.7. The name alone, such
     as `user`, is the default of all that have no quota of their own. The most specific counts.
@@ -51,7 +51,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def list_quotas(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List the quotas."""
+    """List quotas."""
     reach = reach_from(options)
 
     async def ask() -> list[QuotaEntry]:
@@ -85,11 +85,11 @@ Examples:
 @click.option("--producer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["producer_byte_rate"])
 @with_broker_options
 def set_quota(entity: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Set limits; those that are not named stay as they are."""
+    """Set limits; others are unchanged."""
     whose = _entity(entity)
     limits = {name: given for name in _LIMITS if (given := options.pop(name)) is not None}
     if not limits:
-        raise ConfigError(f"nothing to set: say how much with {_flags(_LIMITS)}")
+        raise ConfigError(f"nothing to set: give {_flags(_LIMITS)}")
     reach = reach_from(options)
 
     async def ask() -> None:
@@ -111,7 +111,7 @@ Examples:
 @with_yes_option
 @with_broker_options
 def delete(entity: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Remove all limits of one quota."""
+    """Delete a quota."""
     whose = _entity(entity)
     reach = reach_from(options)
     confirm(f"Delete the quota of {printable(_words(whose))} at {reach.servers}?", yes=yes)
@@ -132,9 +132,9 @@ def _entity(parts: Iterable[str]) -> Entity:
     for part in parts:
         kind, is_named, name = part.partition("=")
         if kind not in _KINDS or (is_named and not name):
-            raise ConfigError(f"a quota is of user=NAME, client-id=NAME or ip=ADDRESS, got {part!r}")
+            raise ConfigError(f"expected user=NAME, client-id=NAME or ip=ADDRESS, got {part!r}")
         if kind in entity:
-            raise ConfigError(f"{kind} is named twice")
+            raise ConfigError(f"{kind} is given twice")
         entity[kind] = name if is_named else None
     return entity
 

@@ -46,7 +46,7 @@ Examples:
 @click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @with_broker_options
 def record(topic: str, file: Path, start: str, limit: int | None, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the messages of TOPIC, up to its end, to FILE for `ottla replay`."""
+    """Save the messages of TOPIC to FILE for `ottla replay`."""
     reach = reach_from(options)
     count = run(_record(reach, topic, file, starting_point(start), limit))
     click.echo(f"{counted(count, 'message')} of {topic} written to {file}", err=True)

@@ -28,20 +28,20 @@ Examples:
 """
 )
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--to", "topic", metavar="TOPIC", help="Another topic than the one that was recorded.")
+@click.option("--to", "topic", metavar="TOPIC", help="Target topic [default: the recorded one].")
 @click.option(
     "--speed",
     type=click.FloatRange(min=0),
     default=0,
     show_default=True,
-    help="1 keeps the time between messages, 10 is ten times as fast, 0 does not wait.",
+    help="Speed: 1 keeps the original pace, 10 is ten times as fast, 0 does not wait.",
 )
 @with_broker_options
 def replay(file: Path, topic: str | None, speed: float, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Write the messages that `ottla record` put into FILE to a topic.
+    """Produce the messages of a FILE that `ottla record` wrote.
 
-    They go to the same partitions, with the timestamps they had. A topic that is missing is created with as many
-    partitions as the one that was recorded.
+    Messages keep their partitions and timestamps. A missing topic is created with the partition count of the
+    recorded one.
     """
     head = read_head(file)
     topic = topic or head.topic

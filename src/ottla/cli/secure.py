@@ -38,21 +38,21 @@ Examples:
 @click.option(
     "--data-dir", type=click.Path(path_type=Path), default=Path("data"), show_default=True, help="The data folder."
 )
-@click.option("--host", "hosts", multiple=True, help="A name or address that clients use; may be repeated.")
+@click.option("--host", "hosts", multiple=True, help="Host name or address of the broker; may be repeated.")
 @click.option("--listen", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=9093, show_default=True)
-@click.option("--user", default="admin", show_default=True, help="The first user, who may do everything.")
-@click.option("--days", type=click.IntRange(min=1), default=825, show_default=True, help="How long certificates last.")
+@click.option("--user", default="admin", show_default=True, help="Name of the first user, a super user.")
+@click.option("--days", type=click.IntRange(min=1), default=825, show_default=True, help="Validity of certificates.")
 def init(  # noqa: PLR0913
     folder: Path, data_dir: Path, hosts: tuple[str, ...], listen: str, port: int, user: str, days: int
 ) -> None:
-    """Make a certificate authority, certificates, a user, a key and a configuration in FOLDER, which must be new.
+    """Create a CA, certificates, a user, an encryption key and a configuration in a new FOLDER.
 
     The authority is for development: its key lies beside everything else. For production, have certificates
     issued by one that you trust, and put them in the place of server.pem and server.key.
     """
     if not _USER.fullmatch(user):
-        raise ConfigError("--user: a name of letters, digits, dots, hyphens and underscores is expected")
+        raise ConfigError("--user: use letters, digits, dots, hyphens and underscores")
     folder, data_dir = folder.resolve(), data_dir.resolve()
     if folder.is_relative_to(data_dir):
         raise ConfigError(f"{folder} lies in the data folder, whose key must not lie with the data")
@@ -144,7 +144,7 @@ def _quoted(value: object) -> str:
 
 def _tell(config: Path, access: client_configs.Access) -> None:
     click.echo(f"Start the broker with: ottla serve --config {config}")
-    click.echo(f"The password of {access.user} is shown here and kept nowhere.")
+    click.echo(f"The password of {access.user} is shown only here and not stored.")
     for title, text in (
         ("The commands of ottla, which ask for the password", f"ottla topic list --config {config}"),
         ("librdkafka and the clients made with it", client_configs.librdkafka(access)),
@@ -152,4 +152,4 @@ def _tell(config: Path, access: client_configs.Access) -> None:
         ("Python", client_configs.python(access)),
     ):
         click.echo(f"\n# {title}\n{text}")
-    click.echo(f"\nKeep a copy of {config.parent / 'keys'} elsewhere: without it, nobody can read the data again.")
+    click.echo(f"\nKeep a copy of {config.parent / 'keys'} elsewhere: without it the data is lost.")

@@ -67,34 +67,32 @@ Examples:
 """,
 )
 @with_settings_options
-@click.option("--data-dir", type=click.Path(path_type=Path), help="The folder that holds everything [default: data].")
-@click.option("--host", help="The address to listen on [default: 127.0.0.1].")
-@click.option("--port", type=int, help="The Kafka port; 0 picks a free one [default: 9092].")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Data folder [default: data].")
+@click.option("--host", help="Address to listen on [default: 127.0.0.1].")
+@click.option("--port", type=int, help="Kafka port; 0 picks a free one [default: 9092].")
 @click.option(
     "--listener",
     "listeners",
     metavar="PROTOCOL://HOST:PORT",
     multiple=True,
-    help="In place of --host and --port: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL; may be repeated.",
+    help="Listener (PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL), instead of --host and --port; may be repeated.",
 )
-@click.option("--http-port", type=int, help="The HTTP port; 0 picks a free one, -1 serves none [default: 8080].")
-@click.option("--advertised", metavar="HOST:PORT", help="Where clients and other nodes are told to connect to.")
-@click.option("--zookeeper", metavar="HOST:PORT,…", help="Belong to the cluster that is kept in this ZooKeeper.")
-@click.option("--node-id", type=int, help="This broker's number in its cluster [default: 0].")
-@click.option("--rack", help="Where this node is: replicas are kept on different racks.")
-@click.option(
-    "--workers", type=int, help="Use more cores: so many brokers share this port, each leads some partitions."
-)
-@click.option("--adopt", is_flag=True, help="With --workers: make the folder of one broker that of workers, for good.")
+@click.option("--http-port", type=int, help="HTTP port; 0 picks a free one, -1 disables HTTP [default: 8080].")
+@click.option("--advertised", metavar="HOST:PORT", help="Advertised address for clients and other nodes.")
+@click.option("--zookeeper", metavar="HOST:PORT,…", help="Join the cluster in this ZooKeeper.")
+@click.option("--node-id", type=int, help="Broker id in the cluster [default: 0].")
+@click.option("--rack", help="Rack of this node; replicas are spread over racks.")
+@click.option("--workers", type=int, help="Run this many broker processes behind one port to use more cores.")
+@click.option("--adopt", is_flag=True, help="With --workers: convert a single broker's data folder; cannot be undone.")
 @click.option(
     "--ephemeral",
     is_flag=True,
-    help="For tests: data in memory or a temporary folder, removed at the end; free ports, unless some are given.",
+    help="For tests: temporary data and free ports.",
 )
+@click.option("--enable-faults", is_flag=True, help="For tests: enable fault injection over /v1/faults.")
 @click.option(
-    "--enable-faults", is_flag=True, help="For tests: let /v1/faults make requests, groups and the disk fail."
+    "--ready-file", type=click.Path(path_type=Path), help="Write the addresses to this file, as JSON, once ready."
 )
-@click.option("--ready-file", type=click.Path(path_type=Path), help="Write the addresses here, as JSON, once ready.")
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"], case_sensitive=False),
@@ -150,10 +148,10 @@ def serve(  # noqa: PLR0913
             from ottla.cli.workers.supervisor import supervise
 
             if enable_faults:
-                raise click.UsageError("--enable-faults is for one broker; leave out --workers")
+                raise click.UsageError("--enable-faults cannot be used with --workers")
             asyncio.run(supervise(configs, Logging(log_level, log_format), ready_file, adopts=adopt))
         elif adopt:
-            raise click.UsageError("--adopt goes with --workers")
+            raise click.UsageError("--adopt needs --workers")
         else:
             wishes = _Wishes(enable_faults, ephemeral)
             run(serve_until_stopped(configs, lambda broker, http: say_ready(broker, http, ready_file), wishes=wishes))
@@ -165,7 +163,7 @@ def _ephemeral(given: dict[str, Flag]) -> Iterator[dict[str, Flag]]:
     from ottla.testing.folder import ephemeral_folder
 
     if "broker.data_dir" in given:
-        raise click.UsageError("--ephemeral makes a folder of its own; leave out --data-dir")
+        raise click.UsageError("--data-dir cannot be used with --ephemeral")
     with ephemeral_folder() as folder:
         usual = {"broker.data_dir": str(folder), "net.port": "0", "http.port": "0"}
         yield {key: Flag("--ephemeral", value) for key, value in usual.items()} | given
@@ -294,7 +292,9 @@ async def _open_dmqp(broker: Broker, config: DmqpConfig) -> DmqpDoor:
         await broker.stop()
         raise
     if not is_loopback(config.host) and not config.client_ca_file:
-        click.echo(f"ottla: DMQP on {config.host} without authentication: anybody there can push and pop", err=True)
+        click.echo(
+            f"ottla: DMQP on {config.host} without authentication: anyone who can reach it can push and pop", err=True
+        )
     broker.shard_door = door
     return door
 
@@ -355,8 +355,8 @@ async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -
     try:
         await http.bind()
     except OSError as refused:
-        click.echo(f"ottla: no HTTP on port {config.port}: {_reason(refused)}", err=True)
-        return None
+        await broker.stop()
+        raise OttlaError(f"cannot listen on {http.address} for HTTP: {_reason(refused)}; see --http-port") from None
     return http
 
 

@@ -64,7 +64,7 @@ def with_settings_options(command: Decorated) -> Decorated:
         "assignments",
         metavar="SECTION.KEY=VALUE",
         multiple=True,
-        help="Give one setting a value; may be repeated.",
+        help="Set a value; may be repeated.",
     )
     choose_file = click.option(
         "--config",

@@ -69,8 +69,8 @@ def starting_point(text: str, now: datetime | None = None, *, option: str = "--f
         return AtTime(milliseconds(text))
     except ConfigError:
         raise ConfigError(
-            f"{option}: {text!r} is none of beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, "
-            "or a time such as 2026-11-15T09:30"
+            f"{option}: expected beginning, end, an offset, -N for the last N, 15m for fifteen minutes ago, or a time "
+            f"such as 2026-11-15T09:30, got {text!r}"
         ) from None
 
 
@@ -88,7 +88,7 @@ async def seek_to(consumer: Consumer[bytes, bytes], point: StartingPoint) -> Non
                 nearest = max(first[at], min(offset, end))
                 consumer.seek(at, nearest)
                 if nearest != offset:
-                    click.echo(f"{at} has no offset {offset}: it is read from {nearest} on", err=True)
+                    click.echo(f"{at} has no offset {offset}: reading from {nearest}", err=True)
         case LastFew(count):
             first = await consumer.beginning_offsets(*partitions)
             for at, end in (await consumer.end_offsets(*partitions)).items():

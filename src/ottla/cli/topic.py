@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @click.group(cls=Verbs)
 def topic() -> None:
-    """Create, look at, change and delete topics."""
+    """Create, describe, alter and delete topics."""
 
 
 @topic.command(
@@ -49,11 +49,11 @@ Examples:
   ottla topic list --internal -o json
 """,
 )
-@click.option("--internal", is_flag=True, help="Also Kafka's own, such as __consumer_offsets.")
+@click.option("--internal", is_flag=True, help="Include internal topics such as __consumer_offsets.")
 @with_output_option
 @with_broker_options
 def list_topics(*, internal: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List the topics."""
+    """List topics."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
@@ -75,13 +75,11 @@ Examples:
 """,
 )
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="How many [default: the broker's choice].")
-@click.option(
-    "-r", "--replicas", type=click.IntRange(min=1), help="How many brokers hold each [default: the broker's choice]."
-)
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="A setting; may be repeated.")
-@click.option("--if-not-exists", is_flag=True, help="Leave those alone that exist already.")
-@click.option("--dry-run", is_flag=True, help="Only ask the broker whether it would.")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Number of partitions [default: the broker's].")
+@click.option("-r", "--replicas", type=click.IntRange(min=1), help="Replication factor [default: the broker's].")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Topic config; may be repeated.")
+@click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
+@click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
 def create(names: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
     """Create topics."""
@@ -119,11 +117,11 @@ Examples:
 """,
 )
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
-@click.option("--all-settings", is_flag=True, help="Also those that have their default value.")
+@click.option("--all-settings", is_flag=True, help="Include configs with default values.")
 @with_output_option
 @with_broker_options
 def describe(names: tuple[str, ...], *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401
-    """Show the partitions and settings of topics."""
+    """Describe partitions and configs of topics."""
     described = run(_describe(reach_from(options), names))
     if output == "json":
         show_json([each.as_json(include_defaults=all_settings) for each in described])
@@ -190,20 +188,20 @@ Examples:
 """,
 )
 @click.argument("name", metavar="TOPIC")
-@click.option("-p", "--partitions", type=click.IntRange(min=1), help="Have so many, which must be more than now.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Change a setting; may be repeated.")
-@click.option("--unset", metavar="NAME", multiple=True, help="Give a setting its default again; may be repeated.")
-@click.option("--dry-run", is_flag=True, help="Only ask the broker whether it would.")
+@click.option("-p", "--partitions", type=click.IntRange(min=1), help="New number of partitions; can only grow.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a config; may be repeated.")
+@click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
 def alter(name: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Add partitions to a topic, or change its settings.
+    """Add partitions to a topic or change its configs.
 
-    A key may belong to another partition afterwards if partitions are added.
+    Adding partitions changes which partition a key maps to.
     """
     reach = reach_from(options)
     changes, unset, partitions = pairs("--set", options["settings"]), options["unset"], options["partitions"]
     if not (changes or unset or partitions):
-        raise ConfigError("say what to alter: --partitions, --set or --unset")
+        raise ConfigError("nothing to alter: give --partitions, --set or --unset")
 
     async def ask() -> None:
         async with reach.client() as client:
@@ -237,7 +235,7 @@ Examples:
     required=True,
     help="end, an offset, -N for all but the last N, 7d for what is older than seven days, or a time.",
 )
-@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only of this one.")
+@click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
 @with_yes_option
 @with_broker_options
 def delete_records(name: str, *, before: str, partitions: tuple[int, ...], yes: bool, **options: Any) -> None:  # noqa: ANN401

@@ -39,7 +39,7 @@ _PRODUCERS: Final = ("topic", "partition", "producer_id", "epoch", "coordinator_
 
 @click.group(cls=Verbs)
 def transaction() -> None:
-    """Look at transactions, and end those that are stuck."""
+    """Inspect transactions and abort hanging ones."""
 
 
 @transaction.command(
@@ -51,10 +51,12 @@ Examples:
   ottla transaction list --pattern 'billing-.+' -o json
 """,
 )
-@click.option("--state", "states", multiple=True, type=_STATE, help="Only those in this state; may be repeated.")
-@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only of this one; may be repeated.")
-@click.option("--longer-than", type=Duration(), metavar="TIME", help="Only those that run for longer: 30s, 5m, 1h.")
-@click.option("--pattern", metavar="REGEX", help="Only ids that this matches as a whole (Kafka 4.1 and later).")
+@click.option("--state", "states", multiple=True, type=_STATE, help="Only this state; may be repeated.")
+@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only this producer id; may be repeated.")
+@click.option(
+    "--longer-than", type=Duration(), metavar="TIME", help="Only transactions running longer than this: 30s, 5m, 1h."
+)
+@click.option("--pattern", metavar="REGEX", help="Only ids that match this pattern (Kafka 4.1 and later).")
 @with_output_option
 @with_broker_options
 def list_transactions(
@@ -66,7 +68,7 @@ def list_transactions(
     output: str,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
-    """List the transactional ids, and where each one's transaction stands."""
+    """List transactional ids and their states."""
     reach = reach_from(options)
     longer_than_ms = -1 if longer_than is None else int(longer_than * 1000)
 
@@ -91,7 +93,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show how long transactions have been running, and what is part of them."""
+    """Describe transactions: age and partitions."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
@@ -119,11 +121,11 @@ Examples:
 """,
 )
 @click.argument("topics", metavar="TOPIC[:0,1…]...", nargs=-1, required=True)
-@click.option("--open", "only_open", is_flag=True, help="Only those with a transaction that has not ended.")
+@click.option("--open", "only_open", is_flag=True, help="Only producers with an open transaction.")
 @with_output_option
 @with_broker_options
 def producers(topics: tuple[str, ...], *, only_open: bool, output: str, **options: Any) -> None:  # noqa: ANN401
-    """Show who has written to partitions, and has a transaction open there."""
+    """List active producers of partitions and their open transactions."""
     reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
@@ -148,19 +150,19 @@ Examples:
   ottla transaction abort --topic orders:0 --start-offset 1042    (what it found)
 """,
 )
-@click.option("-t", "--topic", "topics", metavar="TOPIC[:0,1…]", multiple=True, help="Look there; all, unless given.")
+@click.option("-t", "--topic", "topics", metavar="TOPIC[:0,1…]", multiple=True, help="Broker to search [default: all].")
 @click.option(
     "--older-than",
     type=Duration(),
     default="15m",
     show_default=True,
     metavar="TIME",
-    help="In which nothing was written for so long; transactions may last as long as the broker's longest timeout.",
+    help="Minimum idle time; should exceed the broker's maximum transaction timeout.",
 )
 @with_output_option
 @with_broker_options
 def find_hanging(*, topics: tuple[str, ...], older_than: float, output: str, **options: Any) -> None:  # noqa: ANN401
-    """Find open transactions that no coordinator is going to end; readers of committed records wait for them."""
+    """Find hanging transactions, which block read_committed consumers."""
     reach = reach_from(options)
 
     async def ask() -> list[OpenTransaction]:
@@ -177,7 +179,7 @@ def find_hanging(*, topics: tuple[str, ...], older_than: float, output: str, **o
     elif rows:
         show_table(rows, _PRODUCERS)
     else:
-        click.echo("no transaction hangs", err=True)
+        click.echo("no hanging transactions", err=True)
 
 
 @transaction.command(
@@ -188,12 +190,12 @@ Examples:
 """,
 )
 @click.argument("name", metavar="[TRANSACTIONAL_ID]", required=False)
-@click.option("-t", "--topic", metavar="TOPIC:PARTITION", help="Where a transaction is open that no coordinator ends.")
-@click.option("--start-offset", type=int, help="The first offset of that transaction.")
+@click.option("-t", "--topic", metavar="TOPIC:PARTITION", help="Partition with a hanging transaction.")
+@click.option("--start-offset", type=int, help="First offset of the hanging transaction.")
 @with_yes_option
 @with_broker_options
 def abort(name: str | None, *, topic: str | None, start_offset: int | None, yes: bool, **options: Any) -> None:  # noqa: ANN401
-    """End a transaction: nothing of it will ever be seen by readers of committed records."""
+    """Abort a transaction."""
     reach = reach_from(options)
     if (name is None) == (topic is None) or (topic is None) != (start_offset is None):
         raise ConfigError("name a TRANSACTIONAL_ID, or both --topic and --start-offset")
@@ -220,7 +222,7 @@ async def _abort_at(admin: Admin, topic: str, start_offset: int | None) -> None:
         if producer.transaction_start == start_offset:
             await admin.abort_transaction(OpenTransaction(at, producer))
             return
-    raise OttlaError(f"no transaction that is open in {at} begins at offset {start_offset}")
+    raise OttlaError(f"no open transaction in {at} starts at offset {start_offset}")
 
 
 async def _partitions(admin: Admin, topics: tuple[str, ...]) -> list[TopicPartition]:

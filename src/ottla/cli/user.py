@@ -27,9 +27,9 @@ _COLUMNS: Final = ("user", "mechanisms")
 
 @click.group(cls=Verbs)
 def user() -> None:
-    """Look at users who log in with a password, and change them.
+    """List and change users with passwords.
 
-    A password is kept as a salted verifier, from which it cannot be had. PLAIN is checked against the same.
+    Passwords are stored as salted SCRAM verifiers only; PLAIN is checked against the same verifiers.
     """
 
 
@@ -38,15 +38,15 @@ def _with_password_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--password-file",
             metavar="FILE",
-            help="Read the password from this file, - for the standard input; else it is asked for.",
+            help="Read the password from this file, - for standard input [default: prompt].",
         ),
-        click.option("--iterations", type=int, default=4096, show_default=True, help="How much work a guess is."),
+        click.option("--iterations", type=int, default=4096, show_default=True, help="SCRAM iterations."),
         click.option(
             "--mechanism",
             "mechanisms",
             type=click.Choice(list(_MECHANISMS), case_sensitive=False),
             multiple=True,
-            help="How to log in; may be repeated. [default: both]",
+            help="SCRAM mechanism; may be repeated. [default: both]",
         ),
     ):
         command = option(command)
@@ -64,7 +64,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def list_users(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """List the users."""
+    """List users."""
     reach = reach_from(options)
 
     async def ask() -> dict[str, list[ScramInfo]]:
@@ -93,7 +93,7 @@ Examples:
 @click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
-    help="In this data folder, while no broker runs: for the first user.",
+    help="Add the user to this data folder while no broker runs (for the first user).",
 )
 @with_broker_options
 def add(  # noqa: PLR0913
@@ -117,7 +117,7 @@ def add(  # noqa: PLR0913
         async def ask() -> None:
             async with reach.client() as client:
                 if name in await client.admin.list_users():
-                    raise OttlaError(f"there is a user {name!r} already; ottla user password changes the password")
+                    raise OttlaError(f"user {name!r} already exists; change the password with: ottla user password")
                 await client.admin.set_password(name, password, chosen, iterations)
 
         run(ask())
@@ -142,7 +142,7 @@ def password(
     password_file: str | None,
     **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
-    """Give a user another password."""
+    """Change a user's password."""
     reach = reach_from(options)
     new = _password(name, password_file)
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms]
@@ -151,7 +151,7 @@ def password(
         async with reach.client() as client:
             known = (await client.admin.list_users()).get(name)
             if known is None:
-                raise OttlaError(f"there is no user {name!r}; ottla user add makes one")
+                raise OttlaError(f"there is no user {name!r}; create it with: ottla user add")
             await client.admin.set_password(name, new, chosen or [one.mechanism for one in known], iterations)
 
     run(ask())
@@ -169,7 +169,7 @@ Examples:
 @with_yes_option
 @with_broker_options
 def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Let users log in no more. Their ACLs stay."""
+    """Delete users. Their ACLs are kept."""
     reach = reach_from(options)
     confirm(f"Delete {', '.join(names)} at {reach.servers}?", yes=yes)
 
@@ -188,7 +188,7 @@ def _password(name: str, file: str | None) -> str:
     elif sys.stdin.isatty():
         given = click.prompt(f"New password of {name}", hide_input=True, confirmation_prompt=True, err=True)
     else:
-        raise OttlaError("there is no terminal to ask for the password on; give --password-file")
+        raise OttlaError("no terminal to prompt for the password on; give --password-file")
     if not given:
         raise OttlaError("a password cannot be empty")
     return given

@@ -1,6 +1,7 @@
 """Who leads a partition. Pure rules: a state and who is there in, the next state out.
 
-Only a replica that is in sync may lead: it has everything that was acknowledged. With every new leader the epoch
+Only a replica that is in sync may lead: it has everything that was acknowledged. It is in sync with the data folder
+with which it joined the ISR; with another, or an older copy of it, it lacks records. With every new leader the epoch
 grows, and what the old one still says is refused.
 """
 
@@ -9,7 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ottla.cluster.state import NO_NODE, EligibleLeadersNotAvailable, PartitionState, PreferredLeaderNotAvailable
+from ottla.cluster.state import (
+    LOST_FOLDER,
+    NO_NODE,
+    EligibleLeadersNotAvailable,
+    PartitionState,
+    PreferredLeaderNotAvailable,
+)
 from ottla.core.errors import ElectionNotNeeded
 
 if TYPE_CHECKING:
@@ -27,25 +34,38 @@ def first_state(
     """Of a partition that was not there before: whoever of its replicas is there is in sync, since it is empty."""
     present = tuple(node for node in replicas if node in brokers)
     leader = present[0] if present else NO_NODE
-    return PartitionState(topic_id, topic, partition, tuple(replicas), leader, 0, present or tuple(replicas))
+    isr = present or tuple(replicas)
+    new = PartitionState(topic_id, topic, partition, tuple(replicas), leader, 0, isr)
+    return replace(new, folders=_folders(new, isr, brokers))
 
 
 def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = False) -> PartitionState:
     """What the state must become now that these nodes are there; itself if it may stay."""
     if in_sync := in_sync_there(state, brokers):
         leader = state.leader if _may_stay(state, in_sync, brokers) else _first_in_sync(state, in_sync, brokers)
-        return _led_by(state, leader, in_sync)
+        return _led_by(state, leader, in_sync, brokers)
     if allow_unclean:
-        survivor = next((node for node in state.replicas if node in brokers), NO_NODE)
+        survivor = _survivor(state, brokers)
         if survivor != NO_NODE:
-            return _led_by(state, survivor, (survivor,))
+            return _led_by(replace(state, folders=()), survivor, (survivor,), brokers)
     # The last who were in sync stay named: only they may lead when they come back.
-    return _led_by(state, NO_NODE, state.isr)
+    return _led_by(state, NO_NODE, state.isr, {})
+
+
+def _survivor(state: PartitionState, brokers: Brokers) -> int:
+    """Who leads if records have to be lost. One that came back with another folder has the least."""
+    present = [node for node in state.replicas if node in brokers]
+    return min(present, key=lambda node: node in state.isr, default=NO_NODE)
 
 
 def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """The replicas in sync that are available: any of them may lead."""
-    return tuple(node for node in state.isr if node in brokers)
+    """The replicas in sync that are available, with the folder with which they joined: any of them may lead."""
+    return tuple(node for node in state.isr if node in brokers and has_its_folder(state, node, brokers[node].folder))
+
+
+def has_its_folder(state: PartitionState, node: int, folder: str) -> bool:
+    """Whether this is the folder with which the node joined the ISR, as far as that is known."""
+    return state.folder_of(node) in (None, folder)
 
 
 def _may_stay(state: PartitionState, in_sync: Sequence[int], brokers: Brokers) -> bool:
@@ -63,10 +83,22 @@ def _rank(state: PartitionState, node: int) -> int:
     return state.replicas.index(node) if node in state.replicas else len(state.replicas)
 
 
-def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...]) -> PartitionState:
-    if leader == state.leader:
-        return state if isr == state.isr else replace(state, isr=isr)
-    return replace(state, leader=leader, leader_epoch=state.leader_epoch + 1, isr=isr)
+def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...], brokers: Brokers) -> PartitionState:
+    folders = _folders(state, isr, brokers)
+    if leader != state.leader:
+        return replace(state, leader=leader, leader_epoch=state.leader_epoch + 1, isr=isr, folders=folders)
+    return state if (isr, folders) == (state.isr, state.folders) else replace(state, isr=isr, folders=folders)
+
+
+def _folders(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> tuple[tuple[int, str], ...]:
+    """Those that are known, and of members of whom it is not known yet those that they have."""
+    noted = ((node, state.folder_of(node) or (brokers[node].folder if node in brokers else "")) for node in isr)
+    return tuple((node, folder) for node, folder in noted if folder)
+
+
+def with_isr(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> PartitionState:
+    """With this ISR, under the same leader: whoever joins does so with the folder that it has now."""
+    return _led_by(state, state.leader, isr, brokers)
 
 
 def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
@@ -74,11 +106,11 @@ def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
     preferred = state.target[0]
     if state.leader == preferred:
         raise ElectionNotNeeded(f"{state.topic}-{state.partition} is led by {preferred} already")
-    if preferred not in brokers or preferred not in state.isr or brokers[preferred].is_draining:
+    if preferred not in in_sync_there(state, brokers) or brokers[preferred].is_draining:
         raise PreferredLeaderNotAvailable(
             f"node {preferred}, preferred to lead {state.topic}-{state.partition}, is away or not in sync"
         )
-    return _led_by(state, preferred, state.isr)
+    return _led_by(state, preferred, state.isr, brokers)
 
 
 def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
@@ -96,8 +128,8 @@ def handed_over(state: PartitionState, node: int, brokers: Brokers) -> Partition
 
     For a node whose log failed. The last in-sync replica stays: no other one has all that was acknowledged.
     """
-    others = (each for each in state.isr if each != node)
-    return without(state, node, brokers) if any(each in brokers for each in others) else state
+    others = (each for each in in_sync_there(state, brokers) if each != node)
+    return without(state, node, brokers) if tuple(others) else state
 
 
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
@@ -106,9 +138,20 @@ def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionStat
     For a node that leaves in order, and for one that comes back and may have lost what it had. Even if it is the only
     one that may lead, it does so in an epoch of its own: what it lost has the offsets of what it will write.
     """
-    others = tuple(each for each in state.isr if each != node)
     if node not in state.isr:
         return state
-    if not any(each in brokers for each in others):
-        return _led_by(state, NO_NODE, state.isr) if state.leader == node else state
-    return settle(replace(state, isr=others), {each: brokers[each] for each in brokers if each != node})
+    others = {each: brokers[each] for each in brokers if each != node}
+    left = replace(state, isr=tuple(each for each in state.isr if each != node))
+    if not in_sync_there(left, others):
+        return _led_by(state, NO_NODE, state.isr, {}) if state.leader == node else state
+    return settle(left, others)
+
+
+def returned(state: PartitionState, node: int, brokers: Brokers, *, is_empty: bool) -> PartitionState:
+    """With `node` back after a crash, or with another folder; with `is_empty`, nothing of what it had is left."""
+    after = without(state, node, brokers)
+    was_ever_led = state.leader_epoch > 0 or state.leader != NO_NODE
+    if is_empty and was_ever_led and node in after.isr and after.folder_of(node) is None:
+        # Its folder was never noted, in a catalog of an older release. It is not this one.
+        return replace(after, folders=(*after.folders, (node, LOST_FOLDER)))
+    return after

@@ -16,9 +16,11 @@ from ottla.cluster import election, reassignment
 from ottla.cluster.control import Control
 from ottla.cluster.exposed_shards import ExposedShards
 from ottla.cluster.knowledge import Knowledge
-from ottla.cluster.membership import register, step_back, unregister, update_registration
-from ottla.cluster.nodes import partition_data, partition_path
-from ottla.cluster.operations import Conflict, Disconnected, Put
+from ottla.cluster.leaderless import why_leaderless
+from ottla.cluster.membership import register, step_back, unregister, update_registration, wait_for_number
+from ottla.cluster.nodes import partition_data, partition_path, registration_path
+from ottla.cluster.operations import Check, Conflict, Disconnected, Put
+from ottla.cluster.registration import fence, mark, recognise
 from ottla.cluster.session import SessionKeeper
 from ottla.cluster.state import (
     BrokerInfo,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Node
     from ottla.cluster.state import ViewListener
     from ottla.core.ids import Address, TopicId
+    from ottla.storage.folder_identity import FolderIdentity
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -46,27 +49,32 @@ T = TypeVar("T")
 
 _WORKERS: Final = 4
 _MOST_TRIES: Final = 20
+_MOST_COMPLAINTS: Final = 20
+_MARK_EVERY_S: Final = 60.0
+"""A copy of the data folder that is older than this is recognised when a node comes back with it after a crash."""
 
 
 class JoinedCluster:
     """See `state.Cluster` for what each method promises."""
 
-    def __init__(self, connected: Connected, config: ClusterConfig, node_id: int, folder_id: str) -> None:
+    def __init__(self, connected: Connected, config: ClusterConfig, node_id: int, folder: FolderIdentity) -> None:
         self.node_id = node_id
         self.config = config
         self._connected = connected
-        self._folder_id = folder_id
+        self._folder = folder
         self._knowledge = Knowledge()
         self._listeners: list[ViewListener] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._learnt_early: list[Mapping[str, Node | None]] = []
         self._starting = threading.Lock()
         self._me: BrokerInfo | None = None
+        self._marking: asyncio.Task[None] | None = None
         self._offline: frozenset[PartitionKey] = frozenset()
         self._workers = ThreadPoolExecutor(_WORKERS, "ottla-cluster")
         self._session = SessionKeeper(connected.store, self._registered_anew, self._announce)
         self.control = Control(self, connected)
         self.exposed_shards = ExposedShards(connected.store, connected.mirror)
+        recognise(connected.store, folder)
         connected.mirror.listen(self._learnt)
         self._knowledge.learn(dict(connected.mirror.nodes))
 
@@ -79,6 +87,10 @@ class JoinedCluster:
     @property
     def knowledge(self) -> Knowledge:
         return self._knowledge
+
+    @property
+    def folder_id(self) -> str:
+        return self._folder.id
 
     @property
     def is_fenced(self) -> bool:
@@ -119,25 +131,74 @@ class JoinedCluster:
     async def start(self, listeners: Mapping[str, Address], free_bytes: int, *, may_lack_records: bool) -> None:
         """Be there, for clients and other nodes.
 
-        `may_lack_records`: the last end was a crash, or the folder is new, so that this node must not count as in
-        sync where others are.
+        `may_lack_records`: the last end was a crash, so that this node must not count as in sync where others are.
         """
         with self._starting:
             self._loop = asyncio.get_running_loop()
         for changed in self._learnt_early:
             self._learn(changed)
-        self._me = BrokerInfo(self.node_id, dict(listeners), self.config.rack or None, free_bytes=free_bytes)
-        if may_lack_records:
-            await self._step_back_wherever_possible()
+        me = BrokerInfo(
+            self.node_id,
+            dict(listeners),
+            self.config.rack or None,
+            free_bytes=free_bytes,
+            folder=self._folder.id,
+        )
+        registration = await self.work(lambda: self._begin(me))
+        self._me = replace(me, registration=registration)
+        await self._step_back_as_one_that_returns(may_lack_records=may_lack_records)
         await self._register()
         self._session.start()
         self.control.start()
+        self._marking = self._loop.create_task(self._mark_now_and_then())
+
+    def _begin(self, me: BrokerInfo) -> int:
+        """From here on, what a former process of this node said does not count; the number of this start."""
+        store, mirror = self._connected.store, self._connected.mirror
+        wait_for_number(store, me, store.timeout_s * 2)
+        registration = fence(store, self.node_id)
+        mark(store, self.node_id, self._folder)
+        # Only now is it known that no leader can let this node join by what it heard from its former process.
+        mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
+        return registration
+
+    async def _step_back_as_one_that_returns(self, *, may_lack_records: bool) -> None:
+        is_empty = self._folder.is_new
+
+        def rule(state: PartitionState) -> PartitionState:
+            if not (may_lack_records or is_empty) and election.has_its_folder(state, self.node_id, self.folder_id):
+                return state
+            return election.returned(state, self.node_id, self.view.brokers, is_empty=is_empty)
+
+        await self._step_back(rule)
+        self._complain_of_lost_partitions()
+
+    def _complain_of_lost_partitions(self) -> None:
+        """Of those that only this node could lead, with a folder that it does not have."""
+        assert self._me is not None  # noqa: S101 - for mypy: set by `start`
+        left = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
+        lost = [state for state in left if not election.has_its_folder(state, self.node_id, self.folder_id)]
+        for state in lost[:_MOST_COMPLAINTS]:
+            _logger.error("%s", why_leaderless(state, {**self.view.brokers, self.node_id: self._me}))
+        if len(lost) > _MOST_COMPLAINTS:
+            _logger.error("%d more partitions are without a leader for the same reason", len(lost) - _MOST_COMPLAINTS)
+
+    async def _mark_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(_MARK_EVERY_S)
+            await self._mark()
+
+    async def _mark(self) -> None:
+        try:
+            await self.work(lambda: mark(self._connected.store, self.node_id, self._folder))
+        except (Conflict, Disconnected) as failed:
+            _logger.info("could not note the generation of the data folder: %s", failed)
 
     async def _register(self) -> None:
         assert self._me is not None  # noqa: S101 - for mypy: set by `start`
         connected, me = self._connected, self._with_offline(self._me)
         patience_s = connected.store.timeout_s * 2
-        await self.work(lambda: register(connected.store, connected.mirror, me, self._folder_id, patience_s))
+        await self.work(lambda: register(connected.store, connected.mirror, me, patience_s))
         self._session.registered()
 
     async def _registered_anew(self) -> None:
@@ -148,9 +209,13 @@ class JoinedCluster:
     async def stop(self) -> None:
         """Leave in order: what this node leads is led by others before it goes."""
         await self.control.stop()
+        if self._marking is not None:
+            self._marking.cancel()
+            await asyncio.gather(self._marking, return_exceptions=True)
         if not self.is_fenced:
             try:
-                await self._step_back_wherever_possible()
+                await self._step_back(lambda state: election.without(state, self.node_id, self.view.brokers))
+                await self._mark()
                 await self.work(lambda: unregister(self._connected.store, self.node_id))
             except Disconnected as lost:
                 _logger.warning("left without a word to the catalog: %s", lost)
@@ -160,12 +225,12 @@ class JoinedCluster:
         self._workers.shutdown(wait=False)
         self._connected.close()
 
-    async def _step_back_wherever_possible(self) -> None:
+    async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> None:
         """Again where others were quicker, as when several nodes leave at once."""
         for _ in range(_MOST_TRIES):
-            view = self.view
+            states = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
             left = await self.work(
-                lambda: step_back(self._connected.store, self._connected.mirror, self.node_id, view)  # noqa: B023
+                lambda: step_back(self._connected.store, self._connected.mirror, states, rule)  # noqa: B023
             )
             if not left:
                 return
@@ -177,19 +242,29 @@ class JoinedCluster:
         return await asyncio.get_running_loop().run_in_executor(self._workers, what)
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Collection[int], leader_epoch: int, expected_version: int
+        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
     ) -> PartitionState:
-        state = self._state(at)
+        state, brokers = self._state(at), self.view.brokers
         if state.leader != self.node_id or state.leader_epoch != leader_epoch:
             raise NotLeaderOrFollower(f"{state.topic}-{state.partition} is led by {state.leader}")
         if self.is_fenced:
             raise NotInSession("this node is cut off from the catalog")
         if state.version != expected_version:
             raise InvalidUpdateVersion(f"{state.topic}-{state.partition} is at version {state.version}")
-        # Who is not there cannot come to be in sync, whatever a leader that has not heard of it yet says.
-        wanted = {node for node in new_isr if node in state.isr or node in self.view.brokers} | {self.node_id}
+        # Who is not there, or has registered again since the leader heard from it, cannot come to be in sync.
+        joining = {
+            node
+            for node, epoch in new_isr.items()
+            if node not in state.isr and node in brokers and brokers[node].epoch == epoch
+        }
+        wanted = {node for node in new_isr if node in state.isr} | joining | {self.node_id}
         isr = tuple(node for node in state.replicas if node in wanted)
-        return await self._put(state, replace(state, isr=isr))
+        fences = [
+            Check(registration_path(node), brokers[node].registration)
+            for node in joining
+            if brokers[node].registration >= 0
+        ]
+        return await self._put(state, election.with_isr(state, isr, brokers), fences)
 
     async def leave_isr(self, at: PartitionKey) -> PartitionState:
         return await self._change(at, lambda state: election.handed_over(state, self.node_id, self.view.brokers))
@@ -200,20 +275,20 @@ class JoinedCluster:
             return  # it is part of the registration
         connected, me = self._connected, self._with_offline(self._me)
         try:
-            await self.work(lambda: update_registration(connected.store, connected.mirror, me, self._folder_id))
+            await self.work(lambda: update_registration(connected.store, connected.mirror, me))
         except Disconnected as lost:
             raise NotInSession(str(lost)) from lost
 
     def _with_offline(self, me: BrokerInfo) -> BrokerInfo:
         return replace(me, offline=self._offline)
 
-    async def _put(self, before: PartitionState, after: PartitionState) -> PartitionState:
+    async def _put(self, before: PartitionState, after: PartitionState, fences: Sequence[Check] = ()) -> PartitionState:
         path = partition_path(before.key)
 
         def put() -> bool:
             is_done = True
             try:
-                self._connected.store.commit([Put(path, partition_data(after), before.version)])
+                self._connected.store.commit([Put(path, partition_data(after), before.version), *fences])
             except Conflict:
                 is_done = False
             self._connected.mirror.refresh([path], self._connected.store.timeout_s)

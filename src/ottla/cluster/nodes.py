@@ -1,6 +1,8 @@
 """What is kept where in ZooKeeper, and how it is written: JSON, a node for each thing that changes by itself.
 
 /cluster                    its id, and the format of all this
+/registrations/N            its version counts the starts of node N, and fences what was decided about earlier ones
+/data_folders/ID            how recent the data folder with this id is
 /brokers/N                  node N is there (goes with its session)
 /controller                 who decides (goes with its session)
 /controller_epoch           how often that has changed; its version is what every decision is checked against
@@ -24,6 +26,8 @@ FORMAT: Final = 1
 
 CLUSTER: Final = "/cluster"
 BROKERS: Final = "/brokers"
+REGISTRATIONS: Final = "/registrations"
+DATA_FOLDERS: Final = "/data_folders"
 CONTROLLER: Final = "/controller"
 CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPICS: Final = "/topics"
@@ -54,23 +58,46 @@ def broker_path(node_id: int) -> str:
     return f"{BROKERS}/{node_id}"
 
 
-def broker_data(broker: BrokerInfo, folder_id: str) -> bytes:
-    listeners = {name: [address.host, address.port] for name, address in broker.listeners.items()}
-    told = {"listeners": listeners, "rack": broker.rack, "free_bytes": broker.free_bytes, "folder": folder_id}
-    offline = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
-    return to_json({**told, "offline": offline} if offline else told)
+def broker_data(broker: BrokerInfo) -> bytes:
+    told: dict[str, object] = {
+        "listeners": {name: [address.host, address.port] for name, address in broker.listeners.items()},
+        "rack": broker.rack,
+        "free_bytes": broker.free_bytes,
+        "folder": broker.folder,
+        "registration": broker.registration,
+    }
+    if broker.offline:
+        told["offline"] = sorted(f"{key.topic_id}/{key.partition}" for key in broker.offline)
+    return to_json(told)
 
 
 def read_broker(node_id: int, data: bytes, created: int, *, is_draining: bool) -> BrokerInfo:
     told = from_json(data)
     listeners = {name: Address(host, port) for name, (host, port) in told["listeners"].items()}
-    offline = frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in told.get("offline", ()))
-    return BrokerInfo(node_id, listeners, told["rack"], created, told["free_bytes"], is_draining, offline)
+    return BrokerInfo(
+        id=node_id,
+        listeners=listeners,
+        rack=told["rack"],
+        epoch=created,
+        free_bytes=told["free_bytes"],
+        folder=told["folder"],
+        registration=told.get("registration", -1),
+        is_draining=is_draining,
+        offline=frozenset(read_partition_path(f"{PARTITIONS}/{each}") for each in told.get("offline", ())),
+    )
 
 
 def folder_of_broker(data: bytes) -> str:
     """The id of the data folder that the node had when it registered."""
     return str(from_json(data)["folder"])
+
+
+def registration_path(node_id: int) -> str:
+    return f"{REGISTRATIONS}/{node_id}"
+
+
+def data_folder_path(folder_id: str) -> str:
+    return f"{DATA_FOLDERS}/{folder_id}"
 
 
 # Partitions
@@ -98,6 +125,8 @@ def partition_data(state: PartitionState) -> bytes:
     }
     if state.is_reassigning:
         told |= {"adding": state.adding, "removing": state.removing}
+    if state.folders:
+        told["folders"] = state.folders
     return to_json(told)
 
 
@@ -114,6 +143,7 @@ def read_partition(key: PartitionKey, topic: str, data: bytes, version: int) -> 
         version=version,
         adding=tuple(told.get("adding", ())),
         removing=tuple(told.get("removing", ())),
+        folders=tuple((node, folder) for node, folder in told.get("folders", ())),
     )
 
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ottla.core.ids import Address, TopicId
 
 NO_NODE: Final = -1
+LOST_FOLDER: Final = "lost"
+"""In place of the id of a folder that was never noted and is gone: no folder has this id."""
 
 
 class PartitionKey(NamedTuple):
@@ -33,6 +35,10 @@ class BrokerInfo:
     """Grows with every registration of whatever node (the transaction that created the node's entry)."""
     free_bytes: int = -1
     """What its disk had left when it registered; -1 if it did not say."""
+    folder: str = ""
+    """The id of its data folder; empty if it did not say."""
+    registration: int = -1
+    """The version of the node in the catalog that counts its starts; -1 if it did not say."""
     is_draining: bool = False
     """It is about to leave: it is given nothing new to lead or to hold."""
     offline: frozenset[PartitionKey] = frozenset()
@@ -60,6 +66,8 @@ class PartitionState:
     """Of the node in ZooKeeper: a change to this state is one to this version, or it does not happen."""
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    folders: tuple[tuple[int, str], ...] = ()
+    """The data folder with which a replica came to be in the ISR: with another one it is not in sync."""
 
     @property
     def key(self) -> PartitionKey:
@@ -68,6 +76,10 @@ class PartitionState:
     @property
     def is_reassigning(self) -> bool:
         return bool(self.adding or self.removing)
+
+    def folder_of(self, node: int) -> str | None:
+        """None if it is not known, as in a catalog of an older release."""
+        return next((folder for each, folder in self.folders if each == node), None)
 
     @property
     def target(self) -> tuple[int, ...]:
@@ -147,6 +159,10 @@ class Cluster(Protocol):
         """What this node knows now. ZooKeeper may be ahead of it by what is under way."""
 
     @property
+    def folder_id(self) -> str:
+        """Of this node's data folder."""
+
+    @property
     def is_fenced(self) -> bool:
         """Whether the session may have ended, by this node's own clock, so that another may lead already.
 
@@ -164,9 +180,12 @@ class Cluster(Protocol):
         """
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Collection[int], leader_epoch: int, expected_version: int
+        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
     ) -> PartitionState:
-        """The leader's own change of who is in sync. When it returns, `view` shows it.
+        """The leader's own change of the ISR. When it returns, `view` shows it.
+
+        Each member comes with the broker epoch in which it was seen to be in sync. One that would join and has
+        registered again since is left out (KIP-903).
 
         NotLeaderOrFollower: this node does not lead, or not in this epoch. InvalidUpdateVersion: changed meanwhile.
         NotInSession: it is not known whether it happened; the view will tell.

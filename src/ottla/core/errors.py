@@ -11,9 +11,11 @@ Anything else that is raised is a bug of ours.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from ottla.core.error_codes import ErrorCode as ErrorCode  # whoever answers with one looks for it here
+
+LONGEST_MESSAGE: Final = 500
 
 
 class OttlaError(Exception):
@@ -24,6 +26,11 @@ class ApiError(OttlaError):
     """Understood and refused: `code` is the answer."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __str__(self) -> str:
+        # It may quote a name of 30 kilobytes, and be the answer for each of 10,000 partitions.
+        text = super().__str__()
+        return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 class ProtocolError(OttlaError):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ottla.core.errors import LONGEST_MESSAGE
+
 if TYPE_CHECKING:
     from ottla.core.errors import ErrorCode
 
@@ -14,4 +16,4 @@ class Refused(Exception):
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = None if message is None else message[:LONGEST_MESSAGE]

@@ -20,11 +20,12 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
 from ottla.broker.asking import LocalClient
-from ottla.core.errors import ApiError
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import ANONYMOUS, CLUSTER_NAME, AclOperation, ResourceType
 from ottla.http.bodies import Bodies, Body, BodyRefused
 from ottla.http.explaining import explained
 from ottla.http.problems import BadRequest, Problem, problem_of, problem_response
+from ottla.wire.apis import FETCH
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -57,6 +58,14 @@ class Identity(NamedTuple):
 
     principal: str = ANONYMOUS
     groups: tuple[str, ...] = ()
+
+
+LOGIN_HOLDS: Final = "ottla.login_holds"
+"""The key of a scope that tells whether its login is still valid: a request may take hours."""
+
+
+class LoginEnded(ApiError):
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
 
 
 class Endpoint(NamedTuple):
@@ -113,7 +122,16 @@ class Call:
 
     async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         """What the broker's own handler answers, or that of the node in charge."""
-        return await self._client.ask(request, version)
+        self._check_login()
+        answer = await self._client.ask(request, version)
+        if request.API.key == FETCH.key:  # which may have waited
+            self._check_login()
+        return answer
+
+    def _check_login(self) -> None:
+        holds = self.request.scope.get(LOGIN_HOLDS)
+        if holds is not None and not holds():
+            raise LoginEnded("the login has ended, or the user was deleted; log in again")
 
     async def ask_here(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
         """Of this node alone."""

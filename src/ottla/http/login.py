@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers
 
 from ottla.core.security import LoginFailed
-from ottla.http.endpoints import IDENTITY, Identity
+from ottla.http.endpoints import IDENTITY, LOGIN_HOLDS, Identity
 from ottla.http.problems import Problem, problem_response
 from ottla.http.sessions import COOKIE, Session, Sessions
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ottla.broker.security.logins import Logins
@@ -53,7 +55,7 @@ class Login:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
-            scope[IDENTITY] = await self.identity(headers, _peer(scope))
+            scope[IDENTITY], scope[LOGIN_HOLDS] = await self._login(headers, _peer(scope))
         except LoginRefused as refused:
             if not self._is_open(scope["path"]):
                 await problem_response(refused, _challenge(headers))(scope, receive, send)
@@ -61,7 +63,8 @@ class Login:
             scope[IDENTITY] = Identity()
         await self._app(scope, receive, send)
 
-    async def identity(self, headers: Headers, peer: str) -> Identity:
+    async def _login(self, headers: Headers, peer: str) -> tuple[Identity, Callable[[], bool]]:
+        """Who asks, and what tells later whether the login is still valid."""
         given = headers.get("authorization")
         if given is not None:
             return await self._by_header(given, peer)
@@ -71,7 +74,7 @@ class Login:
             raise LoginRefused("log in first")
         if self.sessions.is_renewal_due(session):
             await self._renew(token, session)
-        return session.identity
+        return session.identity, lambda: self.sessions.get(token) is not None
 
     async def _renew(self, token: str, session: Session) -> None:
         """Ask the provider once for all requests that wait; the session ends if it says no, or nothing."""
@@ -98,15 +101,18 @@ class Login:
         except LoginFailed:
             raise LoginRefused("the login failed") from None
 
-    async def _by_header(self, given: str, peer: str) -> Identity:
+    async def _by_header(self, given: str, peer: str) -> tuple[Identity, Callable[[], bool]]:
         scheme, _, rest = given.partition(" ")
         if scheme.lower() == "basic":
             user, password = _basic(rest.strip())
-            return await self.by_password(user, password, peer)
+            find = self._logins.passwords.fingerprint
+            identity, before = await self.by_password(user, password, peer), find(user)
+            return identity, lambda: before is not None and find(user) == before
         if scheme.lower() == "bearer":
             try:
                 checked = await self._logins.by_token(rest.strip(), peer)
-                return Identity(f"User:{checked.user}", checked.groups)
+                ends_s = checked.expires_s + self._logins.config.oauth_clock_skew_ms / 1000
+                return Identity(f"User:{checked.user}", checked.groups), lambda: time.time() < ends_s
             except LoginFailed:
                 raise LoginRefused("the login failed") from None
         raise LoginRefused("the scheme of the Authorization header must be Basic or Bearer")

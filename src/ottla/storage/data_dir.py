@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -16,6 +16,7 @@ from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartitio
 from ottla.core.ids import TopicPartition, problem_with_topic_name
 from ottla.storage import checkpoints, meta_properties
 from ottla.storage.cipher import BatchCipher, BatchOwner
+from ottla.storage.closing import close_logs
 from ottla.storage.files import (
     CORRUPT,
     beside,
@@ -40,10 +41,9 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicId
     from ottla.core.keys import KeyRing
     from ottla.core.sealing import Sealer
+    from ottla.storage.closing import RunAll
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
-
-    RunAll = Callable[[Callable[[Flush], None], Iterable[Flush]], Iterable[None]]
 
 Noted = TypeVar("Noted")
 
@@ -152,6 +152,8 @@ class DataDir:
             log.abandon()
             raise
         log.before_truncation = partial(self._lower_checkpoints, at)
+        with suppress(StorageError):  # a start needs no room: it is lowered with the next checkpoint
+            self._lower_checkpoints(at, log.next_offset)
         self.logs[at] = log
         if self.when_opened is not None:
             self.when_opened(at, log)
@@ -174,6 +176,16 @@ class DataDir:
             with storage_errors("noting a new key"):
                 self.keys.note(ring)
             self.sealer.use(ring)
+
+    @property
+    def has_sealed_catalog(self) -> bool:
+        return self.keys is not None and self.keys.has_sealed_catalog
+
+    def note_sealed_catalog(self) -> None:
+        """From now on a catalog that is not sealed is refused."""
+        if self.sealer is not None and self.keys is not None:
+            with storage_errors("noting that the catalog is sealed"):
+                self.keys.note_sealed_catalog(self.sealer.ring)
 
     def settle_keys(self, below: int) -> None:
         """Note that nothing is left of keys older than this, nor of none."""
@@ -251,11 +263,16 @@ class DataDir:
         with storage_errors(_WRITING_CHECKPOINTS):
             placed.must_have_succeeded()
 
+    def noted_start(self, at: TopicPartition) -> int:
+        """Where a log starts by the newest checkpoint: no crash brings back what is below this."""
+        return self._log_starts.get(at, 0)
+
     def begin_checkpoint(self) -> Flush:
         """The same in steps, of which the slow ones can run elsewhere: run this, and hand it to `place_checkpoint`."""
         for at, log in self.logs.items():
             self._recovery_points[at] = log.recovery_point
-            self._log_starts[at] = log.start_offset
+            if log.is_start_synced:
+                self._log_starts[at] = log.start_offset
         starts = {at: start for at, start in self._log_starts.items() if start > 0}
         contents = [checkpoints.encode_offsets(offsets) for offsets in (self._recovery_points, starts)]
         with self._placing() as paths:
@@ -321,7 +338,7 @@ class DataDir:
         at_once = max(self._files.limit // _DESCRIPTORS_TO_CLOSE_A_LOG, 1)
         failed: list[TopicPartition] = []
         for start in range(0, len(logs), at_once):
-            failed += _close_logs(logs[start : start + at_once], run_all)
+            failed += close_logs(logs[start : start + at_once], run_all)
         try:
             self.checkpoint()
             self._note_aborted()
@@ -364,30 +381,6 @@ class DataDir:
             if path.is_dir():
                 path.rename(path.with_name(name + CORRUPT))
             return {}
-
-
-def _close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll) -> list[TopicPartition]:
-    """Close these; those which could not be."""
-    failed: list[TopicPartition] = []
-
-    @contextmanager
-    def closing(at: TopicPartition) -> Iterator[None]:
-        try:
-            yield
-        except StorageError as refused:
-            failed.append(at)
-            _logger.error("%s was not closed cleanly: %s", at, refused)
-
-    flushes: list[tuple[TopicPartition, PartitionLog, Flush]] = []
-    for at, log in logs:
-        with closing(at):
-            flushes.append((at, log, log.begin_close()))
-    for _ in run_all(Flush.run, [flush for _, _, flush in flushes]):
-        pass
-    for at, log, flush in flushes:
-        with closing(at):
-            log.finish_close(flush)
-    return failed
 
 
 def remove_deleted(doomed: Path) -> None:

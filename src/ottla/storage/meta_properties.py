@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import DataDirError
@@ -23,6 +23,8 @@ class MetaProperties:
     cluster_id: str
     node_id: int
     directory_id: str
+    is_new: bool = field(default=False, compare=False)
+    """Whether the folder was empty when this process came."""
 
 
 def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int = 0) -> MetaProperties:
@@ -32,7 +34,10 @@ def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int 
         return known
     # Ids look like topic ids: 16 random bytes in URL-safe base64.
     meta = MetaProperties(
-        cluster_id=cluster_id or str(TopicId.random()), node_id=node_id, directory_id=str(TopicId.random())
+        cluster_id=cluster_id or str(TopicId.random()),
+        node_id=node_id,
+        directory_id=str(TopicId.random()),
+        is_new=True,
     )
     save(folder, meta)
     return meta

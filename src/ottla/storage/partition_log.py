@@ -260,7 +260,7 @@ class PartitionLog(SegmentedLog):
     def raise_start(self, offset: int) -> None:
         """Let the log begin at `offset`: nothing below it is served any more.
 
-        It survives a crash once `DataDir.checkpoint` has been called.
+        It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
         """
         if not self.start_offset <= offset <= self.next_offset:
             raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")

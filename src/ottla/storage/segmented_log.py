@@ -73,6 +73,11 @@ class SegmentedLog:
         return self._unsynced.recovery_point
 
     @property
+    def is_start_synced(self) -> bool:
+        """Whether a start that is noted now cannot outlive, in a power cut, the records that are to be kept."""
+        return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
+
+    @property
     def is_offline(self) -> bool:
         """Whether the disk failed this log, which then serves nothing until a restart."""
         return self._offline is not None

@@ -229,6 +229,14 @@ def test_the_defaults_for_topics_can_be_changed_while_the_broker_runs(
 
 
 @BOTH
+def test_a_broker_keeps_a_config_that_it_does_not_know(resource_of: Callable[[BrokerConfigs], Resource]) -> None:
+    resource = resource_of(UNSET)
+    kept = alter({}, (SET, "my.plugin.level", "5"), resource=resource)
+    assert kept == {"my.plugin.level": "5"}
+    assert alter(kept, (DELETE, "my.plugin.level", None), resource=resource) == {}
+
+
+@BOTH
 @pytest.mark.parametrize(
     ("operation", "error", "message"),
     [
@@ -239,8 +247,8 @@ def test_the_defaults_for_topics_can_be_changed_while_the_broker_runs(
         ((SET, "log.retention.ms", "x"), InvalidRequest, "Invalid value x for configuration log.retention.ms"),
         ((SET, "log.segment.bytes", "1024"), InvalidRequest, "must be at least 1048576"),
         ((APPEND, "log.retention.ms", "5"), InvalidConfig, "it is no list"),
-        ((SET, "log.retenshun.ms", "5"), InvalidConfig, "did you mean log.retention.ms?"),
-        ((SET, "retention.ms", "5"), InvalidConfig, "Unknown broker config name: retention.ms"),
+        ((APPEND, "log.retenshun.ms", "5"), InvalidConfig, "did you mean log.retention.ms?"),
+        ((SUBTRACT, "retention.ms", "5"), InvalidConfig, "Unknown broker config name: retention.ms"),
     ],
 )
 def test_what_a_broker_config_cannot_be_is_refused(

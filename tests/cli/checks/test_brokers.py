@@ -19,15 +19,15 @@ from ottla.net.config import NetConfig
 @pytest.mark.parametrize(
     ("asked", "told", "answer", "judgement", "text"),
     [
-        ("a", "a", "id", Judgement.OK, "it sends clients to a:9092, where it was asked"),
-        ("a", "b", "id", Judgement.OK, "it sends clients to b:9092, and answers there too"),
-        ("localhost", "127.0.0.1", "id", Judgement.OK, "it sends clients to 127.0.0.1:9092, and answers there too"),
-        ("a", "0.0.0.0", "id", Judgement.WRONG, "it sends clients to 0.0.0.0:9092, which is no address"),  # noqa: S104
-        ("a", "::", "id", Judgement.WRONG, "it sends clients to [::]:9092, which is no address"),
-        ("a", "127.0.0.1", "id", Judgement.WRONG, "it sends clients to 127.0.0.1:9092, which on other machines"),
-        ("a", "localhost", "id", Judgement.WRONG, "it sends clients to localhost:9092, which on other machines"),
-        ("a", "b", "other", Judgement.WRONG, "it sends clients to b:9092, where another cluster answers"),
-        ("a", "b", ConnectFailed("no"), Judgement.WRONG, "it sends clients to b:9092, and that fails: no"),
+        ("a", "a", "id", Judgement.OK, "it advertises a:9092, the address that was asked"),
+        ("a", "b", "id", Judgement.OK, "it advertises b:9092, and answers there"),
+        ("localhost", "127.0.0.1", "id", Judgement.OK, "it advertises 127.0.0.1:9092, and answers there"),
+        ("a", "0.0.0.0", "id", Judgement.WRONG, "it advertises 0.0.0.0:9092, which clients cannot connect to"),  # noqa: S104
+        ("a", "::", "id", Judgement.WRONG, "it advertises [::]:9092, which clients cannot connect to"),
+        ("a", "127.0.0.1", "id", Judgement.WRONG, "it advertises 127.0.0.1:9092, which on other machines"),
+        ("a", "localhost", "id", Judgement.WRONG, "it advertises localhost:9092, which on other machines"),
+        ("a", "b", "other", Judgement.WRONG, "it advertises b:9092, where another cluster answers"),
+        ("a", "b", ConnectFailed("no"), Judgement.WRONG, "it advertises b:9092, and connecting there failed: no"),
     ],
 )
 def test_an_address_must_be_one_that_other_machines_reach_the_same_cluster_at(
@@ -51,6 +51,6 @@ def test_a_broker_that_sends_its_clients_astray_is_found_out() -> None:
             [answers, told] = await check_brokers(Reach(Profile(servers=f"127.0.0.1:{port}")))
             assert answers.text == f"127.0.0.1:{port} answers, as one of 1"
             assert told.judgement is Judgement.WRONG
-            assert told.text.startswith("it sends clients to 127.0.0.1:1, and that fails: cannot connect")
+            assert told.text.startswith("it advertises 127.0.0.1:1, and connecting there failed: cannot connect")
 
     asyncio.run(scenario())

@@ -60,10 +60,10 @@ def test_a_disk_is_judged_by_what_it_takes_and_how_much(disk: Disk, judgement: J
 @pytest.mark.parametrize(
     ("now", "newest", "is_synchronised", "judgement", "text"),
     [
-        (0, None, True, Judgement.WRONG, "it says 1970-01-01, which is long ago"),
+        (0, None, True, Judgement.WRONG, "it says 1970-01-01, which is in the past"),
         (OLDEST_TIME_S, OLDEST_TIME_S + 3600, True, Judgement.WRONG, "it is 3600 s behind the newest file"),
         (OLDEST_TIME_S, OLDEST_TIME_S + 1, True, Judgement.OK, "synchronised"),
-        (OLDEST_TIME_S, None, False, Judgement.NOTE, "the system does not compare it"),
+        (OLDEST_TIME_S, None, False, Judgement.NOTE, "not synchronised with a time server"),
         (OLDEST_TIME_S, None, None, Judgement.OK, "plausible"),
     ],
 )

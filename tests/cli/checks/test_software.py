@@ -12,7 +12,7 @@ from ottla.cli.checks.software import check_software, judge_codecs, judge_java, 
         ('openjdk version "17.0.9" 2023-10-17', Judgement.OK, "version 17, for Spark"),
         ('openjdk version "21" 2023-09-19', Judgement.OK, "version 21, for Spark"),
         ('java version "1.8.0_392"', Judgement.NOTE, "version 8 is too old for Spark; nothing else needs it"),
-        ("", Judgement.NOTE, "found, but it does not tell its version"),
+        ("", Judgement.NOTE, "found, but its version is unknown"),
         (None, Judgement.NOTE, "not found; only Spark needs it"),
     ],
 )
@@ -43,4 +43,4 @@ def test_a_java_that_does_not_start_is_found_all_the_same(tmp_path_factory: pyte
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("JAVA_HOME", str(home))
         [_, _, finding] = check_software()
-    assert finding.text == "found, but it does not tell its version"
+    assert finding.text == "found, but its version is unknown"

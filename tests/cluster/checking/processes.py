@@ -80,6 +80,7 @@ class Node:
 
     def start(self, settings: Sequence[str] = ()) -> None:
         self._ready_file.unlink(missing_ok=True)
+        self.is_frozen = False
         given = (
             f"cluster.session_timeout_ms={SESSION_MS}",
             "replication.replica_lag_time_max_ms=3000",
@@ -134,6 +135,14 @@ class Node:
         """A new disk, which is empty."""
         shutil.rmtree(self.folder)
 
+    def swap_disk(self, other: Path) -> None:
+        """That folder in place of this one, which is kept there; an empty disk if there is no such folder."""
+        beside = self.folder.with_name(f"{self.folder.name}-swapped")
+        self.folder.rename(beside)
+        if other.exists():
+            other.rename(self.folder)
+        beside.rename(other)
+
 
 class Processes:
     def __init__(
@@ -169,6 +178,14 @@ class Processes:
         for node in self.nodes.values():
             if node.is_running:
                 node.kill()
+
+    def recover(self) -> None:
+        """After a fault that did not end as it should: the next one finds all nodes at work."""
+        for node in self.nodes.values():
+            if node.is_running and node.is_frozen:
+                node.thaw()
+            if not node.is_running:
+                node.start()
 
     @property
     def servers(self) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla.client.blocking.admin import Admin
 from ottla.core.errors import ErrorCode
 
 from .copies import Copies
@@ -65,3 +69,110 @@ def test_a_redirected_move_keeps_the_only_replica_in_sync_until_another_is(proce
 
     assert copies.lost() == set()
     assert copies.seen(2).replicas == (1,)
+
+
+def _acknowledged_by_one_alone(processes: Processes, copies: Copies) -> None:
+    """2 and 3 are dead, and 1 acknowledges more; then it is dead, too."""
+    for number in (2, 3):
+        processes.nodes[number].kill()
+    copies.wait_for(1, leader=1, isr=[1])
+    copies.write()
+    processes.nodes[1].kill()
+
+
+def _start_all(processes: Processes) -> None:
+    for node in processes.nodes.values():
+        if not node.is_running:
+            node.start()
+    for node in processes.nodes.values():
+        node.wait_until_ready()
+
+
+def _let_the_controller_decide(processes: Processes, name: str) -> None:
+    """A topic that is created now has a leader once it has decided about all that was known before."""
+    Copies(processes, name, [1])
+
+
+def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copies, right: Path) -> None:
+    """1 has come back with another folder: nobody leads, nobody cuts off anything, until it has the right one."""
+    node = processes.nodes[1]
+    _let_the_controller_decide(processes, "decided")
+    assert copies.seen(2) == (-1, (1, 2, 3), (1,))
+    assert "came back with another data folder" in node.log_path.read_text()
+    status = subprocess.run(
+        [sys.executable, "-m", "ottla", "cluster", "status", "-b", processes.nodes[2].address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert status.returncode == 1
+    assert f"ottla cluster elect {copies.topic}:0 --unclean" in status.stderr
+
+    node.stop()
+    node.swap_disk(right)
+    _start_all(processes)
+    copies.wait_for(2, leader=1, isr=[1, 2, 3])
+    assert copies.lost() == set()
+
+
+@pytest.mark.timeout(180)
+def test_the_last_replica_in_sync_does_not_lead_with_an_empty_folder(processes: Processes, tmp_path: Path) -> None:
+    copies = Copies(processes, "wiped", [1, 2, 3])
+    copies.write()
+    _acknowledged_by_one_alone(processes, copies)
+
+    processes.nodes[1].swap_disk(tmp_path / "right")
+    _start_all(processes)
+
+    _check_nothing_leads_but_the_right_folder(processes, copies, tmp_path / "right")
+
+
+@pytest.mark.timeout(180)
+def test_the_last_replica_in_sync_does_not_lead_with_an_older_copy_of_its_folder(
+    processes: Processes, tmp_path: Path
+) -> None:
+    copies, node = Copies(processes, "older", [1, 2, 3]), processes.nodes[1]
+    copies.write()
+    node.stop()
+    shutil.copytree(node.folder, tmp_path / "other")
+    node.start()
+    node.wait_until_ready()
+    copies.wait_for(2, leader=copies.seen(2).leader, isr=[1, 2, 3])
+    _acknowledged_by_one_alone(processes, copies)
+
+    node.swap_disk(tmp_path / "other")
+    _start_all(processes)
+
+    _check_nothing_leads_but_the_right_folder(processes, copies, tmp_path / "other")
+
+
+@pytest.mark.timeout(180)
+def test_the_last_replica_in_sync_leads_again_after_it_was_killed(processes: Processes) -> None:
+    copies = Copies(processes, "killed", [1, 2, 3])
+    copies.write()
+    _acknowledged_by_one_alone(processes, copies)
+
+    _start_all(processes)
+
+    copies.wait_for(2, leader=1, isr=[1, 2, 3])
+    assert copies.lost() == set()
+
+
+@pytest.mark.timeout(180)
+def test_an_unclean_election_prefers_a_replica_that_has_records_to_an_empty_one(
+    processes: Processes, tmp_path: Path
+) -> None:
+    copies = Copies(processes, "given-up", [1, 2, 3])
+    copies.write()
+    copies.wait_for(2, leader=1, isr=[1, 2, 3])
+    before = set(copies.acknowledged)
+    _acknowledged_by_one_alone(processes, copies)
+    processes.nodes[1].swap_disk(tmp_path / "right")
+    _start_all(processes)
+    _let_the_controller_decide(processes, "decided")
+
+    with Admin(processes.servers) as admin:
+        assert admin.elect_leaders([copies.at], unclean=True) == {copies.at: None}
+
+    copies.wait_for(2, leader=2, isr=[1, 2, 3])
+    assert not copies.lost() & before

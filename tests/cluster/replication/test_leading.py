@@ -14,7 +14,7 @@ STATE = PartitionState(TopicId(bytes(range(16))), "t", 0, (0, 1, 2), 0, 5, (0, 1
 
 def leading(isr: tuple[int, ...] = (0, 1, 2), end: int = 10, high_watermark: int = 10, now_ms: int = 0) -> Leading:
     rules = Leading(replace(STATE, isr=isr), end, high_watermark, lag_ms=LAG_MS, now_ms=now_ms)
-    rules.eligible = frozenset({0, 1, 2})
+    rules.present = {0: -1, 1: -1, 2: -1}
     return rules
 
 
@@ -41,26 +41,26 @@ def test_a_replica_that_is_about_to_join_is_waited_for() -> None:
     rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
 
     assert not rules.advance(12, 2)
-    assert rules.with_joining(1) == {0, 1}
+    assert rules.with_joining(1, 0) == {0, 1}
 
 
 def test_a_dead_one_is_not_waited_for() -> None:
     rules = leading(isr=(0,))
     rules.fetched(1, 10, 0, end_offset=10, now_ms=1)
-    rules.eligible = frozenset({0, 2})
+    rules.present = {0: -1, 2: -1}
 
     assert rules.advance(12, 2)
-    assert rules.with_joining(1) is None
+    assert rules.with_joining(1, 0) is None
 
 
 def test_a_replica_without_all_that_a_former_leader_committed_does_not_join() -> None:
     rules = leading(isr=(0, 1), end=10, high_watermark=5)
     rules.fetched(2, 6, 0, end_offset=10, now_ms=1)
 
-    assert rules.with_joining(2) is None
+    assert rules.with_joining(2, 0) is None
 
     rules.fetched(2, 10, 0, end_offset=10, now_ms=2)
-    assert rules.with_joining(2) == {0, 1, 2}
+    assert rules.with_joining(2, 0) == {0, 1, 2}
 
 
 def test_who_falls_behind_for_long_leaves() -> None:
@@ -118,3 +118,55 @@ def test_min_insync_replicas_is_no_more_than_there_are_replicas() -> None:
     assert rules.has_enough(2)
     assert not rules.has_enough(3)
     assert Leading(replace(STATE, replicas=(0,), isr=(0,)), 0, 0, lag_ms=1, now_ms=0).has_enough(2)
+
+
+def test_a_fetch_of_an_earlier_registration_does_not_count() -> None:
+    rules = leading(isr=(0,))
+    rules.present = {0: 1, 1: 7}
+
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=1, broker_epoch=6)
+
+    assert rules.followers[1].end_offset == -1
+    assert rules.with_joining(1, 0) is None
+
+
+def test_a_late_fetch_of_an_earlier_registration_does_not_undo_what_a_later_one_said() -> None:
+    rules = leading(isr=(0, 1), end=10, high_watermark=9)
+    rules.fetched(1, 9, 0, end_offset=10, now_ms=1, broker_epoch=7)
+
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=2, broker_epoch=6)
+
+    assert not rules.advance(10, 2)
+
+
+def test_a_replica_joins_only_by_what_it_said_in_its_present_registration() -> None:
+    rules = leading(isr=(0,))
+    rules.present = {0: 1, 1: 6}
+    rules.fetched(1, 10, 0, end_offset=10, now_ms=1, broker_epoch=6)
+    assert rules.with_joining(1, 0) == {0, 1}
+
+    rules.present = {0: 1, 1: 7}
+    assert rules.with_joining(1, 0) is None
+    assert rules.epochs_of({0, 1}) == {0: -1, 1: 6}
+
+
+def test_a_replica_whose_log_starts_before_the_leaders_does_not_join() -> None:
+    rules = leading(isr=(0, 1))
+    rules.fetched(2, 10, 3, end_offset=10, now_ms=1)
+
+    assert rules.with_joining(2, 4) is None
+    assert rules.with_joining(2, 3) == {0, 1, 2}
+
+
+def test_the_low_watermark_is_the_earliest_start_of_the_replicas_in_sync() -> None:
+    rules = leading(isr=(0, 1))
+    assert rules.low_watermark(5) == -1
+
+    rules.fetched(1, 10, 3, end_offset=10, now_ms=1)
+    assert rules.low_watermark(5) == 3
+    rules.fetched(1, 10, 7, end_offset=10, now_ms=1)
+    assert rules.low_watermark(5) == 5
+    assert leading(isr=(0,)).low_watermark(5) == 5
+
+    rules.propose(frozenset({0, 1, 2}))
+    assert rules.low_watermark(5) == -1

@@ -85,7 +85,7 @@ class World:
                 node.leading = Leading(state, node.end, node.high_watermark, lag_ms=LAG_MS, now_ms=self.now_ms)
             else:
                 node.leading.changed(state)
-            node.leading.eligible = frozenset(each.number for each in self.nodes if each.is_alive)
+            node.leading.present = {each.number: -1 for each in self.nodes if each.is_alive}
             self._advance(node)
         else:
             node.leading = None
@@ -113,7 +113,7 @@ class World:
         if node.answer.diverging is None and node.answer.bounds is None:
             leader.leading.fetched(number, offset, 0, leader.end, self.now_ms)
             self._advance(leader)
-            joined = leader.leading.with_joining(number)
+            joined = leader.leading.with_joining(number, 0)
             if joined is not None:
                 leader.leading.propose(joined)
 

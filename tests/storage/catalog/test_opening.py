@@ -84,7 +84,8 @@ def test_the_sqlite_database_of_something_else_is_refused(tmp_path: Path) -> Non
 def test_a_catalog_of_a_newer_format_is_refused(filled: Path) -> None:
     edit_header(filled, 60, len(MIGRATIONS) + 1)
 
-    assert "has the format 2 of a newer Ottla; this one reads up to 1" in refusal(filled)
+    newest = len(MIGRATIONS)
+    assert f"has the format {newest + 1} of a newer Ottla; this one reads up to {newest}" in refusal(filled)
 
 
 def test_a_newer_format_is_noticed_while_it_is_only_in_the_write_ahead_log(filled: Path) -> None:

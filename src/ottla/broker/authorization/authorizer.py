@@ -9,7 +9,7 @@ from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from ottla.broker.authorization.acl_index import Asker
     from ottla.broker.context import Client, Context
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import Acl
 
 _MOST_REMEMBERED: Final = 100_000
+_LONGEST_REMEMBERED: Final = 255
 _KIND_BITS: Final = 4
 
 
@@ -44,16 +45,22 @@ class Authorizer:
             answer = self._decide(self._asker(client), operation, kind, name)
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            self._known[key] = answer
+            # A longer name is asked for by nobody who means it, and takes memory.
+            if len(name) <= _LONGEST_REMEMBERED:
+                self._known[key] = answer
         return answer
 
     def check(self, context: Context, operation: AclOperation, kind: ResourceType, name: str) -> bool:
         """Whether this client may. If not, it is noted."""
         if self.is_allowed(context, operation, kind, name):
             return True
-        if self._audit is not None:
-            self._audit.denied(context, operation.name, kind.name, name)
+        self.note_denied(context, operation, kind, (name,))
         return False
+
+    def note_denied(self, context: Context, operation: AclOperation, kind: ResourceType, names: Sequence[str]) -> None:
+        """One line of the audit log for all of these."""
+        if self._audit is not None and names:
+            self._audit.denied(context, operation.name, kind.name, names)
 
     def check_cluster(self, context: Context, operation: AclOperation) -> bool:
         return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 _GROUP: Final = ResourceType.GROUP
 _TOPIC: Final = ResourceType.TOPIC
 _MANY_SINCE: Final = 4
+_SHARE_STATE_SINCE: Final = 6
 _GROUPS_SINCE: Final = 8
 _COORDINATED: Final = {0: _GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 
@@ -55,6 +56,8 @@ def find_coordinator(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: FindCoordinatorRequest, context: Context
 ) -> Answer:
     kind = _COORDINATED.get(request.key_type)
+    if kind is None and context.version < _SHARE_STATE_SINCE:
+        return handler(broker, request, context)  # refuses it
     if kind is None:
         # Of the state of share groups, which only brokers have to do with.
         each = Each(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, _KEYS, _FOUND, resource=lambda _, __: CLUSTER)
@@ -65,7 +68,7 @@ def find_coordinator(
     resource = each.of(broker, request.key) or CLUSTER
     if authorizer.check(context, each.operation, *resource):
         return handler(broker, request, context)
-    return refusal(FindCoordinatorResponse, None, _code_of(resource))
+    return refusal(FindCoordinatorResponse, None, _code_of(resource), context.version)
 
 
 _KEYS: Final = "coordinator_keys"
@@ -170,8 +173,8 @@ def subscribe(
         return handler(broker, request, context)
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if isinstance(request, ConsumerGroupHeartbeatRequest):
-        return refusal(ConsumerGroupHeartbeatResponse, request, code)
-    return refusal(ShareGroupHeartbeatResponse, request, code)
+        return refusal(ConsumerGroupHeartbeatResponse, request, code, context.version)
+    return refusal(ShareGroupHeartbeatResponse, request, code, context.version)
 
 
 # OffsetFetch
@@ -186,11 +189,11 @@ def offset_fetch(
         answer = filtered(each, authorizer, handler, broker, request, context)
         return then(answer, lambda response: _hiding_in_groups(authorizer, broker, response, asked, context))
     if not authorizer.check(context, AclOperation.DESCRIBE, _GROUP, request.group_id):
-        return refusal(OffsetFetchResponse, None, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return refusal(OffsetFetchResponse, request, ErrorCode.GROUP_AUTHORIZATION_FAILED, context.version)
 
     def hiding(response: OffsetFetchResponse) -> OffsetFetchResponse:
         topics = [
-            one if _may_see(authorizer, one.name, context) else _hidden(one)
+            one if _may_see(authorizer, one.name, context) else _hidden(one, context)
             for one in response.topics
             if request.topics is not None or _may_see(authorizer, one.name, context)
         ]
@@ -210,7 +213,7 @@ def _hiding_in_groups(
                 topics.append(one)
             elif group.group_id in asked:
                 # Who asked for all does not learn of what is hidden; who asked for this one is told.
-                topics.append(_hidden_in_group(one))
+                topics.append(_hidden_in_group(one, context))
         return structs.replace(group, topics=tuple(topics))
 
     return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
@@ -220,13 +223,17 @@ def _may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
     return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name)
 
 
-def _hidden(topic: OffsetFetchResponseTopic) -> OffsetFetchResponseTopic:
+def _hidden(topic: OffsetFetchResponseTopic, context: Context) -> OffsetFetchResponseTopic:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    partitions = tuple(refusal(OffsetFetchResponsePartition, one.partition_index, code) for one in topic.partitions)
+    partitions = tuple(
+        refusal(OffsetFetchResponsePartition, one.partition_index, code, context.version) for one in topic.partitions
+    )
     return structs.replace(topic, partitions=partitions)
 
 
-def _hidden_in_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopics:
+def _hidden_in_group(topic: OffsetFetchResponseTopics, context: Context) -> OffsetFetchResponseTopics:
     code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    partitions = tuple(refusal(OffsetFetchResponsePartitions, one.partition_index, code) for one in topic.partitions)
+    partitions = tuple(
+        refusal(OffsetFetchResponsePartitions, one.partition_index, code, context.version) for one in topic.partitions
+    )
     return structs.replace(topic, partitions=partitions)

@@ -1,15 +1,21 @@
-"""The answer to what is not allowed: the code, wherever such an answer has a place for one."""
+"""Refusals as Kafka answers them: the error code in its place, and Kafka's values in all other fields."""
 
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from msgspec import structs
+from msgspec import NODEFAULT, structs
 
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import ResourceType
-from ottla.wire.declare import NO_UUID, Message
+from ottla.wire.declare import NO_UUID, Fixed, Message, RecordBytes, Text
+from ottla.wire.schema import Array, Nested, layout
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ottla.wire.schema import Field
 
 M = TypeVar("M", bound=Message)
 
@@ -19,7 +25,7 @@ CODES: Final = {
     ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
-_SAYINGS: Final = {
+_MESSAGES: Final = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
@@ -27,40 +33,108 @@ _SAYINGS: Final = {
 }
 _CODE_FIELDS: Final = frozenset({"error_code", "partition_error_code"})
 _NAME_FIELDS: Final = frozenset({"name", "group_id", "key", "transactional_id", "user"})
-_INDEX_FIELDS: Final = frozenset({"partition_index", "partition", "partition_id", "index"})
+"""Fields that hold what was asked about where a request lists plain names."""
+_INDEX_FIELDS: Final = ("partition_index", "partition", "partition_id", "index")
+"""What requests and answers call the number of a partition; both sides of an API may differ."""
+_IDENTITY: Final = frozenset(
+    {
+        *_NAME_FIELDS,
+        "topic",
+        "topic_name",
+        "topic_id",
+        "resource_type",
+        "resource_name",
+        "entity",
+        "WritableTxnMarkerResult.producer_id",
+    }
+)
+"""Fields that are copied from the request. All others of the same name mean something else in an answer."""
+_FILLED: Final = frozenset(
+    {
+        "AlterPartitionReassignmentsResponse",
+        "ElectLeadersResponse",
+        "DescribeUserScramCredentialsResponse",
+    }
+)
+"""Answers that list what was asked though they have a code of their own; the lists of all others are empty."""
+_VALUES: Final[Mapping[str, object]] = {
+    "base_offset": -1,
+    "committed_offset": -1,
+    "high_watermark": -1,
+    "low_watermark": -1,
+    "node_id": -1,
+    "port": -1,
+    "CreatableTopicResult.configs": (),
+    "DescribeClientQuotasResponse.entries": None,
+    "InitProducerIdResponse.producer_id": -1,
+    "InitProducerIdResponse.producer_epoch": -1,
+    "OffsetFetchResponsePartition.metadata": "",
+    "OffsetFetchResponsePartitions.metadata": "",
+    "PartitionResult.start_offset": 0,
+}
+"""What Kafka puts into fields that would otherwise have their default, or be 0 or empty."""
 
 
-def refusal(kind: type[M], asked: object, code: ErrorCode) -> M:
+def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
     """An answer of this kind to what was asked: a request, a part of one, a name or a number."""
     values = {}
-    for field in structs.fields(kind):
-        value = _value(kind, field.name, asked, code)
-        if value is not _LEAVE:
+    for field in layout(kind, version).fields:
+        value = _value(kind, field, asked, code, version)
+        if value is not _DEFAULT:
             values[field.name] = value
-        elif field.required:
-            is_id = field.name == "topic_id"
-            values[field.name] = NO_UUID if is_id else _blank(hint_of(kind, field.name))
     return kind(**values)
 
 
-_LEAVE: Final = object()
+_DEFAULT: Final = object()
 
 
-def _value(kind: type[Message], name: str, asked: object, code: ErrorCode) -> object:
-    if name in _CODE_FIELDS:
+def _value(kind: type[Message], field: Field, asked: object, code: ErrorCode, version: int) -> object:
+    if field.name in _CODE_FIELDS:
         return code
-    if name == "error_message":
-        return _SAYINGS.get(code)
-    part = part_of(hint_of(kind, name))
-    if part is not None and _has_code(part):
-        return tuple(refusal(part, one, code) for one in _parts_asked(asked))
-    if isinstance(asked, str) and name in _NAME_FIELDS:
-        return asked
-    if isinstance(asked, int) and name in _INDEX_FIELDS:
-        return asked
-    same = getattr(asked, "name" if name == "user" else name, _LEAVE)
-    # A list that says no code is left empty; whose quota it is about is no such list.
-    return _LEAVE if name != "entity" and (part is not None or isinstance(same, tuple)) else same
+    if field.name == "error_message":
+        return _MESSAGES.get(code)
+    part = _part(field)
+    if part is not None and _has_code(part, version) and _lists(kind, version):
+        return tuple(refusal(part, one, code, version) for one in _parts_asked(asked))
+    same = _identity(kind, field.name, asked)
+    if same is not None:
+        return same
+    known = _VALUES.get(f"{kind.__name__}.{field.name}", _VALUES.get(field.name, _DEFAULT))
+    return _blank(field, version) if known is _DEFAULT and field.default is NODEFAULT else known
+
+
+def part_of(kind: type[Message], name: str, version: int) -> type[Message]:
+    """The messages that this field lists."""
+    [part] = [_part(field) for field in layout(kind, version).fields if field.name == name]
+    if part is None:
+        raise TypeError(f"{kind.__name__}.{name} is not a list of messages")
+    return part
+
+
+def _part(field: Field) -> type[Message] | None:
+    match field.type:
+        case Array(Nested(struct)):
+            return struct
+    return None
+
+
+def _lists(kind: type[Message], version: int) -> bool:
+    """Whether what was asked is listed: not where one code says all."""
+    has_own = any(field.name in _CODE_FIELDS for field in layout(kind, version).fields)
+    return not has_own or kind.__name__ in _FILLED
+
+
+def _identity(kind: type[Message], name: str, asked: object) -> object:
+    """What says which part of the request the answer is about; None if the field does not."""
+    if name in _INDEX_FIELDS:
+        if isinstance(asked, int):
+            return asked
+        return next((getattr(asked, one) for one in _INDEX_FIELDS if hasattr(asked, one)), None)
+    if isinstance(asked, str):
+        return asked if name in _NAME_FIELDS else None
+    if name in _IDENTITY or f"{kind.__name__}.{name}" in _IDENTITY:
+        return getattr(asked, "name" if name == "user" else name, None)
+    return None
 
 
 def _parts_asked(asked: object) -> tuple[Any, ...]:
@@ -72,38 +146,27 @@ def _parts_asked(asked: object) -> tuple[Any, ...]:
 
 
 @cache
-def _has_code(kind: type[Message]) -> bool:
+def _has_code(kind: type[Message], version: int) -> bool:
     """Whether an answer of this kind says somewhere that it is a refusal."""
-    if not _CODE_FIELDS.isdisjoint(kind.__struct_fields__):
+    fields = layout(kind, version).fields
+    if any(field.name in _CODE_FIELDS for field in fields):
         return True
-    parts = (part_of(hint_of(kind, name)) for name in kind.__struct_fields__)
-    return any(part is not None and _has_code(part) for part in parts)
+    return any(part is not None and _has_code(part, version) for part in map(_part, fields))
 
 
-@cache
-def _hints(kind: type[Message]) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def hint_of(kind: type[Message], name: str) -> Any:  # noqa: ANN401 - a type, or what stands for one
-    return _hints(kind)[name]
-
-
-def part_of(hint: Any) -> type[Message] | None:  # noqa: ANN401
-    """The messages that a list of them holds, also where it may be null."""
-    arguments = get_args(hint)
-    if get_origin(hint) is tuple:
-        return arguments[0] if isinstance(arguments[0], type) and issubclass(arguments[0], Message) else None
-    return next((part for one in arguments if (part := part_of(one)) is not None), None)
-
-
-def _blank(hint: Any) -> object:  # noqa: ANN401
-    arguments = get_args(hint)
-    if type(None) in arguments:
-        return None
-    if get_origin(hint) is tuple:
-        return ()
-    if isinstance(hint, type) and issubclass(hint, Message):
-        return refusal(hint, None, ErrorCode.NONE)
-    blanks: dict[object, object] = {str: "", bytes: b"", bool: False, int: -1, float: 0.0}
-    return blanks.get(hint, b"")
+def _blank(field: Field, version: int) -> object:
+    match field.type:
+        case Fixed("16s"):
+            return NO_UUID
+        case Fixed():
+            return 0
+        case Array():
+            return ()
+        case Nested(struct):
+            return None if field.is_nullable else refusal(struct, None, ErrorCode.NONE, version)
+        case RecordBytes():
+            return b""
+        case Text():
+            return None if field.is_nullable else ""
+        case _:
+            return None if field.is_nullable else b""

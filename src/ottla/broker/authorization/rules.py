@@ -6,15 +6,16 @@ refused in the answer beside what the handler says of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import CODES, hint_of, part_of, refusal
+from ottla.broker.authorization.refusals import CODES, part_of, refusal
+from ottla.broker.turns import Turns, in_turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -26,8 +27,12 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.broker.turns import InTurns
     from ottla.wire.declare import Message, Request
 
+T = TypeVar("T")
+_LOOKS_AT_CLOCK: Final = 31
+"""With every 32nd entry of a list."""
 Answer: TypeAlias = Any
 """What a handler returns: the response now, in turns, or later."""
 Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], Answer]
@@ -72,6 +77,9 @@ class Each:
     """What one of them is named; None if that is not known, which is for the handler to say."""
     resource: Callable[[Broker, Any], Resource | None] | None = None
     """Which resource one of them is, where they are not all of one kind."""
+    always_asked: Mapping[str, object] | None = None
+    """Fields of the request that change for the handler, which is then asked even if it has nothing left to do:
+    it may have an error for the whole request."""
     or_on_cluster: bool = False
     """Whether it is enough if the operation is allowed on the cluster."""
 
@@ -90,6 +98,8 @@ class Rule:
     """In place of `each`, where it takes more than that."""
     also: tuple[tuple[AclOperation, ResourceType], ...] = ()
     """What `custom` asks about, for those who read the table."""
+    waits: bool = False
+    """The answer may come long after the question: `needs` must still be allowed then."""
 
     @property
     def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:
@@ -105,14 +115,27 @@ class Rule:
             for need in self.needs:
                 resource = need.resource(request)
                 if resource is not None and not authorizer.check(context, need.operation, *resource):
-                    return refusal(response_type(request.API), request, CODES[need.kind])
+                    return refusal(response_type(request.API), request, CODES[need.kind], context.version)
             if self.custom is not None:
-                return self.custom(authorizer, handler, broker, request, context)
-            if self.each is not None:
-                return filtered(self.each, authorizer, handler, broker, request, context)
-            return handler(broker, request, context)
+                answer = self.custom(authorizer, handler, broker, request, context)
+            elif self.each is not None:
+                answer = filtered(self.each, authorizer, handler, broker, request, context)
+            else:
+                answer = handler(broker, request, context)
+            if not self.waits or answer is None or isinstance(answer, Response):
+                return answer
+            return then(answer, lambda response: self._if_still_allowed(authorizer, request, response, context))
 
         return guarded
+
+    def _if_still_allowed(
+        self, authorizer: Authorizer, request: Request, response: Response, context: Context
+    ) -> Response:
+        for need in self.needs:
+            resource = need.resource(request)
+            if resource is not None and not authorizer.check(context, need.operation, *resource):
+                return refusal(response_type(request.API), request, CODES[need.kind], context.version)
+        return response
 
 
 def filtered(  # noqa: PLR0913
@@ -123,33 +146,96 @@ def filtered(  # noqa: PLR0913
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
 ) -> Answer:
-    asked: tuple[Any, ...] | None = getattr(request, each.asked)
-    denied = {} if asked is None else _denied(each, authorizer, broker, asked, context)
-    if not denied or asked is None:
+    """The answer to what is allowed, with refusals of the rest."""
+    if getattr(request, each.asked) is None:
         return handler(broker, request, context)
-    kind = _kind_of(response_type(request.API), each.answered)
-    refused = tuple(refusal(kind, asked[at], CODES[where]) for at, where in denied.items())
-    left = tuple(item for at, item in enumerate(asked) if at not in denied)
-    if not left:
-        # Not asked at all: to some handlers an empty list means everything.
-        blank = refusal(response_type(request.API), None, ErrorCode.NONE)
-        return structs.replace(blank, **{each.answered: refused})
-    answer = handler(broker, structs.replace(request, **{each.asked: left}), context)
-    return then(answer, lambda response: with_more(response, each.answered, refused))
+
+    def go_on(refused: dict[int, Message]) -> Answer:
+        if not refused:
+            return handler(broker, request, context)
+        left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in refused)
+        more = tuple(refused.values())
+        if not left and each.always_asked is None:
+            # Not asked at all: to some handlers an empty list means everything.
+            blank = refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
+            return structs.replace(blank, **{each.answered: more})
+        changes = {each.asked: left} if left else {**(each.always_asked or {}), each.asked: left}
+        answer = handler(broker, structs.replace(request, **changes), context)
+        return then(answer, lambda response: _with_refused(each, response, more))
+
+    return after(_refused(each, authorizer, broker, request, context), go_on)
 
 
-def _denied(
-    each: Each, authorizer: Authorizer, broker: Broker, asked: tuple[Any, ...], context: Context
-) -> dict[int, ResourceType]:
-    """Where in the list those are that are not allowed, and what they are."""
+def _refused(
+    each: Each,
+    authorizer: Authorizer,
+    broker: Broker,
+    request: Any,  # noqa: ANN401 - of whatever API
+    context: Context,
+) -> InTurns[dict[int, Message]]:
+    """What is not allowed: where in the list it is, and how it is refused."""
+    refused: dict[int, Message] = {}
     if each.or_on_cluster and authorizer.is_allowed(context, each.operation, *CLUSTER):
-        return {}
-    denied: dict[int, ResourceType] = {}
-    for at, item in enumerate(asked):
+        return refused
+    kind = part_of(response_type(request.API), each.answered, context.version)
+    denials = Denials(authorizer, context)
+    turns = Turns()
+    for at, item in enumerate(getattr(request, each.asked)):
         resource = each.of(broker, item)
-        if resource is not None and not authorizer.check(context, each.operation, *resource):
-            denied[at] = resource.kind
-    return denied
+        if resource is not None and not denials.check(each.operation, resource):
+            refused[at] = refusal(kind, item, CODES[resource.kind], context.version)
+        if at & _LOOKS_AT_CLOCK == _LOOKS_AT_CLOCK and turns.are_over():
+            yield
+    denials.note()
+    return refused
+
+
+def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) -> Response:
+    code: int = getattr(response, "error_code", ErrorCode.NONE)
+    if each.always_asked is not None and code:
+        return response
+    return with_more(response, each.answered, refused)
+
+
+class Denials:
+    """What one request is denied, for a single line of the audit log for each operation."""
+
+    def __init__(self, authorizer: Authorizer, context: Context) -> None:
+        self._authorizer = authorizer
+        self._context = context
+        self._names: dict[tuple[AclOperation, ResourceType], dict[str, None]] = {}
+
+    def check(self, operation: AclOperation, resource: Resource) -> bool:
+        """Whether this is allowed."""
+        if self._authorizer.is_allowed(self._context, operation, *resource):
+            return True
+        self._names.setdefault((operation, resource.kind), {})[resource.name] = None
+        return False
+
+    def may(self, operation: AclOperation, resource: Resource) -> bool:
+        """Whether this is allowed, where it is enough if something else is."""
+        return self._authorizer.is_allowed(self._context, operation, *resource)
+
+    def note(self) -> None:
+        for (operation, kind), names in self._names.items():
+            self._authorizer.note_denied(self._context, operation, kind, list(names))
+
+
+def after(checking: InTurns[T], go_on: Callable[[T], Answer]) -> Answer:
+    """What `go_on` makes of the outcome; at once, if one turn is enough for the checks."""
+    first = in_turns(checking)
+    return _after(first, go_on) if isinstance(first, Coroutine) else go_on(first)
+
+
+async def _after(checking: Coroutine[object, object, T], go_on: Callable[[T], Answer]) -> Answer:
+    return await awaited(go_on(await checking))
+
+
+async def awaited(answer: Answer) -> Answer:
+    """The answer itself, whichever way it is given."""
+    if isinstance(answer, GeneratorType):
+        answer = in_turns(answer)
+    return await answer if isinstance(answer, Coroutine) else answer
 
 
 def with_more(response: Response, field: str, more: tuple[Message, ...]) -> Response:
@@ -175,10 +261,3 @@ def _in_turns(turns: Generator[None, None, Any], change: Callable[[Any], Answer]
 async def _later(answer: Coroutine[Any, Any, Any], change: Callable[[Any], Answer]) -> Answer:
     response = await answer
     return None if response is None else change(response)
-
-
-def _kind_of(response: type[Response], field: str) -> type[Message]:
-    kind = part_of(hint_of(response, field))
-    if kind is None:
-        raise TypeError(f"{response.__name__}.{field} is no list of messages")
-    return kind

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import Each, filtered, then
+from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
 from ottla.broker.authorized_operations import GROUP_OPERATIONS
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsResponseTopic
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.broker.turns import InTurns
     from ottla.wire.messages.describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,
@@ -71,15 +73,7 @@ def describe_share_group_offsets(
     context: Context,
 ) -> Answer:
     """Topics that may not be described are refused where they were named, and left out where all were asked for."""
-    refused: dict[str, tuple[DescribeShareGroupOffsetsResponseTopic, ...]] = {}
-
-    def without_hidden(group: DescribeShareGroupOffsetsRequestGroup) -> DescribeShareGroupOffsetsRequestGroup:
-        if group.topics is None:
-            return group
-        hidden = [one for one in group.topics if not _check(authorizer, one.topic_name, context)]
-        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        refused[group.group_id] = tuple(refusal(DescribeShareGroupOffsetsResponseTopic, one, code) for one in hidden)
-        return structs.replace(group, topics=tuple(one for one in group.topics if one not in hidden))
+    refused: dict[str, list[DescribeShareGroupOffsetsResponseTopic]] = {}
 
     def visible(group: DescribeShareGroupOffsetsResponseGroup) -> DescribeShareGroupOffsetsResponseGroup:
         if group.error_code:
@@ -90,12 +84,36 @@ def describe_share_group_offsets(
     def all_visible(response: DescribeShareGroupOffsetsResponse) -> DescribeShareGroupOffsetsResponse:
         return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
 
-    asked = structs.replace(request, groups=tuple(without_hidden(one) for one in request.groups))
-    return then(filtered(_OFFSETS, authorizer, handler, broker, asked, context), all_visible)
+    def go_on(groups: list[DescribeShareGroupOffsetsRequestGroup]) -> Answer:
+        asked = structs.replace(request, groups=tuple(groups))
+        return then(filtered(_OFFSETS, authorizer, handler, broker, asked, context), all_visible)
+
+    return after(_without_hidden(Denials(authorizer, context), request, context.version, refused), go_on)
 
 
-def _check(authorizer: Authorizer, name: str, context: Context) -> bool:
-    return authorizer.check(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+def _without_hidden(
+    denials: Denials,
+    request: DescribeShareGroupOffsetsRequest,
+    version: int,
+    refused: dict[str, list[DescribeShareGroupOffsetsResponseTopic]],
+) -> InTurns[list[DescribeShareGroupOffsetsRequestGroup]]:
+    turns = Turns()
+    groups = []
+    for group in request.groups:
+        shown = []
+        for one in group.topics or ():
+            if denials.check(AclOperation.DESCRIBE, Resource(ResourceType.TOPIC, one.topic_name)):
+                shown.append(one)
+            else:
+                code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                refused.setdefault(group.group_id, []).append(
+                    refusal(DescribeShareGroupOffsetsResponseTopic, one, code, version)
+                )
+            if turns.are_over():
+                yield
+        groups.append(group if group.topics is None else structs.replace(group, topics=tuple(shown)))
+    denials.note()
+    return groups
 
 
 def _may_see(authorizer: Authorizer, name: str, context: Context) -> bool:

@@ -100,15 +100,17 @@ RULES: Final[Mapping[int, Rule]] = {
         custom=groups.find_coordinator,
         also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TXN), (Op.CLUSTER_ACTION, _CLUSTER)),
     ),
-    apis.JOIN_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
-    apis.SYNC_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
+    apis.JOIN_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),), waits=True),
+    apis.SYNC_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),), waits=True),
     apis.HEARTBEAT.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.LEAVE_GROUP.key: Rule((Need(Op.READ, _GROUP, "group_id"),)),
     apis.OFFSET_COMMIT.key: Rule(
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics", topic_name)
     ),
     apis.OFFSET_FETCH.key: Rule(custom=groups.offset_fetch, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))),
-    apis.OFFSET_DELETE.key: Rule((Need(Op.DELETE, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics")),
+    apis.OFFSET_DELETE.key: Rule(
+        (Need(Op.DELETE, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "topics", always_asked={})
+    ),
     apis.LIST_GROUPS.key: Rule(custom=groups.list_groups, also=((Op.DESCRIBE, _CLUSTER), (Op.DESCRIBE, _GROUP))),
     apis.DESCRIBE_GROUPS.key: Rule(custom=groups.describe_groups, also=((Op.DESCRIBE, _GROUP),)),
     apis.DELETE_GROUPS.key: Rule(each=Each(Op.DELETE, _GROUP, "groups_names", "results", _as_named)),
@@ -125,10 +127,13 @@ RULES: Final[Mapping[int, Rule]] = {
         custom=share_groups.describe_share_groups, also=((Op.DESCRIBE, _GROUP), (Op.DESCRIBE, _TOPIC))
     ),
     apis.SHARE_FETCH.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),),
+        Each(Op.READ, _TOPIC, "topics", "responses", topic_name, always_asked={"max_wait_ms": 0}),
+        waits=True,
     ),
     apis.SHARE_ACKNOWLEDGE.key: Rule(
-        (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", topic_name)
+        (Need(Op.READ, _GROUP, "group_id"),),
+        Each(Op.READ, _TOPIC, "topics", "responses", topic_name, always_asked={}),
     ),
     apis.INITIALIZE_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
     apis.READ_SHARE_GROUP_STATE.key: Rule((Need(Op.CLUSTER_ACTION, _CLUSTER),)),
@@ -142,7 +147,8 @@ RULES: Final[Mapping[int, Rule]] = {
         (Need(Op.READ, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic)
     ),
     apis.DELETE_SHARE_GROUP_OFFSETS.key: Rule(
-        (Need(Op.DELETE, _GROUP, "group_id"),), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic)
+        (Need(Op.DELETE, _GROUP, "group_id"),),
+        Each(Op.READ, _TOPIC, "topics", "responses", _share_topic, always_asked={}),
     ),
     # Transactions
     apis.INIT_PRODUCER_ID.key: Rule(

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import CLUSTER, Each, filtered, then, with_more
+from ottla.broker.authorization.rules import (
+    CLUSTER,
+    Denials,
+    Each,
+    Resource,
+    after,
+    awaited,
+    filtered,
+    then,
+    with_more,
+)
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
-from ottla.broker.topic_names import topic_name
+from ottla.broker.topic_names import is_by_id_too_early, topic_name
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
     DescribeTopicPartitionsResponseTopic,
 )
-from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse
+from ottla.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
 from ottla.wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -28,11 +44,14 @@ from ottla.wire.messages.metadata import (
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.broker.turns import InTurns
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
 _TOPIC: Final = ResourceType.TOPIC
@@ -63,11 +82,15 @@ def produce(
             return handler(broker, request, context)
         answer = filtered(WRITE_TOPICS, authorizer, handler, broker, request, context)
     else:
-        answer = refusal(ProduceResponse, request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
-    if request.acks == 0:
-        # Who wants no answers learns of it by being hung up on, as from Kafka.
-        raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
-    return answer
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        answer = refusal(ProduceResponse, request, code, context.version)
+    # A client that wants no answers learns of it by being disconnected, as from Kafka.
+    return _hang_up_after(answer) if request.acks == 0 else answer
+
+
+async def _hang_up_after(answer: Answer) -> NoReturn:
+    await awaited(answer)
+    raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
 
 
 # Fetch
@@ -77,14 +100,27 @@ def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: Fet
     replica = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
     if replica >= 0:
         return _fetch_of_broker(authorizer, handler, broker, request, context)
-    denied = [topic for topic in request.topics if not _may_read(authorizer, broker, topic, context)]
+    return after(
+        _unreadable(authorizer, broker, request.topics, context),
+        lambda denied: _fetch_rest(authorizer, handler, broker, request, context, denied),
+    )
+
+
+def _fetch_rest(  # noqa: PLR0913
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: FetchRequest,
+    context: Context,
+    denied: Mapping[int, FetchTopic],
+) -> Answer:
     is_in_session = request.session_epoch > 0
     if denied and is_in_session:
         # Its next fetch is a whole one, and gets an answer that says what is denied.
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
-        left = tuple(topic for topic in request.topics if topic not in denied)
-        refused = tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in denied)
+        left = tuple(topic for at, topic in enumerate(request.topics) if at not in denied)
+        refused = _not_fetched(denied.values(), context)
         if not left:
             return FetchResponse(responses=refused)
         # Without a session: what is denied would be in it for the client, and not for us.
@@ -92,10 +128,12 @@ def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: Fet
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
         return then(answer, lambda response: with_more(response, "responses", refused))
     answer = handler(broker, request, context)
-    if not is_in_session:
+    if is_in_session:
+        # A session remembers partitions, and what may be read may have changed since.
+        return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    if isinstance(answer, FetchResponse):
         return answer
-    # A session remembers partitions, and what may be read may have changed since.
-    return then(answer, lambda response: _if_still_allowed(authorizer, broker, response, context))
+    return then(answer, lambda response: _what_is_still_allowed(authorizer, broker, response, context))
 
 
 def _fetch_of_broker(
@@ -103,12 +141,27 @@ def _fetch_of_broker(
 ) -> Answer:
     if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
         return handler(broker, request, context)
-    return FetchResponse(responses=tuple(refusal(FetchableTopicResponse, topic, _DENIED) for topic in request.topics))
+    return FetchResponse(responses=_not_fetched(request.topics, context))
 
 
-def _may_read(authorizer: Authorizer, broker: Broker, topic: object, context: Context) -> bool:
-    name = topic_name(broker, topic)
-    return name is None or authorizer.check(context, _READ, _TOPIC, name)
+def _not_fetched(topics: Iterable[FetchTopic], context: Context) -> tuple[FetchableTopicResponse, ...]:
+    return tuple(refusal(FetchableTopicResponse, topic, _DENIED, context.version) for topic in topics)
+
+
+def _unreadable(
+    authorizer: Authorizer, broker: Broker, topics: Sequence[FetchTopic], context: Context
+) -> InTurns[dict[int, FetchTopic]]:
+    turns = Turns()
+    denials = Denials(authorizer, context)
+    denied = {}
+    for at, topic in enumerate(topics):
+        name = topic_name(broker, topic)
+        if name is not None and not denials.check(_READ, Resource(_TOPIC, name)):
+            denied[at] = topic
+        if turns.are_over():
+            yield
+    denials.note()
+    return denied
 
 
 def _if_still_allowed(
@@ -119,57 +172,90 @@ def _if_still_allowed(
     return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
 
 
+def _what_is_still_allowed(
+    authorizer: Authorizer, broker: Broker, response: FetchResponse, context: Context
+) -> FetchResponse:
+    """It has waited, and an ACL may have changed meanwhile."""
+    if all(_may_read(authorizer, broker, one, context) for one in response.responses):
+        return response
+    topics = tuple(
+        one if _may_read(authorizer, broker, one, context) else _without_records(one, context)
+        for one in response.responses
+    )
+    # Without a session: its next fetch is a whole one.
+    return structs.replace(response, responses=topics, session_id=_NO_SESSION)
+
+
+def _may_read(authorizer: Authorizer, broker: Broker, topic: object, context: Context) -> bool:
+    name = topic_name(broker, topic)
+    return name is None or authorizer.check(context, _READ, _TOPIC, name)
+
+
+def _without_records(topic: FetchableTopicResponse, context: Context) -> FetchableTopicResponse:
+    partitions = (refusal(PartitionData, one.partition_index, _DENIED, context.version) for one in topic.partitions)
+    return structs.replace(topic, partitions=tuple(partitions))
+
+
 # Metadata
 
 
 def metadata(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
 ) -> Answer:
+    if is_by_id_too_early(request, context.version):
+        return handler(broker, request, context)  # refuses it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
-    refused: list[MetadataResponseTopic] = []
-    if not wants_all and request.topics:
-        left = []
-        for wanted in request.topics:
-            denial = _metadata_denial(authorizer, broker, request, wanted, context)
-            if denial is None:
-                left.append(wanted)
-            else:
-                refused.append(denial)
-        # From version 1 on no topics are none; before, they are all.
-        request = structs.replace(request, topics=tuple(left) if left or context.version > 0 else None)
-    hides_all = request.topics is None and not wants_all
 
-    def finish(response: MetadataResponse) -> MetadataResponse:
-        topics = () if hides_all else response.topics
-        if wants_all:
-            topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
-        response = structs.replace(response, topics=(*topics, *refused))
-        return _with_operations(authorizer, request, response, context)
+    def go_on(refused: dict[int, MetadataResponseTopic]) -> Answer:
+        asked = request
+        if refused:
+            left = tuple(wanted for at, wanted in enumerate(request.topics or ()) if at not in refused)
+            # From version 1 on no topics are none; before, they are all.
+            asked = structs.replace(request, topics=left if left or context.version > 0 else None)
+        hides_all = asked.topics is None and not wants_all
 
-    return then(handler(broker, request, context), finish)
+        def finish(response: MetadataResponse) -> MetadataResponse:
+            topics = () if hides_all else response.topics
+            if wants_all:
+                topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
+            response = structs.replace(response, topics=(*topics, *refused.values()))
+            return _with_operations(authorizer, request, response, context)
+
+        return then(handler(broker, asked, context), finish)
+
+    return after(_undescribed(authorizer, broker, request, context), go_on)
+
+
+def _undescribed(
+    authorizer: Authorizer, broker: Broker, request: MetadataRequest, context: Context
+) -> InTurns[dict[int, MetadataResponseTopic]]:
+    turns = Turns()
+    denials = Denials(authorizer, context)
+    refused = {}
+    for at, wanted in enumerate(request.topics or ()):
+        denial = _metadata_denial(denials, broker, request, wanted, context.version)
+        if denial is not None:
+            refused[at] = denial
+        if turns.are_over():
+            yield
+    denials.note()
+    return refused
 
 
 def _metadata_denial(
-    authorizer: Authorizer, broker: Broker, request: MetadataRequest, wanted: MetadataRequestTopic, context: Context
+    denials: Denials, broker: Broker, request: MetadataRequest, wanted: MetadataRequestTopic, version: int
 ) -> MetadataResponseTopic | None:
     name = topic_name(broker, wanted)
     if name is None:
         return None
-    if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name):
-        if wanted.topic_id != NO_UUID:
-            # That an id stands for something is not to be learnt either.
-            return refusal(MetadataResponseTopic, wanted, ErrorCode.UNKNOWN_TOPIC_ID)
-        return refusal(MetadataResponseTopic, wanted, _DENIED)
+    topic = Resource(_TOPIC, name)
+    if not denials.check(AclOperation.DESCRIBE, topic):
+        return refusal(MetadataResponseTopic, wanted, _DENIED, version)
     would_create = request.allow_auto_topic_creation and broker.config.auto_create_topics
-    if would_create and name not in broker.topics.by_name and not may_create(authorizer, context, name):
-        return refusal(MetadataResponseTopic, wanted, _DENIED)
+    if would_create and name not in broker.topics.by_name and not denials.may(AclOperation.CREATE, CLUSTER):
+        may_create = denials.check(AclOperation.CREATE, topic)
+        return None if may_create else refusal(MetadataResponseTopic, wanted, _DENIED, version)
     return None
-
-
-def may_create(authorizer: Authorizer, context: Context, name: str) -> bool:
-    if authorizer.is_allowed(context, AclOperation.CREATE, *CLUSTER):
-        return True
-    return authorizer.check(context, AclOperation.CREATE, _TOPIC, name)
 
 
 def _may_see(authorizer: Authorizer, context: Context, name: str | None) -> bool:
@@ -203,20 +289,37 @@ def describe_topic_partitions(
     context: Context,
 ) -> Answer:
     wants_all = not request.topics
-    denied = [one for one in request.topics if not authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, one.name)]
-    refused = tuple(refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED) for one in denied)
-    left = tuple(one for one in request.topics if one not in denied)
-    if denied and not left:
-        return DescribeTopicPartitionsResponse(topics=refused, next_cursor=None)
 
-    def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
-        topics = response.topics
-        if wants_all:
-            topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
-        shown = tuple(_topic_with_operations(authorizer, one, context) for one in topics)
-        return structs.replace(response, topics=(*shown, *refused))
+    def go_on(refused: dict[int, DescribeTopicPartitionsResponseTopic]) -> Answer:
+        left = tuple(one for at, one in enumerate(request.topics) if at not in refused)
+        if refused and not left:
+            return DescribeTopicPartitionsResponse(topics=tuple(refused.values()), next_cursor=None)
 
-    return then(handler(broker, structs.replace(request, topics=left), context), finish)
+        def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
+            topics = response.topics
+            if wants_all:
+                topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
+            shown = tuple(_topic_with_operations(authorizer, one, context) for one in topics)
+            return structs.replace(response, topics=(*shown, *refused.values()))
+
+        return then(handler(broker, structs.replace(request, topics=left), context), finish)
+
+    return after(_unlisted(authorizer, request, context), go_on)
+
+
+def _unlisted(
+    authorizer: Authorizer, request: DescribeTopicPartitionsRequest, context: Context
+) -> InTurns[dict[int, DescribeTopicPartitionsResponseTopic]]:
+    turns = Turns()
+    denials = Denials(authorizer, context)
+    refused = {}
+    for at, one in enumerate(request.topics):
+        if not denials.check(AclOperation.DESCRIBE, Resource(_TOPIC, one.name)):
+            refused[at] = refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED, context.version)
+        if turns.are_over():
+            yield
+    denials.note()
+    return refused
 
 
 # CreateTopics

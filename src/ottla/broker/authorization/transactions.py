@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import Each, filtered, then
+from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.add_partitions_to_txn import (
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.dispatch import Handler
+    from ottla.broker.turns import InTurns
     from ottla.wire.messages.describe_transactions import (
         DescribeTransactionsRequest,
         DescribeTransactionsResponse,
@@ -48,7 +50,9 @@ def init_producer_id(
             context, AclOperation.IDEMPOTENT_WRITE
         )
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return handler(broker, request, context) if is_allowed else refusal(InitProducerIdResponse, None, code)
+    if is_allowed:
+        return handler(broker, request, context)
+    return refusal(InitProducerIdResponse, None, code, context.version)
 
 
 def add_partitions_to_txn(
@@ -58,20 +62,42 @@ def add_partitions_to_txn(
         if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
             return handler(broker, request, context)
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    topics = request.v3_and_below_topics
-    if not authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
-        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, code) for topic in topics)
+
+    def go_on(refused: tuple[AddPartitionsToTxnTopicResult, ...]) -> Answer:
+        if not refused:
+            return handler(broker, request, context)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
-    allowed = {
-        topic.name: authorizer.check(context, AclOperation.WRITE, ResourceType.TOPIC, topic.name) for topic in topics
-    }
-    if all(allowed.values()):
-        return handler(broker, request, context)
-    # All of them or none: what could have been added is said not to have been tried.
-    codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    refused = tuple(refusal(AddPartitionsToTxnTopicResult, topic, codes[allowed[topic.name]]) for topic in topics)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
+
+    return after(_unwritable(authorizer, request, context), go_on)
+
+
+def _unwritable(
+    authorizer: Authorizer, request: AddPartitionsToTxnRequest, context: Context
+) -> InTurns[tuple[AddPartitionsToTxnTopicResult, ...]]:
+    """Refusals of all topics, if any of them, or the transaction itself, may not be written to."""
+    topics = request.v3_and_below_topics
+    turns = Turns()
+    if authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
+        # All of them or none: what could have been added is said not to have been tried.
+        codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        denials = Denials(authorizer, context)
+        allowed = []
+        for topic in topics:
+            allowed.append(denials.check(AclOperation.WRITE, Resource(ResourceType.TOPIC, topic.name)))
+            if turns.are_over():
+                yield
+        denials.note()
+        if all(allowed):
+            return ()
+        said = [codes[is_allowed] for is_allowed in allowed]
+    else:
+        said = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(topics)
+    refused = []
+    for topic, code in zip(topics, said, strict=True):
+        refused.append(refusal(AddPartitionsToTxnTopicResult, topic, code, context.version))
+        if turns.are_over():
+            yield
+    return tuple(refused)
 
 
 def describe_transactions(

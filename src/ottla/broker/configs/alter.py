@@ -8,8 +8,9 @@
         replacing_edit(resource, …)        AlterConfigs: these configs and no others
     new_topic_configs(broker, …)           CreateTopics
 
-What is raised: InvalidConfig for a config that does not exist or cannot have its value; InvalidRequest, as in
-Kafka, for what makes no sense as a request, for what is read-only, and for bad values of a broker's configs.
+What is raised: InvalidConfig for a config that does not exist (of a topic or a group) or cannot have its value;
+InvalidRequest, as in Kafka, for what makes no sense as a request, for what is read-only, and for bad values of a
+broker's configs.
 Only what is set is checked, so a value that an older release left can always be deleted and never stands in the
 way of another one. Texts are stored in their normal form.
 
@@ -70,6 +71,8 @@ class Resource(Struct, frozen=True, kw_only=True):
     """The list that a config is while it is not set, for something to be appended to it or subtracted."""
     problem: Callable[[Texts], str | None]
     """What is wrong with these configs together, though each is right by itself."""
+    takes_unknown: bool = False
+    """Whether a config that is not defined can be set, to no effect: Kafka keeps those of brokers for plug-ins."""
 
     def changed(self, old: Texts, alterations: Iterable[Alteration]) -> dict[str, str]:
         new = dict(old)
@@ -83,6 +86,8 @@ class Resource(Struct, frozen=True, kw_only=True):
         return new
 
     def _altered(self, old: Texts, alteration: Alteration) -> str:
+        if self.takes_unknown and alteration.operation is Operation.SET and alteration.name not in self.definitions:
+            return alteration.text
         definition = find(self.definitions, self.kind, alteration.name)
         if definition.is_read_only:
             raise InvalidRequest(f"{definition.name} cannot be changed while the broker runs")
@@ -119,6 +124,7 @@ def broker_resource(broker: BrokerConfigs) -> Resource:
         refusal=InvalidRequest,
         inherited=lambda definition: _inherited(definition, broker.dynamic_default, broker.static),
         problem=lambda texts: conflict(replace(broker, dynamic=texts).topic_values),
+        takes_unknown=True,
     )
 
 
@@ -130,6 +136,7 @@ def cluster_default_resource(broker: BrokerConfigs) -> Resource:
         refusal=InvalidRequest,
         inherited=lambda definition: _inherited(definition, broker.static),
         problem=lambda texts: conflict(replace(broker, dynamic_default=texts).topic_values),
+        takes_unknown=True,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions
@@ -65,10 +65,14 @@ def describe_broker(broker: BrokerConfigs, keys: Collection[str] | None = None) 
         if (keys and definition.name not in keys) or (definition.is_hidden and not is_set):
             continue
         described.append(_entry(definition, synonyms))
+    unknown: dict[str, ConfigEntry] = {}
     for source, layer in broker.layers():
         if source is not ConfigSource.STATIC_BROKER_CONFIG:
-            described += _unknown(layer, broker_definitions(), source, keys)
-    return described
+            for entry in _unknown(layer, broker_definitions(), source, keys):
+                first = unknown.setdefault(entry.name, entry)
+                if first is not entry:
+                    unknown[entry.name] = structs.replace(first, synonyms=(*first.synonyms, *entry.synonyms))
+    return [*described, *unknown.values()]
 
 
 def describe_cluster_default(broker: BrokerConfigs, keys: Collection[str] | None = None) -> list[ConfigEntry]:
@@ -134,8 +138,8 @@ def _entry(definition: Definition, synonyms: Sequence[Synonym]) -> ConfigEntry:
 def _unknown(
     stored: Texts, known: Collection[str], source: ConfigSource, keys: Collection[str] | None
 ) -> list[ConfigEntry]:
-    """What a release before or after this one stored: shown so that it can be deleted, but not its value, which
-    for all we know is a password."""
+    """Configs that are set and not defined, of a plug-in of Kafka's or another release: shown so that they can be
+    deleted, but without their values, which may be passwords."""
     return [
         ConfigEntry(
             name=name,

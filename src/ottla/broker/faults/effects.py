@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from msgspec import structs
 
 from ottla.broker.asking import Refused
-from ottla.broker.dispatch import in_turns
 from ottla.broker.faults.subjects import Subject
 from ottla.broker.topic_names import topic_name
+from ottla.broker.turns import in_turns
 from ottla.core.errors import ErrorCode
 from ottla.net.connection import Connection
 from ottla.wire.codec import encode_response

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import hint_of, part_of, refusal
+from ottla.broker.authorization.refusals import part_of, refusal
 from ottla.broker.authorization.rules import with_more
 from ottla.broker.faults.effects import drop
 from ottla.broker.faults.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ottla.broker.dispatch import Answer
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import Filter
-    from ottla.wire.declare import Message
 
 _BY_TOPIC: Final = {
     apis.PRODUCE.key: ("topic_data", "responses"),
@@ -41,7 +40,7 @@ async def refuse(call: Call, code: ErrorCode, where: Filter) -> Answer:
         return await _refuse_metadata(call, code, where)
     if call.request.API.key in _BY_TOPIC:
         return await _refuse_topics(call, code, where)
-    return refusal(response_type(call.request.API), call.request, code)
+    return refusal(response_type(call.request.API), call.request, code, call.context.version)
 
 
 async def _refuse_metadata(call: Call, code: ErrorCode, where: Filter) -> Answer:
@@ -58,10 +57,10 @@ async def _refuse_topics(call: Call, code: ErrorCode, where: Filter) -> Answer:
     asked, answered = _BY_TOPIC[call.request.API.key]
     meant, left = _parted(call, asked, where)
     response = response_type(call.request.API)
-    kind = part_of(hint_of(response, answered))
-    refused = tuple(refusal(cast("type[Message]", kind), topic, code) for topic in meant)
+    version = call.context.version
+    refused = tuple(refusal(part_of(response, answered, version), topic, code, version) for topic in meant)
     if not left:
-        return structs.replace(refusal(response, None, ErrorCode.NONE), **{answered: refused})
+        return structs.replace(refusal(response, None, ErrorCode.NONE, version), **{answered: refused})
     request = structs.replace(call.request, **{asked: left})
     if call.request.API.key == apis.FETCH.key:
         request = structs.replace(request, max_wait_ms=0)

@@ -1,6 +1,7 @@
-"""DescribeConfigs (32), AlterConfigs (33) and IncrementalAlterConfigs (44), of topics, groups and the broker.
+"""DescribeConfigs (32), AlterConfigs (33), IncrementalAlterConfigs (44) and ListConfigResources (74), of topics, groups
+and brokers.
 
-Loggers and client metrics have no configs here: they are refused as INVALID_REQUEST.
+Loggers and client metrics have no configs here: they are refused as INVALID_REQUEST, and none are listed.
 """
 
 from __future__ import annotations
@@ -31,9 +32,11 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
 )
+from ottla.wire.messages.list_config_resources import ConfigResource as ListedResource
+from ottla.wire.messages.list_config_resources import ListConfigResourcesResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.broker.configs.alter import Resource
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
     from ottla.broker.context import Context
     from ottla.broker.turns import InTurns
     from ottla.storage.catalog.catalog import Edit
+    from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
     AlterRequest: TypeAlias = replacing.AlterConfigsRequest | incremental.IncrementalAlterConfigsRequest
     Altered: TypeAlias = replacing.AlterConfigsResource | incremental.AlterConfigsResource
@@ -53,6 +57,10 @@ _logger: Final = logging.getLogger(__name__)
 _TOPIC: Final = 2
 _BROKER: Final = 4
 _GROUP: Final = 32
+_LOGGER: Final = 8
+_CLIENT_METRICS: Final = 16
+_LISTED: Final = frozenset({_TOPIC, _BROKER, _LOGGER, _CLIENT_METRICS, _GROUP})
+_FIRST_LIST_OF_ALL_TYPES: Final = 1
 _ALL_BROKERS: Final = ""
 
 
@@ -103,6 +111,32 @@ def _described(broker: Broker, wanted: DescribeConfigsResource) -> list[ConfigEn
     if name == _ALL_BROKERS:
         return describe_cluster_default(broker.configs, keys)
     return describe_broker(broker.configs, keys)
+
+
+# Listing
+
+
+def list_config_resources(
+    broker: Broker, request: ListConfigResourcesRequest, context: Context
+) -> ListConfigResourcesResponse:
+    """All topics and brokers, and groups with configs, which need not exist. Version 0 asks for client metrics."""
+    types = frozenset(request.resource_types or _LISTED)
+    if context.version < _FIRST_LIST_OF_ALL_TYPES:
+        types = frozenset({_CLIENT_METRICS})
+    if not types <= _LISTED:
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, config_resources=())
+    names: dict[int, Iterable[str]] = {
+        _GROUP: (one.name for one in broker.catalog.view.configs if one.scope is ConfigScope.GROUP),
+        _BROKER: (str(one.id) for one in broker.surroundings.brokers(context.connection)),
+        _TOPIC: broker.topics.by_name,
+    }
+    found = tuple(
+        ListedResource(resource_name=name, resource_type=kind)
+        for kind in names
+        if kind in types
+        for name in names[kind]
+    )
+    return ListConfigResourcesResponse(error_code=ErrorCode.NONE, config_resources=found)
 
 
 # Altering

@@ -1,19 +1,28 @@
 """DeleteRecords (21): a partition forgets what is below an offset.
 
-It is forgotten at once for every reader, and once it is answered no crash brings it back: the new start is on the disk
-then. (Kafka writes it with its next checkpoint.) As in Kafka, the space is reclaimed when old segments are next
-looked for.
+It is forgotten at once for every reader. It is answered once no crash and no other leader brings it back: the new start
+is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync replicas start there. Those
+have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in Kafka, the space
+is reclaimed when old segments are next looked for.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.log_starts import note_starts
 from ottla.broker.partition import NO_EPOCH
 from ottla.broker.turns import Turns
-from ottla.core.errors import ApiError, ErrorCode, InvalidTopic, OffsetOutOfRange, PolicyViolation
+from ottla.core.errors import (
+    ApiError,
+    ErrorCode,
+    InvalidTopic,
+    OffsetOutOfRange,
+    PolicyViolation,
+    RequestTimedOut,
+)
 from ottla.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -22,8 +31,11 @@ from ottla.wire.messages.delete_records import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
+    from ottla.broker.partition import Partition
     from ottla.wire.messages.delete_records import DeleteRecordsPartition
 
 _logger: Final = logging.getLogger(__name__)
@@ -32,51 +44,79 @@ _HIGH_WATERMARK: Final = -1
 _NO_OFFSET: Final = -1
 
 
+class _Deleted(NamedTuple):
+    """What was asked for and has been done here."""
+
+    partition: Partition
+    offset: int
+    low_watermark: int
+    elsewhere: asyncio.Future[None] | None
+    """Done when it has been done by all in-sync replicas."""
+
+
 async def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:
     # Each once, as from Kafka: of a partition that is named twice the last offset counts.
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
     turns = Turns()
-    results: dict[str, list[DeleteRecordsPartitionResult]] = {name: [] for name in wanted}
+    outcomes: dict[tuple[str, int], _Deleted | ApiError] = {}
     for name, partitions in wanted.items():
-        for one in partitions.values():
-            results[name].append(_result(broker, name, one, context))
+        for index, one in partitions.items():
+            try:
+                outcomes[name, index] = _delete(broker, name, one, request.timeout_ms / 1000)
+            except ApiError as refused:
+                _logger.info("records of %s-%d not deleted for %s: %s", name, index, context, refused)
+                outcomes[name, index] = refused
             if turns.are_over():
                 await asyncio.sleep(0)
-    # Also where nothing had to be deleted: who did that before may not have got it to the disk.
-    if any(one.error_code == ErrorCode.NONE for found in results.values() for one in found):
-        try:
-            await broker.maintenance.checkpoint()
-        except ApiError as failed:
-            _logger.error("records may be back after a crash: %s", failed)
-            results = {name: [_not_durable(one, failed) for one in found] for name, found in results.items()}
+    # Also where nothing had to be deleted: the start that an earlier request raised may not be on the disk yet.
+    deleted = {one.partition: one.offset for one in outcomes.values() if isinstance(one, _Deleted)}
+    try:
+        failed = await note_starts(broker, deleted)
+        results = {at: await _result(at[1], one, failed) for at, one in outcomes.items()}
+    finally:
+        _stop_waiting(outcomes.values())
     return DeleteRecordsResponse(
-        topics=tuple(DeleteRecordsTopicResult(name=name, partitions=tuple(found)) for name, found in results.items())
+        topics=tuple(
+            DeleteRecordsTopicResult(name=name, partitions=tuple(results[name, index] for index in partitions))
+            for name, partitions in wanted.items()
+        )
     )
 
 
-def _result(
-    broker: Broker, topic: str, wanted: DeleteRecordsPartition, context: Context
+async def _result(
+    index: int, outcome: _Deleted | ApiError, failed: Mapping[Partition, ApiError]
 ) -> DeleteRecordsPartitionResult:
-    index = wanted.partition_index
+    if isinstance(outcome, ApiError):
+        return _refusal(index, outcome.code)
+    low_watermark, replica = outcome.low_watermark, outcome.partition.replica
     try:
-        low_watermark = _delete(broker, topic, wanted)
+        if replica is not None and outcome.elsewhere is not None:
+            await outcome.elsewhere
+            low_watermark = replica.low_watermark
+        if outcome.partition in failed:
+            return _refusal(index, failed[outcome.partition].code)
+    except RequestTimedOut as late:
+        return _refusal(index, late.code, low_watermark)
     except ApiError as refused:
-        _logger.info("records of %s-%d not deleted for %s: %s", topic, index, context, refused)
         return _refusal(index, refused.code)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=ErrorCode.NONE)
 
 
-def _not_durable(result: DeleteRecordsPartitionResult, failed: ApiError) -> DeleteRecordsPartitionResult:
-    return result if result.error_code != ErrorCode.NONE else _refusal(result.partition_index, failed.code)
+def _stop_waiting(outcomes: Iterable[_Deleted | ApiError]) -> None:
+    """Of a client that has gone nobody asks how it ended."""
+    for one in outcomes:
+        elsewhere = one.elsewhere if isinstance(one, _Deleted) else None
+        if elsewhere is not None and not elsewhere.cancel() and not elsewhere.cancelled():
+            elsewhere.exception()
 
 
-def _refusal(partition_index: int, code: ErrorCode) -> DeleteRecordsPartitionResult:
-    return DeleteRecordsPartitionResult(partition_index=partition_index, low_watermark=_NO_OFFSET, error_code=code)
+def _refusal(index: int, code: ErrorCode, low_watermark: int = _NO_OFFSET) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=code)
 
 
-def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition) -> int:
+def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition, timeout_s: float) -> _Deleted:
     partition = broker.topics.partition(topic, wanted.partition_index)
     if broker.topics.by_name[topic].entry.is_internal:
         raise InvalidTopic(f"Cannot delete records of internal topic {topic}")
@@ -90,4 +130,7 @@ def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition) -> int:
     # Below the start there is nothing left to delete, which is no error.
     if offset > log.start_offset:
         log.raise_start(offset)
-    return log.start_offset
+    if partition.replica is None:
+        return _Deleted(partition, offset, log.start_offset, None)
+    low_watermark = partition.replica.low_watermark
+    return _Deleted(partition, offset, low_watermark, partition.replica.deleted_everywhere(offset, timeout_s))

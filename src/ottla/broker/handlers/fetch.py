@@ -307,7 +307,7 @@ def _refusal(index: int, refused: ApiError) -> PartitionData:
         partition_index=index,
         error_code=refused.code,
         high_watermark=-1,
-        aborted_transactions=None,
+        aborted_transactions=(),
         records=b"",
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from ottla.broker.authorized_operations import NOT_ASKED, ON_CLUSTER, ON_TOPIC
+from ottla.broker.topic_names import is_by_id_too_early
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, TopicAlreadyExists
 from ottla.core.ids import problem_with_topic_name
@@ -30,17 +31,17 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_NAMELESS_SINCE: Final = 12
-"""From this version on a topic that was asked for by id need not have a name."""
-
 
 def metadata(broker: Broker, request: MetadataRequest, context: Context) -> InTurns[MetadataResponse]:
+    if is_by_id_too_early(request, context.version):
+        refused = [_unknown(ErrorCode.INVALID_REQUEST, one.name or "", one.topic_id) for one in request.topics or ()]
+        return MetadataResponse(brokers=(), topics=tuple(refused))
     if request.topics is None or (context.version == 0 and not request.topics):
         topics = yield from _all(broker)
     else:
         # Each once, as from Kafka: a request may name the same large topic a million times.
         asked = {_identity(wanted): wanted for wanted in request.topics}
-        topics = yield from _those(broker, request, asked, context)
+        topics = yield from _those(broker, request, asked)
     return _response(broker, request, context, topics)
 
 
@@ -55,7 +56,7 @@ def _all(broker: Broker) -> InTurns[list[MetadataResponseTopic]]:
 
 
 def _those(
-    broker: Broker, request: MetadataRequest, asked: dict[bytes | str, MetadataRequestTopic], context: Context
+    broker: Broker, request: MetadataRequest, asked: dict[bytes | str, MetadataRequestTopic]
 ) -> InTurns[list[MetadataResponseTopic]]:
     refused: dict[bytes | str, MetadataResponseTopic] = {}
     if broker.config.auto_create_topics and request.allow_auto_topic_creation:
@@ -69,7 +70,7 @@ def _those(
     turns = Turns()
     topics = []
     for key, wanted in asked.items():
-        topics.append(refused.get(key) or _asked_for(broker, wanted, context))
+        topics.append(refused.get(key) or _asked_for(broker, wanted))
         if turns.are_over():
             yield
     return topics
@@ -104,12 +105,11 @@ def _identity(wanted: MetadataRequestTopic) -> bytes | str:
     return wanted.name or "" if wanted.topic_id == NO_UUID else wanted.topic_id
 
 
-def _asked_for(broker: Broker, wanted: MetadataRequestTopic, context: Context) -> MetadataResponseTopic:
+def _asked_for(broker: Broker, wanted: MetadataRequestTopic) -> MetadataResponseTopic:
     if wanted.topic_id != NO_UUID:
         state = broker.topics.by_id.get(wanted.topic_id)
         if state is None:
-            no_name = None if context.version >= _NAMELESS_SINCE else ""
-            return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, no_name, wanted.topic_id)
+            return _unknown(ErrorCode.UNKNOWN_TOPIC_ID, None, wanted.topic_id)
         return _described(broker, state)
     name = wanted.name or ""
     state = broker.topics.by_name.get(name)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.inflating import AT_ONCE_BYTES
 from ottla.broker.turns import FEW, Turns
+from ottla.core.config_values import shorten
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.compression import DecompressedTooLarge
@@ -39,6 +40,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
 _ALL: Final = -1
+_REFUSED: Final = "refused produce request"
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
 
@@ -225,18 +227,33 @@ def _refusal(index: int, refused: ApiError) -> PartitionProduceResponse:
     )
 
 
+_EXPLAINED: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
+"""Errors of which there is more to say: who leads, or which records are meant."""
+
+
 def _refused(
     broker: Broker, topic: TopicProduceData, part: PartitionProduceData, context: Context, refused: ApiError
 ) -> PartitionProduceResponse:
     broker.dispatcher.refused(ProduceRequest.API, refused.code)
     name = topic.name or topic.topic_id.hex()
-    _logger.info("produce to %s-%d refused for %s: %s", name, part.index, context, refused)
+    if context.connection.state.get(_REFUSED) is not context.header:
+        # One line for a request, however many partitions it has.
+        context.connection.state[_REFUSED] = context.header
+        _logger.info("%s-%d: refused a produce request of %s: %s", shorten(name), part.index, context, refused)
     refusal = _refusal(part.index, refused)
-    if refused.code != ErrorCode.NOT_LEADER_OR_FOLLOWER:
+    if refused.code not in _EXPLAINED:
         return refusal
-    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name[topic.name]
-    leader, epoch = state.partitions[part.index].leader
-    return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+    state = broker.topics.by_id.get(topic.topic_id) or broker.topics.by_name.get(topic.name)
+    if state is None or not part.records:
+        return refusal
+    partition = state.partitions[part.index]
+    if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+        leader, epoch = partition.leader
+        return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
+    from ottla.broker.record_errors import record_errors  # no start has to wait for it
+
+    errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())
+    return replace(refusal, record_errors=errors)
 
 
 def _all_refused(request: ProduceRequest, refused: ApiError) -> ProduceResponse:

@@ -31,7 +31,7 @@ def readable_until(replica: Replica, request: FetchRequest, wanted: FetchPartiti
     """How far whoever asks may read here, where that is not as usual. A follower's fetch says how far it is."""
     follower = follower_in(request)
     if follower != NO_FOLLOWER:
-        return _followed(replica, follower, wanted)
+        return _followed(replica, follower, request.replica_state.replica_epoch, wanted)
     if request.rack_id and replica.is_here and not replica.leads:
         replica.partition.check_epoch(wanted.current_leader_epoch)
         if wanted.fetch_offset > replica.high_watermark:
@@ -41,7 +41,7 @@ def readable_until(replica: Replica, request: FetchRequest, wanted: FetchPartiti
     return None
 
 
-def _followed(replica: Replica, follower: int, wanted: FetchPartition) -> int:
+def _followed(replica: Replica, follower: int, broker_epoch: int, wanted: FetchPartition) -> int:
     replica.partition.check_leader(wanted.current_leader_epoch)
     log, offset = replica.log, wanted.fetch_offset
     if not log.start_offset <= offset <= log.next_offset:
@@ -52,7 +52,7 @@ def _followed(replica: Replica, follower: int, wanted: FetchPartition) -> int:
             raise OffsetOutOfRange(f"leader epoch {wanted.last_fetched_epoch} is later than {replica.leader_epoch}")
         if epoch != wanted.last_fetched_epoch or end < offset:
             return log.next_offset  # it is told where its log parted, and does not have what it asks behind
-    replica.fetched(follower, offset, wanted.log_start_offset)
+    replica.fetched(follower, offset, wanted.log_start_offset, broker_epoch)
     if replica.throttling.wait_to_send_s(replica, follower) > 0:
         return offset
     return log.next_offset

@@ -1,4 +1,4 @@
-"""Changes of who is in sync, on their way to the cluster's catalog."""
+"""Changes of the ISR, on their way to the cluster's catalog."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class IsrChanges:
         leading = replica.leading
         if leading is None or leading.proposed is not None:
             return
-        _logger.info("%s: in sync are to be %s, not %s", replica.partition.at, sorted(isr), sorted(leading.isr))
+        _logger.info("%s: changing the ISR from %s to %s", replica.partition.at, sorted(leading.isr), sorted(isr))
         leading.propose(isr)
         task = asyncio.get_running_loop().create_task(self._change(replica, leading))
         self._tasks.add(task)
@@ -36,15 +36,15 @@ class IsrChanges:
 
     async def _change(self, replica: Replica, leading: Leading) -> None:
         """Until it has happened, or the view shows that it will not."""
-        version, isr = leading.version, leading.proposed
-        while replica.leading is leading and leading.version == version and isr is not None:
+        version, isr = leading.version, leading.epochs_of(leading.proposed or ())
+        while replica.leading is leading and leading.version == version:
             try:
                 state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version)
             except (InvalidUpdateVersion, NotLeaderOrFollower):
                 # What it was changed to comes with the view; until then both sets count.
                 await asyncio.sleep(_AGAIN_S)
             except ApiError as refused:
-                _logger.warning("%s: who is in sync could not be noted: %s", replica.partition.at, refused)
+                _logger.warning("%s: could not change the ISR: %s", replica.partition.at, refused)
                 await asyncio.sleep(_AGAIN_S)
             else:
                 if replica.leading is leading and state.leader_epoch == leading.leader_epoch:

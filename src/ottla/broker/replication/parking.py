@@ -1,4 +1,4 @@
-"""Appends that wait until enough replicas have them."""
+"""Appends and deletions that wait until enough replicas have carried them out."""
 
 from __future__ import annotations
 

@@ -37,6 +37,7 @@ class Replica:
         "_checkpointed",
         "_followed_high_watermark",
         "_replication",
+        "deletions",
         "key",
         "leading",
         "offline",
@@ -53,6 +54,8 @@ class Replica:
         self.state: PartitionState | None = None
         self.leading: Leading | None = None
         self.parked = ParkedAppends()
+        self.deletions: ParkedAppends | None = None
+        """DeleteRecords requests that wait for in-sync replicas; most partitions never have any."""
         self.waits: set[ByteWait] = set()
         """Fetches of followers, which see what is not committed yet."""
         self.refused_epoch = _NO_EPOCH
@@ -155,7 +158,7 @@ class Replica:
         log, high_watermark = self.log, self.high_watermark
         lag_ms = self._replication.config.replica_lag_time_max_ms
         self.leading = Leading(state, log.next_offset, high_watermark, lag_ms=lag_ms, now_ms=now_ms)
-        self.leading.eligible = self._replication.present
+        self.leading.present = self._replication.present
         self.advance()
 
     def become_follower(self, state: PartitionState) -> None:
@@ -172,6 +175,8 @@ class Replica:
 
     def fail_parked(self) -> None:
         self.parked.fail_all(self._not_leader())
+        if self.deletions is not None:
+            self.deletions.fail_all(self._not_leader())
         for waits in (self.waits, self.partition.waits):
             for wait in tuple(waits):
                 wait.end()
@@ -212,17 +217,43 @@ class Replica:
             self.parked.release(self.leading.high_watermark, self._refusal(self.leading))
         return future
 
-    def expire_parked(self, now_s: float) -> None:
-        if self.parked:
-            at = self.partition.at
-            self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
+    def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
+        """Done when the logs of all in-sync replicas start at `offset` or later. They are told now."""
+        self.check_leads()
+        if self.deletions is None:
+            self.deletions = ParkedAppends()
+        future = self.deletions.park(offset - 1, timeout_s)
+        self.release_deletions()
+        for wait in tuple(self.waits):
+            wait.give_up()
+        return future
 
-    def fetched(self, node: int, offset: int, start_offset: int) -> None:
+    @property
+    def low_watermark(self) -> int:
+        return self.check_leads().low_watermark(self.log.start_offset)
+
+    def release_deletions(self) -> None:
+        if self.deletions and self.leads:
+            self.deletions.release(self.low_watermark, None)
+
+    def expire_parked(self, now_s: float) -> None:
+        at = self.partition.at
+        if self.parked:
+            self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
+        if self.deletions:
+            self.release_deletions()  # the ISR may have shrunk
+            self.deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
+
+    def fetched(self, node: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         """A follower has what is below `offset`."""
         leading = self.check_leads()
-        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms())
+        leading.fetched(node, offset, start_offset, self.log.next_offset, self._replication.now_ms(), broker_epoch)
         self.advance()
-        isr = leading.with_joining(node) or leading.without_late(self.log.next_offset, self._replication.now_ms())
+        self.release_deletions()
+        log = self.log
+        isr = leading.with_joining(node, log.start_offset) or leading.without_late(
+            log.next_offset, self._replication.now_ms()
+        )
         if isr is not None:
             self._replication.propose_isr(self, isr)
 
@@ -249,6 +280,10 @@ class Replica:
         if has_moved:
             for wait in tuple(self.partition.waits):
                 wait.end()
+
+    def start_raised(self) -> None:
+        """The log starts later, as its leader's."""
+        self._replication.note_start(self)
 
     def cut_high_watermark(self) -> None:
         """The log has been cut."""

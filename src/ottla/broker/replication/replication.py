@@ -7,27 +7,30 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.log_starts import note_starts
 from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
+from ottla.broker.replication.high_watermarks import HighWatermarks
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
+from ottla.cluster.election import has_its_folder
+from ottla.cluster.leaderless import leaderless
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
-from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.topics import TopicState
+    from ottla.cluster.leaderless import Leaderless
     from ottla.cluster.replication.config import ReplicationConfig
-    from ottla.cluster.state import Cluster, PartitionState, ViewChange
-    from ottla.core.ids import TopicPartition
+    from ottla.cluster.state import BrokerInfo, Cluster, PartitionState, ViewChange
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -40,21 +43,22 @@ class Replication:
         self.cluster = cluster
         self.node_id = cluster.node_id
         self.broker = broker
-        self.present: frozenset[int] = frozenset(cluster.view.brokers)
+        self.present = _epochs(cluster.view.brokers)
         self.replicas: dict[PartitionKey, Replica] = {}
         self.suspects: set[int] = set()
         """Nodes in the view that refuse connections. Clients are told to ask again; nothing is decided by it."""
         self._fetchers: dict[int, Fetcher] = {}
         self._isr_changes = IsrChanges(cluster)
         self.offline = OfflineReplicas(self)
+        self._raised: dict[Partition, int] = {}
+        self._noting: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._is_stopped = False
         self.security = node_security(broker.settings.cluster)
         self.tls = None if self.security is None else self.security.tls_context()
         self.others = OtherNodes(self)
         self.throttling = Throttling(broker, cluster.node_id)
-        self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
-        self._checkpointed = self._read_checkpoint()
+        self._high_watermarks = HighWatermarks(broker.data_dir.path)
 
     @property
     def is_fenced(self) -> bool:
@@ -105,6 +109,8 @@ class Replication:
         )
         await self._isr_changes.stop()
         await self.offline.stop()
+        if self._noting is not None:
+            await asyncio.gather(self._noting, return_exceptions=True)
         self.others.close()
         await self._checkpoint()
 
@@ -125,17 +131,17 @@ class Replication:
     def _replica(self, partition: Partition, key: PartitionKey) -> Replica:
         replica = self.replicas.get(key)
         if replica is None or replica.partition is not partition:
-            replica = Replica(partition, key, self, self._checkpointed.get(partition.at, 0))
+            replica = Replica(partition, key, self, self._high_watermarks.of(partition.at))
             self.replicas[key] = partition.replica = replica
         return replica
 
     def _changed(self, change: ViewChange) -> None:
-        self.present = frozenset(change.after.brokers)
+        self.present = _epochs(change.after.brokers)
         if change.before.brokers != change.after.brokers:
             self.suspects.clear()
             for replica in self.replicas.values():
                 if replica.leading is not None:
-                    replica.leading.eligible = self.present
+                    replica.leading.present = self.present
             for fetcher in self._fetchers.values():
                 fetcher.look_again()
             self.offline.leave_wherever_possible()
@@ -174,7 +180,7 @@ class Replication:
         if replica.offline is not None and self.node_id in state.replicas:
             replica.become_follower(state)
             self.offline.leave_isr(replica)
-        elif state.leader == self.node_id and state.leader_epoch != replica.refused_epoch:
+        elif self._may_lead(replica, state):
             self.unfollow(replica)
             if replica.leading is None or known is None or known.leader_epoch != state.leader_epoch:
                 replica.step_down()
@@ -199,10 +205,18 @@ class Replication:
         else:
             self.unfollow(replica)
 
+    def _may_lead(self, replica: Replica, state: PartitionState) -> bool:
+        return (
+            state.leader == self.node_id
+            and state.leader_epoch != replica.refused_epoch
+            and has_its_folder(state, self.node_id, self.cluster.folder_id)
+        )
+
     def forget(self, topic: TopicState) -> None:
         """The topic is deleted, and its logs are about to be."""
         for partition in topic.partitions:
             self._gone(PartitionKey(topic.entry.id, partition.at.partition))
+            self._high_watermarks.forget(partition.at)
 
     def _gone(self, key: PartitionKey) -> None:
         replica = self.replicas.pop(key, None)
@@ -219,7 +233,7 @@ class Replication:
             partition.close()
             self.broker.flusher.forget(partition)
             self.broker.maintenance.remove(self.broker.data_dir.delete_partitions([partition.at]))
-            self._checkpointed.pop(partition.at, None)
+            self._high_watermarks.forget(partition.at)
 
     # Following
 
@@ -235,6 +249,18 @@ class Replication:
     def unfollow(self, replica: Replica) -> None:
         for fetcher in self._fetchers.values():
             fetcher.remove(replica)
+
+    def note_start(self, replica: Replica) -> None:
+        """Soon, and not for each of many that were raised together."""
+        self._raised[replica.partition] = replica.log.start_offset
+        if self._noting is None:
+            self._noting = asyncio.create_task(self._note_starts())
+
+    async def _note_starts(self) -> None:
+        while self._raised:
+            raised, self._raised = self._raised, {}
+            await note_starts(self.broker, raised)
+        self._noting = None
 
     # Leading
 
@@ -260,15 +286,11 @@ class Replication:
                     replica.look_for_late()
             self.offline.open_due(loop.time())
 
-    # The checkpoint
+    def leaderless(self) -> list[Leaderless]:
+        """The partitions of the cluster that have no leader, and why."""
+        return list(leaderless(self.cluster.view))
 
-    def _read_checkpoint(self) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self._checkpoint_path)
-        except BadCheckpoint as bad:
-            # Leaders find out anew what is committed, and followers learn it from them.
-            _logger.warning("%s", bad)
-            return {}
+    # The checkpoint
 
     async def _checkpoint_now_and_then(self) -> None:
         while True:
@@ -276,16 +298,15 @@ class Replication:
             await self._checkpoint()
 
     async def _checkpoint(self) -> None:
-        """As Kafka does it, so that a restarted replica knows what it may show to consumers."""
-        offsets = {
-            replica.partition.at: replica.high_watermark
-            for replica in self.replicas.values()
-            if replica.is_here and replica.partition.is_open
-        }
-        self._checkpointed |= offsets
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                None, write_offsets, self._checkpoint_path, dict(self._checkpointed)
-            )
-        except OSError as failed:
-            _logger.error("what is committed could not be noted: %s", failed)
+        write = self._high_watermarks.note(
+            {
+                replica.partition.at: replica.high_watermark
+                for replica in self.replicas.values()
+                if replica.is_here and replica.partition.is_open
+            }
+        )
+        await asyncio.get_running_loop().run_in_executor(None, write)
+
+
+def _epochs(brokers: Mapping[int, BrokerInfo]) -> dict[int, int]:
+    return {node: broker.epoch for node, broker in brokers.items()}

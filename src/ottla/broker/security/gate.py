@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ProtocolError
 from ottla.core.security import LoginFailed
 from ottla.net.sasl.exchange import Challenge
-from ottla.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from ottla.wire.apis import (
+    API_VERSIONS,
+    FETCH,
+    JOIN_GROUP,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    SHARE_FETCH,
+    SYNC_GROUP,
+)
 from ottla.wire.header import read_request_header
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterable, Sequence
 
     from ottla.broker.dispatch import Dispatcher
     from ottla.broker.security.logins import Logins
@@ -21,6 +29,10 @@ if TYPE_CHECKING:
     from ottla.wire.declare import AnyBytes
 
 _WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
+_WAITING: Final = frozenset({FETCH.key, SHARE_FETCH.key, JOIN_GROUP.key, SYNC_GROUP.key})
+"""What they ask for may come long after they asked."""
+_BY_PASSWORD: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+_LAST_ANSWERS_S: Final = 1.0
 
 
 class Login:
@@ -75,7 +87,10 @@ class Gate:
             if api.key not in _WITHOUT_LOGIN:
                 why = "after its login has expired" if login.is_known else "before logging in"
                 raise ProtocolError(f"{api} {why}")
-        return self._dispatcher.answer(connection, frame)
+        answer = self._dispatcher.answer(connection, frame)
+        if answer is None or isinstance(answer, list) or int.from_bytes(frame[:2]) not in _WAITING:
+            return answer
+        return _if_still_known(login, answer)
 
     async def _answer_raw(self, connection: Connection, login: Login, message: bytes) -> list[AnyBytes] | None:
         try:
@@ -84,6 +99,24 @@ class Gate:
             connection.finish()
             return None
         return [len(step.message).to_bytes(4), step.message]
+
+
+async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]) -> list[AnyBytes] | None:
+    buffers = await answer
+    if not login.is_known:
+        raise ProtocolError("the user was deleted while the request waited")
+    return buffers
+
+
+def end_logins(connections: Iterable[Connection], user: str) -> None:
+    """The user is gone: let its connections ask for nothing more, and close them."""
+    loop = asyncio.get_running_loop()
+    for connection in connections:
+        login = connection.login
+        if connection.principal == f"User:{user}" and isinstance(login, Login) and login.mechanism in _BY_PASSWORD:
+            login.fail()
+            # Not at once: it may be the user itself who asked for this, and is to have an answer.
+            loop.call_later(_LAST_ANSWERS_S, connection.abort)
 
 
 async def step_of(logins: Logins, connection: Connection, login: Login, message: bytes) -> Step:
@@ -95,6 +128,8 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         step = await logins.take(exchange, message)
         if isinstance(step, Challenge):
             return step
+        if login.mechanism in _BY_PASSWORD and logins.passwords.fingerprint(step.user) is None:
+            raise LoginFailed(f"user {step.user!r} was deleted")  # noqa: TRY301 - fails as others do
         principal = f"User:{step.user}"
         if login.is_known and principal != connection.principal:
             raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do

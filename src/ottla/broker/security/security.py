@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
-from ottla.storage.catalog.entries import NO_USER, Quota
+from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +136,12 @@ class Security:
     def changed(self, change: Change) -> None:
         if isinstance(change.before or change.after, Quota):
             self._apply_quotas()
+        if isinstance(change.before, ScramCredential) and change.after is None and self.logins is not None:
+            user = change.before.user
+            if all((user, each) not in self._broker.catalog.view.credentials for each in ScramMechanism):
+                from ottla.broker.security.gate import end_logins
+
+                end_logins(list(self._broker.listener.connections), user)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:

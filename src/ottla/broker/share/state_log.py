@@ -6,6 +6,7 @@ before the oldest of these snapshots is let go.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +66,7 @@ class StateLog:
         self._config = config
         self.kept: dict[StateKey, Kept] = {}
         self._damaged = Damaged()
+        self._pruning: set[asyncio.Task[None]] = set()
 
     def check(self, key: StateKey) -> None:
         """ApiError if nothing is known of this state because its partition is damaged, of a broker that is alone."""
@@ -203,4 +205,14 @@ class StateLog:
                 self._write_snapshot(key, self.kept[key])
         oldest = min(self.kept[key].snapshot_offset for _, key in here)
         if partition.log.start_offset < oldest and (partition.replica is None or oldest < partition.high_watermark):
-            partition.log.raise_start(oldest)
+            self._pruning.add(task := asyncio.get_running_loop().create_task(self._prune_to(partition, oldest)))
+            task.add_done_callback(self._pruning.discard)
+
+    async def _prune_to(self, partition: Partition, oldest: int) -> None:
+        """The oldest snapshot is synced first: a power cut must not take it once all before it is gone."""
+        try:
+            await self._broker.flusher.durable(partition, oldest)
+            if partition.log.start_offset < oldest:
+                partition.log.raise_start(oldest)
+        except ApiError as refused:
+            _logger.info("%s: old share group state is kept: %s", partition.at, refused)

@@ -50,16 +50,18 @@ def judge_advertised(
     """By what came of connecting to where the broker sends its clients: the id of a cluster, or an error."""
     subject, told = f"broker {broker.node_id}", broker.address
     if _is_of_kind(told, "is_unspecified"):
-        return wrong(subject, f"it sends clients to {told}, which is no address to connect to", _ADVERTISE)
+        return wrong(subject, f"it advertises {told}, which clients cannot connect to", _ADVERTISE)
     if _is_of_kind(told, "is_loopback") and not any(_is_of_kind(each, "is_loopback") for each in asked):
-        return wrong(subject, f"it sends clients to {told}, which on other machines is themselves", _ADVERTISE)
+        return wrong(
+            subject, f"it advertises {told}, which on other machines means those machines themselves", _ADVERTISE
+        )
     if isinstance(answer, ClientError):
-        return wrong(subject, f"it sends clients to {told}, and that fails: {answer}", _ADVERTISE)
+        return wrong(subject, f"it advertises {told}, and connecting there failed: {answer}", _ADVERTISE)
     if answer != cluster_id:
-        return wrong(subject, f"it sends clients to {told}, where another cluster answers", _ADVERTISE)
+        return wrong(subject, f"it advertises {told}, where another cluster answers", _ADVERTISE)
     if told in asked:
-        return ok(subject, f"it sends clients to {told}, where it was asked")
-    return ok(subject, f"it sends clients to {told}, and answers there too")
+        return ok(subject, f"it advertises {told}, the address that was asked")
+    return ok(subject, f"it advertises {told}, and answers there")
 
 
 async def _ask(reach: Reach, broker: BrokerAddress) -> str | ClientError | None:

@@ -41,7 +41,7 @@ def judge_descriptors(limit: int, max_connections: int) -> Finding:
     if limit < 0:
         return ok("file limit", "none")
     if limit < FEWEST_DESCRIPTORS:
-        return wrong("file limit", f"only {limit} files and connections may be open at once", fix)
+        return wrong("file limit", f"only {limit} file descriptors are allowed", fix)
     if limit < max_connections:
         text = f"{limit} files and connections may be open at once, and net.max_connections is {max_connections}"
         return note("file limit", text, fix)
@@ -116,12 +116,12 @@ def judge_clock(now_s: float, newest_file_s: float | None, *, is_synchronised: b
     """By the clock itself, by what was written under an earlier time of it, and by what the system says."""
     fix = "set it, and keep it right: `timedatectl set-ntp true`, or chrony on the machine that hosts this one"
     if now_s < OLDEST_TIME_S:
-        return wrong("clock", f"it says {time.strftime('%Y-%m-%d', time.gmtime(now_s))}, which is long ago", fix)
+        return wrong("clock", f"it says {time.strftime('%Y-%m-%d', time.gmtime(now_s))}, which is in the past", fix)
     if newest_file_s is not None and newest_file_s > now_s + _FUTURE_S:
         text = f"it is {newest_file_s - now_s:.0f} s behind the newest file of the data folder"
         return wrong("clock", f"{text}: messages would be deleted or kept by a wrong time", fix)
     if is_synchronised is False:
-        return note("clock", "the system does not compare it with any other clock", fix)
+        return note("clock", "not synchronised with a time server", fix)
     return ok("clock", "synchronised" if is_synchronised else "plausible")
 
 

@@ -73,10 +73,10 @@ def judge_port(port: Port) -> Finding:
             return ok(port.subject, f"{port.answer} answers there")
         case State.TAKEN:
             fix = f"find it with `ss -ltnp 'sport = :{port.number}'` and stop it, or set {port.setting} to another"
-            return wrong(port.subject, "taken by a program that is no broker", fix)
+            return wrong(port.subject, "taken by a program that is not a broker", fix)
         case State.FORBIDDEN:
             fix = f"set {port.setting} to 1024 or higher, or give the program CAP_NET_BIND_SERVICE"
-            return wrong(port.subject, "not for this user", fix)
+            return wrong(port.subject, "not permitted for this user", fix)
         case State.NO_SUCH_HOST:
             fix = "set net.host to an address of this machine, or to 0.0.0.0 for all of them"
             return wrong(port.subject, f"cannot listen on {port.host}: {port.reason}", fix)

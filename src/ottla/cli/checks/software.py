@@ -43,7 +43,7 @@ def judge_codecs(*, is_compiled: bool, broken: Collection[str]) -> Finding:
         return wrong("codecs", f"broken: {', '.join(broken)}", "pip install --force-reinstall cramjam")
     if not is_compiled:
         fix = "install a C compiler, then pip install --force-reinstall ottla"
-        return note("codecs", "not compiled, and so many times slower", fix)
+        return note("codecs", "not compiled: many times slower", fix)
     return ok("codecs", "compiled; gzip, snappy, lz4 and zstd work")
 
 
@@ -54,7 +54,7 @@ def judge_java(says: str | None) -> Finding:
         return note("java", "not found; only Spark needs it", fix)
     found = _JAVA_VERSION.search(says)
     if found is None:
-        return note("java", "found, but it does not tell its version", fix)
+        return note("java", "found, but its version is unknown", fix)
     if int(found[1]) < OLDEST_JAVA:
         return note("java", f"version {found[1]} is too old for Spark; nothing else needs it", fix)
     return ok("java", f"version {found[1]}, for Spark")

@@ -75,7 +75,7 @@ class Worker:
             status = await self._ended()
             if loop.time() - since_s > _STEADY_S:
                 pause_s = _FIRST_PAUSE_S
-            _logger.error("worker %d has ended (%s), and is started anew", self.number, _spoken(status))
+            _logger.error("worker %d exited (%s), restarting it", self.number, _spoken(status))
             await asyncio.sleep(pause_s)
             pause_s = min(pause_s * 2, _LONGEST_PAUSE_S)
             try:
@@ -109,7 +109,7 @@ class Worker:
             async with asyncio.timeout(self._configs.settings.broker.drain_timeout_ms / 1000 + _SLACK_S):
                 await self._process.wait()
         except TimeoutError:
-            _logger.error("worker %d does not stop, and is killed", self.number)  # noqa: TRY400
+            _logger.error("worker %d did not stop in time, killing it", self.number)  # noqa: TRY400
             self.kill()
             await self._process.wait()
         if self._catalog is not None:

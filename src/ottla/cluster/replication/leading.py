@@ -7,7 +7,9 @@ may lead next. So these hold at every moment:
   set is under way, both the old and the new members count (the "maximal" set): nobody knows yet which of them the
   next leader is chosen from.
 - A replica joins only when it has all that is committed. That is what is below the high watermark, which may lag right
-  after an election, and what the log held when this leader's epoch began.
+  after an election, and what the log held when this leader's epoch began. And only when its log starts no earlier than
+  the leader's: else what DeleteRecords removed would be back with it.
+- A replica joins by what it said in its present registration: a broker that has started again may have lost the rest.
 - A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
 """
 
@@ -16,18 +18,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from ottla.cluster.state import PartitionState
 
 NO_OFFSET: Final = -1
+NO_EPOCH: Final = -1
 _NEVER_MS: Final = -(1 << 62)
 
 
 class Follower:
     """A replica on another node, as its fetches show it."""
 
-    __slots__ = ("caught_up_ms", "end_offset", "fetched_ms", "leader_end_then", "start_offset")
+    __slots__ = ("broker_epoch", "caught_up_ms", "end_offset", "fetched_ms", "leader_end_then", "start_offset")
 
     def __init__(self, caught_up_ms: int) -> None:
         self.end_offset = NO_OFFSET
@@ -36,6 +39,8 @@ class Follower:
         """The last moment at which it was known to have all that the leader had."""
         self.fetched_ms = _NEVER_MS
         self.leader_end_then = 0
+        self.broker_epoch = NO_EPOCH
+        """Of the registration in which it fetched last."""
 
     def fetched(self, end_offset: int, start_offset: int, leader_end: int, now_ms: int) -> None:
         """It asks for what follows `end_offset`, so it has what is below."""
@@ -68,8 +73,8 @@ class Leading:
         self.version = state.version
         self.proposed: frozenset[int] | None = None
         """The change that was asked for and is not known to have happened or not."""
-        self.eligible: frozenset[int] = self.isr
-        """Who is there and to stay, so that it may join."""
+        self.present: Mapping[int, int] = {}
+        """The brokers that are registered, so that they may join, and their epochs."""
         self._lag_ms = lag_ms
         self.followers = {
             node: Follower(now_ms if node in self.isr else _NEVER_MS) for node in state.replicas if node != self.node_id
@@ -89,10 +94,19 @@ class Leading:
 
     # What happens
 
-    def fetched(self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int) -> None:
+    def is_stale(self, node: int, broker_epoch: int) -> bool:
+        """Whether this broker has registered again since: what it had then may be lost (KIP-903)."""
+        follower = self.followers.get(node)
+        last = NO_EPOCH if follower is None else follower.broker_epoch
+        return broker_epoch < max(last, self.present.get(node, NO_EPOCH))
+
+    def fetched(  # noqa: PLR0913
+        self, node: int, offset: int, start_offset: int, end_offset: int, now_ms: int, broker_epoch: int = NO_EPOCH
+    ) -> None:
         """A replica asks for what follows `offset`, in this leader epoch and in agreement about what comes before."""
         follower = self.followers.get(node)
-        if follower is not None:
+        if follower is not None and not self.is_stale(node, broker_epoch):
+            follower.broker_epoch = broker_epoch
             follower.fetched(offset, start_offset, end_offset, now_ms)
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
@@ -111,7 +125,7 @@ class Leading:
 
     def _is_about_to_join(self, node: int, end_offset: int, now_ms: int) -> bool:
         follower = self.followers[node]
-        is_known = node in self.eligible and follower.end_offset != NO_OFFSET
+        is_known = node in self.present and follower.end_offset != NO_OFFSET
         return is_known and follower.is_caught_up(end_offset, now_ms, self._lag_ms)
 
     def changed(self, state: PartitionState) -> None:
@@ -130,14 +144,22 @@ class Leading:
             if node != self.node_id
         }
 
+    def low_watermark(self, start_offset: int) -> int:
+        """Where the logs of all in-sync replicas start, or later; NO_OFFSET if one has not told yet."""
+        members = self.maximal_isr
+        told = (follower.start_offset for node, follower in self.followers.items() if node in members)
+        return min((start_offset, *told))
+
     # Who is in sync
 
-    def with_joining(self, node: int) -> frozenset[int] | None:
+    def with_joining(self, node: int, start_offset: int) -> frozenset[int] | None:
         """The in-sync set with this one, which has just fetched, if it may join."""
         follower = self.followers.get(node)
-        if self.proposed is not None or follower is None or node in self.isr or node not in self.eligible:
+        if self.proposed is not None or follower is None or node in self.isr:
             return None
-        if follower.end_offset < max(self.high_watermark, self.epoch_start):
+        if self.present.get(node) != follower.broker_epoch:
+            return None
+        if follower.end_offset < max(self.high_watermark, self.epoch_start) or follower.start_offset < start_offset:
             return None
         return self.isr | {node}
 
@@ -154,6 +176,10 @@ class Leading:
             has_lost = NO_OFFSET < follower.end_offset < self.high_watermark
             if node in self.isr and (has_lost or not follower.is_caught_up(end_offset, now_ms, self._lag_ms)):
                 yield node
+
+    def epochs_of(self, isr: Iterable[int]) -> dict[int, int]:
+        """With each member the broker epoch in which it fetched last."""
+        return {node: self.followers[node].broker_epoch if node in self.followers else NO_EPOCH for node in isr}
 
     def propose(self, isr: frozenset[int]) -> None:
         """From now on, until the cluster has spoken, both sets count."""

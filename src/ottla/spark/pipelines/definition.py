@@ -102,6 +102,8 @@ class Sink:
     """The column that is a record's value; None for all of them as JSON."""
     url: str = field(default="", repr=False)
     catalog: Mapping[str, str] = field(default_factory=dict)
+    keep_versions: int | None = None
+    """How many of the last versions of a Delta or Iceberg table can be read; None for the default."""
     dead_letters: str = NO_DEAD_LETTERS
     """The topic for rows that a database can never take; none stops the query at the first."""
     evolution: EvolutionPolicy = "add"

@@ -25,8 +25,8 @@ _NEEDED: Final = {
 _FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution")
 _TAKEN: Final = {
     "parquet": _FILES,
-    "delta": _FILES,
-    "iceberg": (*_FILES, "table", "catalog"),
+    "delta": (*_FILES, "keep_versions"),
+    "iceberg": (*_FILES, "keep_versions", "table", "catalog"),
     "topic": ("topic", "key", "value"),
     "postgresql": ("url", "table", "key", "evolution", "dead_letters"),
     "sqlite": ("path", "table", "key", "evolution", "dead_letters"),
@@ -55,6 +55,7 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         value=fields.text("value") or None,
         url=fields.text("url"),
         catalog=fields.settings("catalog"),
+        keep_versions=fields.number("keep_versions", None),
         dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
         evolution=fields.one_of("evolution", EVOLUTION_POLICIES, "add"),  # type: ignore[arg-type]
     )

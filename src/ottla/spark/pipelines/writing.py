@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -26,6 +28,11 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.databases.interface import RefusedRow
     from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.tables.interface import Table
+
+_log: Final = logging.getLogger(__name__)
+_ORPHANS_EVERY_S: Final = 3600.0
+_ORPHAN_AGE_S: Final = 3600.0
 
 
 class EachBatch:
@@ -36,20 +43,42 @@ class EachBatch:
         self._checkpoint = checkpoint
         self._refused = refused
         self._query_id: str | None = None
+        self._table: Table | None = None
+        self._next_orphans_s = 0.0
         self._last = -1
-        """The last that was begun by this process: only that one and those before may be repeated ones."""
+        """The last that this process began: only that one and those before may be repeated."""
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         batch = BatchId(self._query(frame), number)
         may_be_repeated = self._last in (-1, number)
         self._last = number
-        write_batch(frame, self._sink, batch, partial(self._deliver, batch, may_be_repeated=may_be_repeated))
-        every = self._sink.compact_every
-        if every is not None and self._sink.kind in TABLE_KINDS and (number + 1) % every == 0:
-            tidy(self._sink)
+        if self._sink.kind in TABLE_KINDS:
+            self._write_table(frame, batch)
+        else:
+            deliver = partial(self._refused.deliver, batch=batch, may_be_repeated=may_be_repeated)
+            database_of(self._sink).write(frame, batch, deliver)
 
-    def _deliver(self, batch: BatchId, rows: Sequence[RefusedRow], *, may_be_repeated: bool) -> None:
-        self._refused.deliver(rows, batch, may_be_repeated=may_be_repeated)
+    def _write_table(self, frame: DataFrame, batch: BatchId) -> None:
+        # Kept open: what opening costs grows with the table's history.
+        table = self._table or table_of(self._sink)
+        # A failure may leave it half changed in memory; the next attempt opens it again.
+        self._table = None
+        write_table(table, frame, self._sink, batch)
+        every = self._sink.compact_every
+        if every is not None and (batch.number + 1) % every == 0:
+            tidy(self._sink)
+        self._table = table
+        self._remove_orphans(table)
+
+    def _remove_orphans(self, table: Table) -> None:
+        """Once an hour: it reads the names of all files."""
+        if time.monotonic() < self._next_orphans_s:
+            return
+        self._next_orphans_s = time.monotonic() + _ORPHANS_EVERY_S
+        try:
+            table.remove_orphans(_ORPHAN_AGE_S)
+        except OSError as failed:
+            _log.warning("%s: could not remove orphaned files: %s", self._sink.name, failed)
 
     def _query(self, frame: DataFrame) -> str:
         """Spark's own id of the query, as old as its checkpoint: a new checkpoint must not find old batches."""
@@ -61,13 +90,17 @@ class EachBatch:
 
 def write_batch(frame: DataFrame, sink: Sink, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
     """Returns how many rows were written; none, if the batch was there already."""
-    if sink.kind not in TABLE_KINDS:
-        return database_of(sink).write(frame, batch, refused)
-    table = table_of(sink)
+    if sink.kind in TABLE_KINDS:
+        return write_table(table_of(sink), frame, sink, batch)
+    return database_of(sink).write(frame, batch, refused)
+
+
+def write_table(table: Table, frame: DataFrame, sink: Sink, batch: BatchId) -> int:
     if table.has(batch):
         return 0
     evolution = evolution_for(sink, table.columns(), frame_columns(frame))
-    return table.add(conformed(frame, evolution.columns), batch, evolution)
+    files = table.stage(conformed(frame, evolution.columns), batch)
+    return table.commit(files, batch, evolution)
 
 
 def as_records(frame: DataFrame, sink: Sink) -> DataFrame:

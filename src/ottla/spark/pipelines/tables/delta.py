@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
-from ottla.spark.pipelines.tables.interface import Tidied
+from ottla.spark.pipelines.tables.delta_log import files_to_remove
+from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
 from ottla.spark.pipelines.tables.strays import remove_strays
 
@@ -23,11 +24,18 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.tables.staging import StagedFile
 
+_CHECKPOINT_EVERY: Final = 10
+"""Commits. Readers replay those since the last checkpoint; Delta's default is 100."""
+_CREATED_BY_PIPELINE: Final = "ottla.createdByPipeline"
+_CONFIGURATION: Final = {"delta.checkpointInterval": str(_CHECKPOINT_EVERY), _CREATED_BY_PIPELINE: "true"}
+
 
 class DeltaTable:
-    def __init__(self, path: str, partition_by: Sequence[str] = ()) -> None:
+    def __init__(self, path: str, partition_by: Sequence[str] = (), keep_versions: int | None = None) -> None:
         self._root = Path(path)
+        self._keep_versions = keep_versions
         self._partition_by = list(partition_by)
+        self._table: Any = None
 
     def has(self, batch: BatchId) -> bool:
         table = self._opened()
@@ -35,11 +43,13 @@ class DeltaTable:
         return version is not None and version >= batch.number
 
     def columns(self) -> TableColumns | None:
-        table = self._opened()
+        table = self._table or self._opened()
         return None if table is None else TableColumns(columns_of(json.loads(table.schema().to_json())))
 
-    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
-        files = stage(frame, self._root, batch, self._partition_by)
+    def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
+        return stage(frame, self._root, batch, self._partition_by)
+
+    def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         put_in_place(self._root, files)
         if evolution.changes:
             self._add_columns(evolution)
@@ -60,36 +70,69 @@ class DeltaTable:
         merged = table.optimize.compact(target_size=target_file_bytes)
         # Readers of an older version may still need files that were merged; Delta keeps them for a week.
         table.vacuum(dry_run=False)
+        return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], self.remove_orphans(orphan_age_s))
+
+    def remove_orphans(self, age_s: float) -> int:
+        if not (self._root / "_delta_log").is_dir():
+            return 0
         known = {str(self._root / path) for path in _referenced(self._root)}
-        strays = remove_strays(self._root, known, orphan_age_s)
-        return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], strays)
+        return remove_strays(self._root, known, age_s)
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
+        """As it is now. Opened each time: an open one that follows the log never begins at a later checkpoint."""
         deltalake = imported_deltalake()
         uri = str(self._root)
-        return deltalake.DeltaTable(uri) if deltalake.DeltaTable.is_deltatable(uri) else None
+        has_log = (self._root / "_delta_log").is_dir() and deltalake.DeltaTable.is_deltatable(uri)
+        self._table = deltalake.DeltaTable(uri) if has_log else None
+        return self._table
 
     def _add_columns(self, evolution: Evolution) -> None:
         """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
         changed = {change.path[0] for change in evolution.changes}
         fields = imported_deltalake().Schema.from_arrow(arrow_schema(evolution.columns)).fields
-        self._opened().alter.add_columns([field for field in fields if field.name in changed])
+        table = self._table or self._opened()
+        table.alter.add_columns([field for field in fields if field.name in changed])
 
     def _commit(self, files: Sequence[StagedFile], columns: Struct, batch: BatchId) -> None:
         deltalake = imported_deltalake()
-        from deltalake.transaction import CommitProperties, Transaction
+        from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
 
         schema = arrow_schema(columns)
-        table = self._opened() or deltalake.DeltaTable.create(
-            str(self._root), schema=schema, partition_by=self._partition_by or None
+        table = (
+            self._table
+            or self._opened()
+            or deltalake.DeltaTable.create(
+                str(self._root),
+                schema=schema,
+                partition_by=self._partition_by or None,
+                configuration=_CONFIGURATION,
+                raise_if_key_not_exists=False,
+            )
         )
+        self._table = None
         table.create_write_transaction(
             [self._add_action(file) for file in files],
             "append",
             schema,
             partition_by=self._partition_by,
             commit_properties=CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
+            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
         )
+        table.update_incremental()
+        if table.version() % _CHECKPOINT_EVERY == 0:
+            table.create_checkpoint()
+            self._shorten_log(table)
+
+    def _shorten_log(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
+        """Every open and every commit lists the log, so that its length is part of their cost."""
+        keep = self._keep_versions
+        if keep is None:
+            if _CREATED_BY_PIPELINE not in table.metadata().configuration:
+                return  # Its history is for others to shorten.
+            keep = KEEP_VERSIONS
+        log = self._root / "_delta_log"
+        for name in files_to_remove([each.name for each in log.iterdir()], table.version(), keep):
+            (log / name).unlink(missing_ok=True)
 
     def _add_action(self, file: StagedFile) -> Any:  # noqa: ANN401 - deltalake's own
         from deltalake.transaction import AddAction

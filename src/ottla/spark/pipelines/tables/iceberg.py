@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
-from ottla.spark.pipelines.tables.interface import Tidied
+from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
 from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
-from ottla.spark.pipelines.tables.strays import remove_strays
+from ottla.spark.pipelines.tables.strays import remove_strays, remove_unused_metadata
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,21 +20,35 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.spark.pipelines.tables.staging import StagedFile
 
 _BATCH: Final = "ottla.batch."
 _COPY: Final = "__partition_"
+_CREATED_BY_PIPELINE: Final = "ottla.created-by-pipeline"
+_UPKEEP: Final = {
+    # A manifest for each commit would be opened by every reader. Small ones are merged, large ones are left alone.
+    "commit.manifest-merge.enabled": "true",
+    "commit.manifest.min-count-to-merge": "20",
+    "commit.manifest.target-size-bytes": str(256 << 10),
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "5",
+}
 
 
 class IcebergTable:
     """In a catalog that is a SQLite file beside the data, unless another is given."""
 
-    def __init__(self, path: str, name: str, partition_by: Sequence[str], catalog: Mapping[str, str]) -> None:
-        self._warehouse = Path(path)
-        self._name = name
-        self._partition_by = list(partition_by)
-        self._catalog_settings = dict(catalog)
-        self._root = self._warehouse.joinpath(*name.split(".")) / "data"
+    def __init__(self, sink: Sink) -> None:
+        self._warehouse = Path(sink.path)
+        self._name = sink.table
+        self._partition_by = list(sink.partition_by)
+        self._catalog_settings = dict(sink.catalog)
+        self._keep_versions = sink.keep_versions
+        self._table: Any = None
+        self._opened_catalog: Any = None
+        self._root = self._warehouse.joinpath(*sink.table.split(".")) / "data"
 
     def has(self, batch: BatchId) -> bool:
         table = self._opened()
@@ -45,23 +59,46 @@ class IcebergTable:
         table = self._opened()
         return None if table is None else TableColumns(arrow_columns(table.schema().as_arrow()))
 
-    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
-        schema = arrow_schema(evolution.columns)
+    def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
         # Iceberg wants the columns of a partition in its files, and Spark leaves out those that name folders.
         for column in self._partition_by:
             frame = frame.withColumn(_COPY + column, frame[column])
-        files = stage(frame, self._root, batch, [_COPY + column for column in self._partition_by])
+        return stage(frame, self._root, batch, [_COPY + column for column in self._partition_by])
+
+    def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         places = put_in_place(self._root, files)
-        table = self._opened() or self._created(schema)
+        schema = arrow_schema(evolution.columns)
+        table = self._table or self._opened() or self._created(schema)
         with table.transaction() as change:
+            self._expire(table, change)
             if evolution.changes:
                 with change.update_schema() as new:
                     new.union_by_name(schema)
             change.set_properties({_BATCH + batch.query: str(batch.number)})
             if places:
-                change.add_files([_uri(place) for place in places])
+                # Whether the files are there is known by the micro-batch; asking for it opens every manifest.
+                change.add_files([_uri(place) for place in places], check_duplicate_files=False)
+        self._table = table
         clear(self._root, batch)
         return sum(each.row_count for each in files)
+
+    def _expire(self, table: Any, change: Any) -> None:  # noqa: ANN401 - pyiceberg's own
+        """Forget the oldest snapshots: every commit reads, copies and writes the list of all."""
+        from pyiceberg.table.update.snapshot import ExpireSnapshots
+
+        about = table.metadata
+        keep = self._kept_versions(about.properties)
+        if keep is not None and len(about.snapshots) >= keep:
+            named = {ref.snapshot_id for ref in about.refs.values()}
+            by_age = sorted(about.snapshots, key=lambda each: each.sequence_number or 0)
+            old = [each.snapshot_id for each in by_age[: len(by_age) - keep + 1] if each.snapshot_id not in named]
+            if old:
+                ExpireSnapshots(change).by_ids(old).commit()
+
+    def _kept_versions(self, properties: Mapping[str, str]) -> int | None:
+        """None for a table that others made: its history is for them to shorten."""
+        is_ours = not self._catalog_settings or _CREATED_BY_PIPELINE in properties
+        return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
     def files(self) -> list[str]:
         table = self._opened()
@@ -79,9 +116,15 @@ class IcebergTable:
             self._replace(table, group, number)
             merged += len(group)
             new += 1
-        table.refresh()
-        known = {_path(each) for each in table.inspect.all_files()["file_path"].to_pylist()}
-        return Tidied(merged, new, remove_strays(self._root, known, orphan_age_s))
+        return Tidied(merged, new, self.remove_orphans(orphan_age_s))
+
+    def remove_orphans(self, age_s: float) -> int:
+        table = self._opened()
+        if table is None:
+            return 0
+        data = {_path(each) for each in table.inspect.all_files()["file_path"].to_pylist()}
+        remove_unused_metadata(Path(_path(table.location())) / "metadata", _metadata_files(table), age_s)
+        return remove_strays(self._root, data, age_s)
 
     def _replace(self, table: Any, group: Sequence[Path], number: int) -> None:  # noqa: ANN401 - pyiceberg's own
         """One file for many, in one snapshot."""
@@ -99,15 +142,25 @@ class IcebergTable:
             snapshot.append_data_file(parquet_file_to_data_file(table.io, change.table_metadata, _uri(merged)))
 
     def _opened(self) -> Any:  # noqa: ANN401 - pyiceberg's own
-        catalog = self._catalog()
-        return catalog.load_table(self._name) if catalog.table_exists(self._name) else None
+        """As it is now."""
+        if self._table is not None:
+            self._table.refresh()
+        else:
+            catalog = self._catalog()
+            self._table = catalog.load_table(self._name) if catalog.table_exists(self._name) else None
+        return self._table
 
     def _created(self, schema: pa.Schema) -> Any:  # noqa: ANN401 - pyiceberg's own
         from pyiceberg.transforms import IdentityTransform
 
         catalog = self._catalog()
         catalog.create_namespace_if_not_exists(self._name.split(".")[0])
-        table = catalog.create_table(self._name, schema, location=_uri(self._root.parent))
+        table = catalog.create_table(
+            self._name,
+            schema,
+            location=_uri(self._root.parent),
+            properties=_UPKEEP | {_CREATED_BY_PIPELINE: "true"},
+        )
         if self._partition_by:
             with table.update_spec() as spec:
                 for column in self._partition_by:
@@ -115,12 +168,26 @@ class IcebergTable:
         return table
 
     def _catalog(self) -> Any:  # noqa: ANN401 - pyiceberg's own
+        if self._opened_catalog is None:
+            self._opened_catalog = self._loaded_catalog()
+        return self._opened_catalog
+
+    def _loaded_catalog(self) -> Any:  # noqa: ANN401 - pyiceberg's own
         load_catalog = imported_load_catalog()
         if self._catalog_settings:
             return load_catalog("ottla", **self._catalog_settings)
         self._warehouse.mkdir(parents=True, exist_ok=True)
         database = f"sqlite:///{self._warehouse / 'catalog.db'}"
         return load_catalog("ottla", type="sql", uri=database, warehouse=_uri(self._warehouse))
+
+
+def _metadata_files(table: Any) -> set[str]:  # noqa: ANN401 - pyiceberg's own
+    """What the table and each of its snapshots consist of, beside the data."""
+    used = {_path(table.metadata_location), *(_path(each.metadata_file) for each in table.metadata.metadata_log)}
+    for snapshot in table.metadata.snapshots:
+        used.add(_path(snapshot.manifest_list))
+        used |= {_path(manifest.manifest_path) for manifest in snapshot.manifests(table.io)}
+    return used
 
 
 def _uri(path: Path) -> str:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
-    from ottla.spark.pipelines.tables.staging import BatchId
+    from ottla.spark.pipelines.tables.staging import BatchId, StagedFile
+
+KEEP_VERSIONS: Final = 10
+"""Of a table that a pipeline created: how many of its last versions can be read, unless the sink says otherwise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +33,17 @@ class Table(Protocol):
     def columns(self) -> TableColumns | None:
         """The columns it has now; None if there is no such table yet."""
 
-    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
-        """Put a micro-batch into the table, with the changes that its columns need; returns how many rows."""
+    def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
+        """Write the rows of a micro-batch beside the table."""
+
+    def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
+        """Put staged files into the table, with the changes that its columns need; returns how many rows."""
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
         """Merge small files, and remove those that belong to nothing and are so old."""
+
+    def remove_orphans(self, age_s: float) -> int:
+        """Remove files of that age which belong to nothing; returns how many data files."""
 
     def files(self) -> list[str]:
         """The files that the table consists of."""

@@ -17,10 +17,10 @@ def table_of(sink: Sink) -> Table:
     if sink.kind == "delta":
         from ottla.spark.pipelines.tables.delta import DeltaTable
 
-        return DeltaTable(sink.path, sink.partition_by)
+        return DeltaTable(sink.path, sink.partition_by, sink.keep_versions)
     from ottla.spark.pipelines.tables.iceberg import IcebergTable
 
-    return IcebergTable(sink.path, sink.table, sink.partition_by, sink.catalog)
+    return IcebergTable(sink)
 
 
 def tidy(sink: Sink, *, orphan_age_s: float = 3600.0) -> Tidied:

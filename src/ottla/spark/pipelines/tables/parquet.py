@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.tables.staging import StagedFile
 
 _MERGE: Final = "merge.json"
 _COLUMNS: Final = "columns.json"
@@ -63,8 +64,10 @@ class ParquetTable:
         found |= dict.fromkeys(self._partition_by, ANY)
         return TableColumns(struct_of(found.items())) if files else None
 
-    def add(self, frame: DataFrame, batch: BatchId, evolution: Evolution) -> int:
-        files = stage(frame, self._root, batch, self._partition_by)
+    def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
+        return stage(frame, self._root, batch, self._partition_by)
+
+    def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         moves = [[str(each.staged.relative_to(self._root)), each.name] for each in files]
         # From here on the micro-batch counts as written, and only what the plan says remains to be done.
         plan = {"batch": batch.number, "moves": moves, "columns": as_json(evolution.columns)}
@@ -90,7 +93,7 @@ class ParquetTable:
             self._finish_merge()
             merged += len(group)
             new += 1
-        return Tidied(merged, new, self._remove_orphans(orphan_age_s))
+        return Tidied(merged, new, self.remove_orphans(orphan_age_s))
 
     def _data_files(self) -> list[Path]:
         found = self._root.rglob("*.parquet")
@@ -122,7 +125,7 @@ class ParquetTable:
             self._carry_out(plan)
             file.unlink()
 
-    def _remove_orphans(self, age_s: float) -> int:
+    def remove_orphans(self, age_s: float) -> int:
         """What micro-batches and merges that were killed left behind, beside the table."""
         before = time.time() - age_s
         own = self._root / OWN_FOLDER

@@ -27,6 +27,15 @@ def remove_strays(root: Path, known: Collection[str], age_s: float) -> int:
     return count
 
 
+def remove_unused_metadata(folder: Path, used: Collection[str], age_s: float) -> None:
+    """Remove manifests, manifest lists and versions that no snapshot of an Iceberg table needs any more."""
+    before = time.time() - age_s
+    for file in folder.glob("*"):
+        is_ours = file.name.endswith((".avro", ".metadata.json"))
+        if is_ours and str(file) not in used and file.stat().st_mtime < before:
+            file.unlink(missing_ok=True)
+
+
 def _candidates(root: Path) -> Iterator[Path]:
     for file in root.rglob("*"):
         parts = file.relative_to(root).parts

@@ -1,0 +1,68 @@
+"""What the catalog remembers of a node beyond its session: its starts, and how recent its data folder is.
+
+These wait for the catalog, so they run in a worker thread.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from ottla.cluster.nodes import (
+    DATA_FOLDERS,
+    REGISTRATIONS,
+    data_folder_path,
+    from_json,
+    registration_path,
+    to_json,
+)
+from ottla.cluster.operations import ANY_VERSION, Conflict, Create, Put
+
+if TYPE_CHECKING:
+    from ottla.cluster.store import Store
+    from ottla.storage.folder_identity import FolderIdentity
+
+_logger: Final = logging.getLogger(__name__)
+
+
+def recognise(store: Store, folder: FolderIdentity) -> None:
+    """Give the folder another id if the catalog knows a more recent state of it: it is an older copy."""
+    known = store.read(data_folder_path(folder.id))
+    if known is not None and folder.generation < (noted := int(from_json(known.data)["generation"])):
+        _logger.error(
+            "the data folder is an older copy of folder %s (generation %d, the cluster knows %d): "
+            "its replicas are not in sync until they have caught up",
+            folder.id,
+            folder.generation,
+            noted,
+        )
+        folder.renew()
+
+
+def fence(store: Store, node_id: int) -> int:
+    """Let nothing count any more that was decided about earlier starts of this node; the number of this one."""
+    path = registration_path(node_id)
+    with suppress(Conflict):
+        store.commit([Create(REGISTRATIONS)])
+    with suppress(Conflict):
+        store.commit([Create(path)])
+    while True:
+        known = store.read(path)
+        version = 0 if known is None else known.version
+        with suppress(Conflict):
+            store.commit([Put(path, b"", version)])
+            return version + 1
+
+
+def mark(store: Store, node_id: int, folder: FolderIdentity) -> None:
+    """Note, in the folder and then in the catalog, that any copy made so far is older than the folder."""
+    if not folder.raise_generation(folder.generation + 1):
+        return
+    path, data = data_folder_path(folder.id), to_json({"node": node_id, "generation": folder.generation})
+    with suppress(Conflict):
+        store.commit([Create(DATA_FOLDERS)])
+    try:
+        store.commit([Create(path, data)])
+    except Conflict:
+        store.commit([Put(path, data, ANY_VERSION)])

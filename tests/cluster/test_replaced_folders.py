@@ -1,0 +1,141 @@
+"""A replica is in sync with the folder with which it joined the ISR, and with no other. Rules alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.cluster.election import elect_anyone, first_state, prefer, returned, settle, with_isr, without
+from ottla.cluster.leaderless import leaderless, why_leaderless
+from ottla.cluster.nodes import partition_data, read_partition
+from ottla.cluster.reassignment import begin, cancel
+from ottla.cluster.state import LOST_FOLDER, NO_NODE, ClusterView, PartitionState, PreferredLeaderNotAvailable
+from ottla.core.errors import InvalidReplicaAssignment
+
+from .making import TOPIC, brokers, partition
+
+ALL = brokers(1, 2, 3, folders={1: "a", 2: "b", 3: "c"})
+WIPED = brokers(1, 2, 3, folders={1: "another", 2: "b", 3: "c"})
+FOLDERS = ((1, "a"), (2, "b"), (3, "c"))
+
+
+def _last_in_sync(**known: object) -> PartitionState:
+    """1 was the last in sync, and is away."""
+    return partition(**{"isr": (1,), "leader": NO_NODE, "leader_epoch": 5, "folders": ((1, "a"),), **known})
+
+
+def test_the_last_in_sync_leads_again_only_with_its_folder() -> None:
+    state = _last_in_sync()
+
+    assert settle(state, WIPED) == state
+    assert settle(state, ALL).leader == 1
+
+
+def test_a_member_of_the_isr_that_has_another_folder_is_out_of_it() -> None:
+    state = partition(leader=1, folders=FOLDERS)
+
+    after = settle(state, WIPED)
+
+    assert (after.leader, after.isr, after.folders) == (2, (2, 3), FOLDERS[1:])
+
+
+def test_it_joins_again_with_the_folder_that_it_has() -> None:
+    led = settle(partition(leader=1, folders=FOLDERS), WIPED)
+
+    joined = with_isr(led, (1, 2, 3), WIPED)
+
+    assert joined.folder_of(1) == "another"
+    assert settle(replace(joined, isr=(1,), leader=NO_NODE), ALL).leader == NO_NODE
+
+
+def test_a_preferred_leader_with_another_folder_does_not_lead() -> None:
+    with pytest.raises(PreferredLeaderNotAvailable):
+        prefer(partition(leader=2, folders=FOLDERS), WIPED)
+
+
+def test_one_with_another_folder_takes_over_from_nobody_who_leaves() -> None:
+    state = partition(leader=2, isr=(1, 2), folders=FOLDERS[:2])
+
+    left = without(state, 2, WIPED)
+
+    assert (left.leader, left.isr) == (NO_NODE, (1, 2))
+    assert settle(left, WIPED).leader == 2
+
+
+def test_a_new_partition_notes_the_folders_of_those_that_are_there() -> None:
+    assert first_state(TOPIC, "t", 0, (1, 2, 3), ALL).folders == FOLDERS
+
+
+def test_a_catalog_of_an_older_release_is_completed() -> None:
+    after = settle(partition(), ALL)
+
+    assert after.folders == FOLDERS
+    assert (after.leader, after.leader_epoch) == (1, 0)
+
+
+def test_an_empty_folder_is_not_the_one_that_an_older_release_did_not_note() -> None:
+    unknown = _last_in_sync(folders=())
+
+    lost = returned(unknown, 1, ALL, is_empty=True)
+
+    assert lost.folder_of(1) == LOST_FOLDER
+    assert settle(lost, ALL).leader == NO_NODE
+    assert returned(unknown, 1, ALL, is_empty=False) == unknown
+
+
+def test_a_partition_that_nobody_ever_led_is_empty_and_may_be_led_with_an_empty_folder() -> None:
+    new = first_state(TOPIC, "t", 0, (1, 2), {})
+
+    assert returned(new, 1, {1: ALL[1]}, is_empty=True) == new
+    assert settle(new, {1: ALL[1]}).leader == 1
+
+
+def test_an_unclean_election_takes_one_that_may_have_records_before_one_that_has_none() -> None:
+    elected = elect_anyone(_last_in_sync(), WIPED)
+
+    assert (elected.leader, elected.isr, elected.folders) == (2, (2,), ((2, "b"),))
+    only = elect_anyone(_last_in_sync(), brokers(1, folders={1: "another"}))
+    assert (only.leader, only.folders) == (1, ((1, "another"),))
+
+
+def test_a_cancelled_move_does_not_fall_back_on_one_that_has_another_folder() -> None:
+    state = replace(begin(partition((1,)), (2, 3), ALL), isr=(1, 2), folders=FOLDERS[:2])
+
+    with pytest.raises(InvalidReplicaAssignment, match="unclean leader election"):
+        cancel(state, WIPED)
+
+
+def test_it_is_told_why_nobody_leads_and_what_to_do() -> None:
+    view = ClusterView(
+        WIPED, 2, {_last_in_sync().key: _last_in_sync(), partition(partition=1).key: partition(partition=1)}
+    )
+
+    [one] = leaderless(view)
+
+    assert (one.topic, one.partition, one.replaced) == ("t", 0, (1,))
+    assert "came back with another data folder" in str(one)
+    assert "ottla cluster elect t:0 --unclean" in str(one)
+    assert "which are not available" in str(why_leaderless(_last_in_sync(), brokers(2, 3)))
+
+
+def test_folders_are_kept_in_the_catalog_and_may_be_missing_there() -> None:
+    for state in (partition(folders=FOLDERS), partition()):
+        assert read_partition(state.key, "t", partition_data(state), 0) == state
+
+
+some_folders = st.dictionaries(st.integers(1, 3), st.sampled_from(("a", "b", "c", "another")))
+
+
+@given(st.lists(some_folders, max_size=8))
+def test_whoever_comes_and_goes_nobody_leads_with_another_folder_than_it_joined_with(
+    times: list[dict[int, str]],
+) -> None:
+    state = partition(folders=FOLDERS)
+    for present in times:
+        state = settle(state, brokers(*present, folders=present))
+        assert set(state.folders) <= set(FOLDERS)
+        assert state.isr
+        assert state.leader == NO_NODE or present[state.leader] == dict(FOLDERS)[state.leader]

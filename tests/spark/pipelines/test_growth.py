@@ -1,0 +1,110 @@
+"""Tables that grow commit by commit: what a commit opens, and what stays behind it, does not grow with them."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bench.spark_growth import commit_of
+
+from ottla.spark.pipelines.definition import Sink
+from ottla.spark.pipelines.tables.delta_log import files_to_remove
+from ottla.spark.pipelines.tables.opening import table_of
+
+pytestmark = [
+    pytest.mark.timeout(300),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
+COMMITS = 60
+
+
+def grown(folder: Path, kind: Any, **options: Any) -> Sink:
+    pytest.importorskip({"delta": "deltalake", "iceberg": "pyiceberg"}[kind])
+    sink = Sink(name="grown", kind=kind, of="rows", path=str(folder / "table"), table="shop.grown", **options)
+    commit = commit_of(sink)
+    for number in range(COMMITS):
+        commit(number)
+    return sink
+
+
+def iceberg(sink: Sink) -> Any:
+    from pyiceberg.catalog import load_catalog
+
+    catalog = load_catalog("ottla", type="sql", uri=f"sqlite:///{Path(sink.path) / 'catalog.db'}")
+    return catalog.load_table(sink.table)
+
+
+def test_an_iceberg_table_keeps_few_snapshots_and_manifests_and_every_row(tmp_path: Path) -> None:
+    sink = grown(tmp_path, "iceberg")
+    table = iceberg(sink)
+
+    assert len(table.metadata.snapshots) == 10
+    assert len(table.current_snapshot().manifests(table.io)) <= 20
+    assert len(table.metadata.metadata_log) <= 6
+    assert sorted(table.scan().to_arrow()["id"].to_pylist()) == list(range(COMMITS * 10))
+
+
+def test_what_expired_snapshots_of_iceberg_left_is_removed_and_all_rows_stay_readable(tmp_path: Path) -> None:
+    sink = grown(tmp_path, "iceberg", keep_versions=3)
+    metadata = Path(sink.path) / "shop" / "grown" / "metadata"
+    before = len(list(metadata.iterdir()))
+
+    table_of(sink).remove_orphans(-1)
+
+    table = iceberg(sink)
+    used = {manifest.manifest_path for each in table.metadata.snapshots for manifest in each.manifests(table.io)}
+    assert len(table.metadata.snapshots) == 3
+    assert len(list(metadata.glob("*.avro"))) == len(used) + 3
+    assert len(list(metadata.iterdir())) < before / 2
+    assert len(table.scan().to_arrow()) == COMMITS * 10
+
+
+def test_a_delta_table_has_a_short_log_and_every_row(tmp_path: Path) -> None:
+    import deltalake
+
+    sink = grown(tmp_path, "delta")
+
+    log = [file.name for file in (tmp_path / "table" / "_delta_log").iterdir()]
+    assert len([name for name in log if name.endswith(".json")]) <= 30
+    table = deltalake.DeltaTable(sink.path)
+    assert sorted(table.to_pyarrow_table()["id"].to_pylist()) == list(range(COMMITS * 10))
+    assert table.transaction_version("growth-growth") == COMMITS - 1
+    # The last ten versions can still be read.
+    older = deltalake.DeltaTable(sink.path, version=table.version() - 10)
+    assert len(older.to_pyarrow_table()) == (COMMITS - 10) * 10
+
+
+def test_the_log_of_a_delta_table_that_somebody_else_made_is_not_shortened(tmp_path: Path) -> None:
+    import deltalake
+    import pyarrow as pa
+
+    deltalake.DeltaTable.create(str(tmp_path / "table"), pa.schema([("id", pa.int64()), ("city", pa.string())]))
+    grown(tmp_path, "delta")
+    log = [file.name for file in (tmp_path / "table" / "_delta_log").iterdir()]
+    assert len([name for name in log if name.endswith(".json")]) > COMMITS
+
+
+def test_versions_are_read_from_the_last_checkpoint_before_them() -> None:
+    log = [f"{number:020d}.json" for number in range(41)] + [
+        f"{number:020d}.checkpoint.parquet" for number in (10, 20, 30)
+    ]
+    removed = files_to_remove([*log, "_last_checkpoint"], version=40, keep_versions=15)
+    assert set(log) - set(removed) == {
+        *(f"{number:020d}.json" for number in range(20, 41)),
+        f"{20:020d}.checkpoint.parquet",
+        f"{30:020d}.checkpoint.parquet",
+    }
+    assert files_to_remove(log[:41], version=40, keep_versions=1) == []
+
+
+def test_a_database_keeps_one_number_for_each_query(tmp_path: Path) -> None:
+    sink = Sink(name="grown", kind="sqlite", of="rows", path=str(tmp_path / "shop.db"), table="grown")
+    commit = commit_of(sink)
+    for number in range(5):
+        commit(number)
+        commit(number)
+    database = sqlite3.connect(sink.path)
+    assert database.execute("SELECT count(*) FROM grown").fetchone() == (50,)
+    assert database.execute("SELECT count(*) FROM ottla_batches").fetchone() == (1,)
+    database.close()

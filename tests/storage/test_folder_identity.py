@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.core.clock import SystemClock
+from ottla.storage.data_dir import DataDir
+from ottla.storage.folder_identity import GENERATION, FolderIdentity
+from ottla.storage.meta_properties import META_PROPERTIES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def _identity(path: Path) -> FolderIdentity:
+    with DataDir(path, SystemClock()) as folder:
+        return FolderIdentity(path, folder.meta)
+
+
+def test_a_folder_is_new_only_to_the_process_that_made_it(tmp_path: Path) -> None:
+    first, second = _identity(tmp_path), _identity(tmp_path)
+
+    assert (first.is_new, second.is_new) == (True, False)
+    assert first.id == second.id
+
+
+def test_its_generation_is_remembered(tmp_path: Path) -> None:
+    assert _identity(tmp_path).generation == 0
+    assert _identity(tmp_path).raise_generation(7)
+
+    assert _identity(tmp_path).generation == 7
+
+
+def test_a_generation_that_cannot_be_read_is_the_oldest(tmp_path: Path) -> None:
+    _identity(tmp_path).raise_generation(7)
+    (tmp_path / GENERATION).write_bytes(b"\xff\n")
+
+    assert _identity(tmp_path).generation == 0
+
+
+def test_a_generation_that_cannot_be_written_stays_what_it_was(tmp_path: Path) -> None:
+    identity = _identity(tmp_path)
+    (tmp_path / f"{GENERATION}.tmp").mkdir()
+
+    assert not identity.raise_generation(1)
+    assert identity.generation == 0
+
+
+def test_an_older_copy_is_another_folder_from_then_on(tmp_path: Path) -> None:
+    identity = _identity(tmp_path)
+    old = identity.id
+    identity.renew()
+
+    assert identity.is_new
+    assert _identity(tmp_path).id == identity.id != old
+
+
+def test_a_folder_without_an_id_gets_one(tmp_path: Path) -> None:
+    _identity(tmp_path)
+    lines = (tmp_path / META_PROPERTIES).read_text().splitlines(keepends=True)
+    (tmp_path / META_PROPERTIES).write_text("".join(line for line in lines if not line.startswith("directory.id")))
+
+    identity = _identity(tmp_path)
+    assert identity.id
+    assert not identity.is_new
+    assert _identity(tmp_path).id == identity.id
