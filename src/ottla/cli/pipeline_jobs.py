@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.connecting import with_broker_options
-from ottla.cli.pipeline_files import load, need_spark, with_file, with_master
+from ottla.cli.pipeline_files import load, need_spark, started_spark, with_file, with_master
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) ->
     pipeline = load(file, options)
     need_spark()
     from ottla.spark.pipelines.backfill import Backfill, run_backfill
-    from ottla.spark.pipelines.sessions import pipeline_session
 
     wanted = Backfill(from_ms=from_ms, to_ms=to_ms, sinks=sinks, data_dir=data_dir)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     try:
         run_backfill(spark, pipeline, wanted, click.echo)
     finally:
@@ -73,12 +72,11 @@ def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None
     need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
-    from ottla.spark.pipelines.sessions import pipeline_session
 
     wanted = Replay(**{key: options.pop(key) for key in ("topic", "timestamp", "key", "value", "where")})
     pipeline = load(file, options)
     sink = _one_table(pipeline, name)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     try:
         replay_rows(table_frame(spark, sink), wanted, kafka_of(pipeline))
     finally:
