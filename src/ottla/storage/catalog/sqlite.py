@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from ottla.core.errors import ApiError, ResourceNotFound
+from ottla.core.errors import ApiError, DataDirError, ResourceNotFound
 from ottla.core.ids import TopicId
 from ottla.core.sealing import BrokenSeal
 from ottla.storage.catalog.acl_filter import matching
