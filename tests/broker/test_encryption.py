@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,8 +16,20 @@ from ottla.broker.config import BrokerConfig
 from ottla.broker.settings import Settings
 from ottla.core.errors import ConfigError, DataDirError
 from ottla.core.keys import EncryptionConfig, KeyRing, first_ring, read_key_file, write_key_file
+from ottla.core.sealing import Sealer, signature
 from ottla.net.config import NetConfig
 from ottla.records.reader import RecordReader
+from ottla.storage.catalog.acl_filter import AclFilter
+from ottla.storage.catalog.entries import (
+    Acl,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+    ScramCredential,
+    ScramMechanism,
+)
+from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
 from ottla.storage.rewriting import Rewrite
 
@@ -195,3 +210,92 @@ def test_a_topic_that_is_deleted_meanwhile_stays_deleted(
             broker.close()
 
     asyncio.run(rotate())
+
+
+# The catalog: whoever can write to the folder of a stopped broker, and has no key
+
+
+def tampered(data: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(data / "catalog.sqlite", isolation_level=None)) as db:
+        for statement in statements:
+            db.execute(statement)
+
+
+GRANT = "INSERT INTO acl VALUES (2, 'orders', 3, 'User:eve', '*', 3, 3)"
+SWAP = (
+    "UPDATE topic SET name = 'spare' WHERE name = 'orders'",
+    "UPDATE topic SET name = 'orders' WHERE name = 'public'",
+    "UPDATE topic SET name = 'public' WHERE name = 'spare'",
+)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        (GRANT,),
+        SWAP,
+        ("DELETE FROM acl",),
+        ("INSERT INTO topic_config SELECT id, 'retention.ms', '1' FROM topic WHERE name = 'orders'",),
+        ("UPDATE scram_credential SET user = 'eve'",),
+        (GRANT, "DELETE FROM seal"),
+        (GRANT, "UPDATE seal SET code = zeroblob(64)"),
+        (GRANT, "DROP TABLE seal", "PRAGMA user_version = 1"),
+    ],
+    ids=["acl", "names", "denial", "config", "user", "no seal", "other seal", "older format"],
+)
+def test_a_catalog_that_was_changed_without_the_keys_is_refused(
+    data: Path, key_file: Path, statements: tuple[str, ...]
+) -> None:
+    fill_with_rights(data, key_file)
+    before = (data / "catalog.sqlite").read_bytes()
+    tampered(data, *statements)
+    with pytest.raises(DataDirError, match="it was changed"):
+        Broker(settings(data, key_file))
+    (data / "catalog.sqlite").write_bytes(before)
+    with ottla.Broker(data, settings(data, key_file)) as broker:
+        assert set(broker.broker.topics.by_name) == {TOPIC, "public"}
+
+
+def fill_with_rights(data: Path, key_file: Path) -> None:
+    fill(data, key_file)
+    broker = Broker(settings(data, key_file))
+    denial = Acl(ResourceType.TOPIC, "*", PatternType.LITERAL, "User:eve", "*", AclOperation.READ, AclPermission.DENY)
+    broker.catalog.create_topic("public", 1)
+    broker.catalog.add_acls([denial])
+    broker.catalog.put_credential(ScramCredential("ann", ScramMechanism.SCRAM_SHA_512, b"s", 4096, b"a", b"b"))
+    broker.close()
+
+
+def test_a_catalog_that_was_taken_away_is_refused(data: Path, key_file: Path) -> None:
+    fill(data, key_file)
+    (data / "catalog.sqlite").unlink()
+    with pytest.raises(DataDirError, match=r"catalog\.sqlite is missing"):
+        Broker(settings(data, key_file))
+
+
+def test_a_catalog_is_sealed_with_a_new_key_too_and_then_opens_without_the_old_one(data: Path, key_file: Path) -> None:
+    fill_with_rights(data, key_file)
+    first = read_key_file(key_file)
+    ring = KeyRing({**first.keys, 2: bytes(range(32))}, rewrite_below=2)
+    for _ in range(2):
+        with closing(SqliteCatalog.open(data, Sealer(ring), must_be_sealed=True)) as catalog:
+            assert len(catalog.view.acls) == 1
+    with closing(SqliteCatalog.open(data, Sealer(KeyRing({2: ring.keys[2]})), must_be_sealed=True)) as catalog:
+        catalog.delete_acls(AclFilter())
+    with closing(SqliteCatalog.open(data, Sealer(KeyRing({2: ring.keys[2]})), must_be_sealed=True)) as catalog:
+        assert not catalog.view.acls
+
+
+def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(data: Path, key_file: Path) -> None:
+    fill(data, key_file)
+    noted = json.loads((data / "encryption.json").read_text())
+    assert noted.pop("catalog")
+    del noted["signature"]
+    ring = read_key_file(key_file)
+    noted["signature"] = signature(ring.keys[1], json.dumps(noted, sort_keys=True).encode())
+    (data / "encryption.json").write_text(json.dumps(noted))
+    tampered(data, "DROP TABLE seal", "PRAGMA user_version = 1")
+    Broker(settings(data, key_file)).close()
+    tampered(data, GRANT)
+    with pytest.raises(DataDirError, match="does not have the keys"):
+        Broker(settings(data, key_file))

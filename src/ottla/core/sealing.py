@@ -140,6 +140,11 @@ def signature(key: bytes, text: bytes) -> str:
     return hmac.new(_derive(key, b"", b"ottla signature", 32), text, "sha256").hexdigest()
 
 
+def catalog_key(key: bytes) -> bytes:
+    """What the catalog of a folder is sealed with."""
+    return _derive(key, b"", b"ottla catalog", 64)
+
+
 def is_signature(key: bytes, text: bytes, value: str) -> bool:
     import hmac
 

@@ -177,6 +177,16 @@ class DataDir:
                 self.keys.note(ring)
             self.sealer.use(ring)
 
+    @property
+    def has_sealed_catalog(self) -> bool:
+        return self.keys is not None and self.keys.has_sealed_catalog
+
+    def note_sealed_catalog(self) -> None:
+        """From now on a catalog that is not sealed is refused."""
+        if self.sealer is not None and self.keys is not None:
+            with storage_errors("noting that the catalog is sealed"):
+                self.keys.note_sealed_catalog(self.sealer.ring)
+
     def settle_keys(self, below: int) -> None:
         """Note that nothing is left of keys older than this, nor of none."""
         if self.sealer is not None and self.keys is not None:

@@ -25,11 +25,15 @@ _VERSION: Final = 1
 class FolderKeys:
     """What the file says. Whoever encrypts with a new key has it noted first."""
 
-    def __init__(self, folder: Path, noted: frozenset[int], *, allows_plain: bool) -> None:
+    def __init__(
+        self, folder: Path, noted: frozenset[int], *, allows_plain: bool, has_sealed_catalog: bool = False
+    ) -> None:
         self.noted = noted
         """The keys that something in the folder may be encrypted with."""
         self.allows_plain = allows_plain
         """Whether something in it may not be encrypted."""
+        self.has_sealed_catalog = has_sealed_catalog
+        """Whether its catalog is sealed: one that is not was put there by somebody else."""
         self._path = folder / FILE
 
     def is_settled(self, below: int) -> bool:
@@ -45,9 +49,17 @@ class FolderKeys:
         """Nothing is left of keys older than this, nor of none."""
         self._write(ring, frozenset(key for key in self.noted if key >= below), allows_plain=False)
 
+    def note_sealed_catalog(self, ring: KeyRing) -> None:
+        """The catalog is sealed from now on."""
+        if not self.has_sealed_catalog:
+            self.has_sealed_catalog = True
+            self._write(ring, self.noted, allows_plain=self.allows_plain)
+
     def _write(self, ring: KeyRing, noted: frozenset[int], *, allows_plain: bool) -> None:
         checks = {str(key_id): check_value(ring.keys[key_id]) for key_id in sorted(noted)}
         content: dict[str, object] = {"version": _VERSION, "keys": checks, "plain": allows_plain}
+        if self.has_sealed_catalog:
+            content["catalog"] = True
         signed = {**content, "signature": signature(ring.keys[max(noted)], _to_sign(content))}
         replace_file(self._path, json.dumps(signed, indent=1).encode() + b"\n")
         self.noted, self.allows_plain = noted, allows_plain
@@ -87,7 +99,12 @@ def _checked(path: Path, ring: KeyRing) -> FolderKeys:
             raise DataDirError(f"{path.parent} is encrypted with another key {key_id} than the one given")
     if not is_signature(ring.keys[newest], _to_sign(content), str(signed)):
         raise DataDirError(f"{path} has been changed by somebody who does not have the keys")
-    return FolderKeys(path.parent, frozenset(checks), allows_plain=allows_plain)
+    return FolderKeys(
+        path.parent,
+        frozenset(checks),
+        allows_plain=allows_plain,
+        has_sealed_catalog=content.get("catalog") is True,
+    )
 
 
 def _to_sign(content: dict[str, object]) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -97,6 +99,14 @@ def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copi
     _let_the_controller_decide(processes, "decided")
     assert copies.seen(2) == (-1, (1, 2, 3), (1,))
     assert "came back with another data folder" in node.log_path.read_text()
+    status = subprocess.run(
+        [sys.executable, "-m", "ottla", "cluster", "status", "-b", processes.nodes[2].address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert status.returncode == 1
+    assert f"ottla cluster elect {copies.topic}:0 --unclean" in status.stderr
 
     node.stop()
     node.swap_disk(right)

@@ -69,7 +69,9 @@ def edit_header(folder: Path, at: int, value: int) -> None:
 def test_a_file_that_is_no_sqlite_database_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / CATALOG_FILE).write_bytes(garbage)
 
-    assert refusal(tmp_path).endswith("is not a SQLite database, so it cannot be Ottla's catalog")
+    assert refusal(tmp_path).startswith(
+        f"{tmp_path / CATALOG_FILE} is damaged: it is not a SQLite database. Restore it"
+    )
 
 
 def test_the_sqlite_database_of_something_else_is_refused(tmp_path: Path) -> None:
@@ -82,7 +84,8 @@ def test_the_sqlite_database_of_something_else_is_refused(tmp_path: Path) -> Non
 def test_a_catalog_of_a_newer_format_is_refused(filled: Path) -> None:
     edit_header(filled, 60, len(MIGRATIONS) + 1)
 
-    assert "has the format 2 of a newer Ottla; this one reads up to 1" in refusal(filled)
+    newest = len(MIGRATIONS)
+    assert f"has the format {newest + 1} of a newer Ottla; this one reads up to {newest}" in refusal(filled)
 
 
 def test_a_newer_format_is_noticed_while_it_is_only_in_the_write_ahead_log(filled: Path) -> None:

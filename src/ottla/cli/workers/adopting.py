@@ -32,6 +32,7 @@ from ottla.storage.catalog.database import CATALOG_FILE
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.checkpoints import LEADER_EPOCHS, read_epochs
 from ottla.storage.files import sync_folder
+from ottla.storage.folder_keys import check_keys
 from ottla.storage.folder_lock import LOCK
 from ottla.storage.meta_properties import META_PROPERTIES, WORKERS_FILE
 
@@ -76,7 +77,8 @@ def _make_catalog(folder: Path, under_way: Path, sealer: Sealer | None) -> None:
         raise DataDirError(f"{folder} is not a whole folder of one broker: serve it without --workers first")
     if meta.node_id != _HEIR:
         raise DataDirError(f"{folder} belongs to the node {meta.node_id}, and only a node {_HEIR} can become a worker")
-    catalog = SqliteCatalog.open(folder, sealer)
+    keys = check_keys(folder, None if sealer is None else sealer.ring)
+    catalog = SqliteCatalog.open(folder, sealer, must_be_sealed=keys is not None and keys.has_sealed_catalog)
     try:
         nodes = dict(_nodes(folder, catalog, meta.directory_id))
         meta_properties.save(folder, replace(meta, cluster_id=catalog.cluster_id))

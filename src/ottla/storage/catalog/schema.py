@@ -70,6 +70,14 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
             PRIMARY KEY (scope, name, key)
         ) WITHOUT ROWID""",
     ),
+    (
+        # In an encrypted folder: what tells whether anything here was changed without the keys.
+        """CREATE TABLE seal (
+            only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+            key_id INTEGER NOT NULL,
+            code BLOB NOT NULL
+        )""",
+    ),
 )
 
 

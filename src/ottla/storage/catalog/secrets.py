@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.sealing import BrokenSeal, key_id_of
 
 if TYPE_CHECKING:
+    from ottla.core.keys import KeyRing
     from ottla.core.sealing import Sealer
 
 _MARK: Final = b"ottla sealed 1\0"
@@ -18,6 +19,10 @@ _MARK: Final = b"ottla sealed 1\0"
 class Secrets:
     def __init__(self, sealer: Sealer | None) -> None:
         self._sealer = sealer
+
+    @property
+    def ring(self) -> KeyRing | None:
+        return None if self._sealer is None else self._sealer.ring
 
     def seal(self, secret: bytes, place: bytes) -> bytes:
         """What to keep at this place of the catalog."""

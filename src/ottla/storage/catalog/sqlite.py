@@ -11,7 +11,7 @@ from ottla.core.ids import TopicId
 from ottla.core.sealing import BrokenSeal
 from ottla.storage.catalog.acl_filter import matching
 from ottla.storage.catalog.catalog import PRODUCER_ID_BLOCK
-from ottla.storage.catalog.database import CATALOG_FILE, close_untouched, open_database, transaction
+from ottla.storage.catalog.database import CATALOG_FILE, close_untouched, damaged, open_database, transaction
 from ottla.storage.catalog.entries import ProducerIdBlock, Quota, ResourceConfigs, Topic
 from ottla.storage.catalog.rows import read_view, reseal, write
 from ottla.storage.catalog.rules import (
@@ -21,6 +21,7 @@ from ottla.storage.catalog.rules import (
     check_new_topic,
     check_quota,
 )
+from ottla.storage.catalog.seal import CatalogSeal, check_seal
 from ottla.storage.catalog.secrets import Secrets
 from ottla.storage.catalog.view import CatalogView, Change
 
@@ -49,8 +50,16 @@ class SqliteCatalog:
     Decisions are made on the view, which is what the file holds: the file stays locked while this is open.
     """
 
-    def __init__(self, db: sqlite3.Connection, cluster_id: str, view: CatalogView, secrets: Secrets) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        cluster_id: str,
+        view: CatalogView,
+        secrets: Secrets,
+        seal: CatalogSeal | None = None,
+    ) -> None:
         self._db = db
+        self._seal = seal
         self._secrets = secrets
         self._cluster_id = cluster_id
         self._view = view
@@ -58,20 +67,27 @@ class SqliteCatalog:
         self._is_telling = False
 
     @classmethod
-    def open(cls, folder: Path, sealer: Sealer | None = None) -> SqliteCatalog:
-        """Open the folder's catalog, or create one; DataDirError if it cannot be used. A `sealer` seals its secrets.
+    def open(cls, folder: Path, sealer: Sealer | None = None, *, must_be_sealed: bool = False) -> SqliteCatalog:
+        """Open the folder's catalog, or create one; DataDirError if it cannot be used.
+
+        A `sealer` encrypts its secrets, and seals the whole of it. One that `must_be_sealed` has to exist.
 
         The caller holds the lock on the folder: two processes must not both find no catalog and create one.
         """
+        if must_be_sealed and not (folder / CATALOG_FILE).exists():
+            raise DataDirError(f"{folder} is encrypted, and {CATALOG_FILE} is missing")
         db = open_database(folder)
         try:
             cluster_id: str = db.execute("SELECT id FROM cluster").fetchone()[0]
             secrets = Secrets(sealer)
-            catalog = cls(db, cluster_id, read_view(db, secrets), secrets)
+            view, seal = read_view(db, secrets), None
+            if sealer is not None:
+                seal = check_seal(db, sealer.ring, cluster_id, view, must_be_sealed=must_be_sealed)
+            catalog = cls(db, cluster_id, view, secrets, seal)
         except (sqlite3.Error, AttributeError, TypeError, ValueError, BrokenSeal) as error:
             # SQLite keeps no checksums: a damaged row may hold another type than its column asks for.
             close_untouched(db, folder / CATALOG_FILE)
-            raise DataDirError(f"{folder / CATALOG_FILE} is damaged: {error}") from error
+            raise damaged(folder / CATALOG_FILE, error) from error
         catalog.reseal()
         return catalog
 
@@ -158,8 +174,14 @@ class SqliteCatalog:
         return ProducerIdBlock(first, count)
 
     def reseal(self) -> None:
-        """Seal the secrets with the newest key, if there is one that they are not sealed with yet."""
+        """Encrypt the secrets with the newest key, and seal the catalog with it, where that is not so yet."""
         reseal(self._db, self._secrets, self._view)
+        ring = self._secrets.ring
+        if ring is not None and (self._seal is None or self._seal.key_id != ring.newest):
+            seal = CatalogSeal.of(ring, ring.newest, self._cluster_id, self._view)
+            with transaction(self._db):
+                seal.store(self._db)
+            self._seal = seal
 
     def close(self) -> None:
         self._db.close()
@@ -174,9 +196,14 @@ class SqliteCatalog:
         changes = [change for change in wanted if change.before != change.after]
         if not changes:
             return
+        total = 0 if self._seal is None else self._seal.after(changes)
         with transaction(self._db):
             for change in changes:
                 write(self._db, change, self._secrets)
+            if self._seal is not None:
+                self._seal.store(self._db, total)
+        if self._seal is not None:
+            self._seal.become(total)
         # One assignment: a reader in another thread sees the old view or the new one.
         self._view = self._view.after(changes)
         self._tell(changes)

@@ -1,0 +1,121 @@
+"""What tells whether a catalog was changed by somebody who does not have the keys of its folder.
+
+A code (HMAC) of everything that the catalog holds is stored beside it, in the same transaction as each change. To
+calculate it again with each change must not take longer the more there is: so each entry has a secret number of its
+own, the code is that of their sum, and a change takes numbers out of the sum and adds others. Nobody who lacks the key
+knows any of the numbers, or finds other entries with the same sum (a keyed multiset hash).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from typing import TYPE_CHECKING, Final, assert_never
+
+from ottla.core.sealing import BrokenSeal, UnknownKey, catalog_key
+from ottla.storage.catalog.entries import Acl, Entry, Quota, ResourceConfigs, ScramCredential, Topic
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+
+    from ottla.core.keys import KeyRing
+    from ottla.storage.catalog.view import CatalogView, Change
+
+_HASH: Final = "sha512"
+_NUMBER_BYTES: Final = hashlib.new(_HASH).digest_size
+_MODULUS: Final = 1 << 8 * _NUMBER_BYTES
+
+
+class CatalogSeal:
+    """Of one catalog, with one key."""
+
+    def __init__(self, ring: KeyRing, key_id: int, cluster_id: str, total: int) -> None:
+        self.key_id = key_id
+        self._key = catalog_key(ring.keys[key_id])
+        self._cluster_id = cluster_id
+        self._total = total
+
+    @classmethod
+    def of(cls, ring: KeyRing, key_id: int, cluster_id: str, view: CatalogView) -> CatalogSeal:
+        empty = cls(ring, key_id, cluster_id, 0)
+        empty.add(_entries(view))
+        return empty
+
+    def add(self, entries: Iterable[Entry]) -> None:
+        self._total = (self._total + sum(map(self._number, entries))) % _MODULUS
+
+    def after(self, changes: Iterable[Change]) -> int:
+        """The sum that these changes lead to."""
+        total = self._total
+        for change in changes:
+            total -= 0 if change.before is None else self._number(change.before)
+            total += 0 if change.after is None else self._number(change.after)
+        return total % _MODULUS
+
+    def become(self, total: int) -> None:
+        self._total = total
+
+    def store(self, db: sqlite3.Connection, total: int | None = None) -> None:
+        """Inside the caller's transaction."""
+        code = self._code(self._total if total is None else total)
+        db.execute("INSERT OR REPLACE INTO seal (only_row, key_id, code) VALUES (1, ?, ?)", (self.key_id, code))
+
+    def is_code(self, code: bytes) -> bool:
+        return hmac.compare_digest(self._code(self._total), code)
+
+    def _code(self, total: int) -> bytes:
+        text = f"catalog {self._cluster_id} ".encode() + total.to_bytes(_NUMBER_BYTES)
+        return hmac.digest(self._key, text, _HASH)
+
+    def _number(self, entry: Entry) -> int:
+        return int.from_bytes(hmac.digest(self._key, b"entry " + _canonical(entry), _HASH))
+
+
+def check_seal(
+    db: sqlite3.Connection, ring: KeyRing, cluster_id: str, view: CatalogView, *, must_be_sealed: bool
+) -> CatalogSeal | None:
+    """The seal of the catalog, which is right; None if it has none yet. Else BrokenSeal."""
+    row = db.execute("SELECT key_id, code FROM seal").fetchone()
+    if row is None:
+        if must_be_sealed:
+            raise BrokenSeal("its seal is missing: it was changed by somebody who does not have the keys")
+        return None
+    key_id, code = int(row[0]), bytes(row[1])
+    if key_id not in ring.keys:
+        raise UnknownKey(f"it is sealed with key {key_id}, which is not among the keys given")
+    seal = CatalogSeal.of(ring, key_id, cluster_id, view)
+    if not seal.is_code(code):
+        raise BrokenSeal("its seal is broken: it was changed by somebody who does not have the keys")
+    return seal
+
+
+def _entries(view: CatalogView) -> Iterable[Entry]:
+    yield from view.topics.values()
+    yield from view.credentials.values()
+    yield from view.acls
+    yield from view.quotas.values()
+    yield from view.configs.values()
+
+
+def _canonical(entry: Entry) -> bytes:
+    """The same bytes for the same entry, and for no other."""
+    parts: list[object]
+    match entry:
+        case Topic():
+            parts = ["topic", entry.name, entry.id.text, entry.partitions, entry.is_internal, dict(entry.configs)]
+        case ScramCredential():
+            keys = [each.hex() for each in (entry.salt, entry.stored_key, entry.server_key)]
+            parts = ["user", entry.user, int(entry.mechanism), entry.iterations, *keys]
+        case Acl():
+            numbers = [int(each) for each in (entry.resource_type, entry.pattern_type, entry.operation)]
+            names = [entry.resource_name, entry.principal, entry.host]
+            parts = ["acl", *numbers, int(entry.permission), *names]
+        case Quota():
+            parts = ["quota", dict(entry.entity.parts), {key: float(each) for key, each in entry.limits.items()}]
+        case ResourceConfigs():
+            parts = ["configs", int(entry.resource.scope), entry.resource.name, dict(entry.configs)]
+        case _:
+            assert_never(entry)
+    return json.dumps(parts, sort_keys=True).encode()
