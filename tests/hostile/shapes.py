@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 KNOWN_TOPIC = "known"
 LONG = 30_000
-MANY = 20_000
+MANY = 10_000
 _SMALL_TIMES = ("_ms", "timeout", "wait")
 """Names of fields that say how long to wait: a request is not to be one that just waits."""
 _BITS = {"b": 8, "B": 8, "h": 16, "H": 16, "i": 32, "I": 32, "q": 64}

@@ -75,8 +75,8 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
     results = {}
     try:
         failed = await note_starts(broker, deleted)
-        for at, one in outcomes.items():
-            results[at] = await _result(at[1], one, failed)
+        for at, outcome in outcomes.items():
+            results[at] = await _result(at[1], outcome, failed)
             if turns.are_over():
                 await asyncio.sleep(0)
     finally:
