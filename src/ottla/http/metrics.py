@@ -164,9 +164,10 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
         offline.add(int(partition.is_offline), **labels)
         if partition.is_unopenable:
             return
-        sizes.add(partition.log.size, **labels)
-        starts.add(partition.log.start_offset, **labels)
-        ends.add(partition.log.next_offset, **labels)
+        facts = partition.facts
+        sizes.add(facts.size, **labels)
+        starts.add(facts.start, **labels)
+        ends.add(partition.log.next_offset if partition.is_open else facts.end, **labels)
 
     async for partition in opened(broker.topics.partitions_here()):
         note(partition)
