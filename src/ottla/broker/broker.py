@@ -98,6 +98,10 @@ class Broker:
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
+            if is_new_catalog and self.topics.by_name:
+                from ottla.broker.adopting import skip_used_producer_ids
+
+                skip_used_producer_ids(self.topics, self.catalog)
             self.security = Security(self)
             undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)

@@ -162,7 +162,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     def note(partition: Partition) -> None:
         labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
         offline.add(int(partition.is_offline), **labels)
-        if partition.is_offline and not partition.is_open:
+        if partition.is_unopenable:
             return
         sizes.add(partition.log.size, **labels)
         starts.add(partition.log.start_offset, **labels)

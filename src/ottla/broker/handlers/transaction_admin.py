@@ -100,7 +100,7 @@ def list_transactions(
     except InvalidPattern:
         error, found = ErrorCode.INVALID_REGULAR_EXPRESSION, []
     else:
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if broker.transactions.is_loading else ErrorCode.NONE
+        error = broker.transactions.listing_error()
     return ListTransactionsResponse(
         error_code=error, unknown_state_filters=unknown, transaction_states=() if error else tuple(found)
     )

@@ -55,6 +55,9 @@ class ClusterStates:
         # An administrator may move the group now, of which this node would not learn.
         self._led.drop_all(lambda key: key.group_id == group_id)
 
+    def check(self, key: StateKey) -> None:
+        """`ready` says so."""
+
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:  # noqa: ARG002
         await self._questions.initialize(key, 0, _FROM_ITS_START if at_its_start else _LEADER_DECIDES)
         return None

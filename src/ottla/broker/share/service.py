@@ -300,6 +300,7 @@ class ShareService:
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
         found = self.partitions.find(key, partition)
         if found is None:
+            self.states.check(key)
             raise UnknownTopicOrPartition(f"group {group_id} does not read {partition.at}")
         return found
 

@@ -45,6 +45,9 @@ class States(Protocol):
 
     def rules_of(self, key: StateKey) -> SharePartition | None: ...
 
+    def check(self, key: StateKey) -> None:
+        """ApiError if there may be a state that cannot be read."""
+
     def change(self, key: StateKey, start: int, changes: Sequence[Change]) -> Written:
         """Write down what changes. ApiError if that cannot be."""
 
@@ -86,6 +89,7 @@ class OwnStates:
         self._log = StateLog(broker, config)
         self._first_offset = first_offset
         self._dropped = dropped
+        self.check = self._log.check
         self.change = self._log.change
         self.changed = self._log.changed
 
@@ -106,18 +110,23 @@ class OwnStates:
         """What is known stays."""
 
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
+        self._log.check(key)
         if key in self._log.kept:
             return None
         start = partition.log.start_offset if at_its_start else self._first_offset(key.group_id, partition)
         return self._log.begin(key, start)
 
     async def move(self, key: StateKey, offset: int) -> Written | None:
+        self._log.check(key)
         self._dropped(key)
         known = self._log.kept.get(key)
         return self._log.begin(key, offset, 1 if known is None else known.state_epoch + 1)
 
     async def forget(self, keys: Iterable[StateKey]) -> Written | None:
-        return self._forget(keys)
+        doomed = list(keys)
+        for key in doomed:
+            self._log.check(key)
+        return self._forget(doomed)
 
     def _forget(self, keys: Iterable[StateKey]) -> Written | None:
         doomed = list(keys)
@@ -126,6 +135,7 @@ class OwnStates:
         return self._log.forget(doomed)
 
     async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
+        self._log.check(key)
         rules = self.rules_of(key)
         if rules is None:
             return None
@@ -142,7 +152,7 @@ class OwnStates:
     def clear(self) -> None:
         for key in self._log.kept:
             self._dropped(key)
-        self._log.kept.clear()
+        self._log.clear()
 
 
 def states_of(broker: Broker, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped) -> States:
