@@ -203,8 +203,14 @@ class Queues:
 
     async def commit(self, request: Request) -> Response:
         name, consumer = _name(request, "queue"), _name(request, "consumer")
+        part, offset = (_number(request, field, -1, range(1 << 63)) for field in ("part", "offset"))
+        if (part < 0) != (offset < 0):
+            raise Refused(400, "part and offset of a message go together")
         async with self._turn(name, consumer):
-            await asyncio.to_thread(self._store.commit, name, consumer)
+            if part < 0:
+                await asyncio.to_thread(self._store.commit, name, consumer)
+            else:
+                await asyncio.to_thread(self._store.commit_behind, name, consumer, part, offset)
         return Response(status_code=200)
 
     @asynccontextmanager
@@ -286,7 +292,7 @@ def _number(request: Request, name: str, default: int, allowed: range) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in allowed:
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) not in allowed:
         raise Refused(400, f"{name} must be {allowed[0]} to {allowed[-1]}, got {text!r}")
     return int(text)
 
