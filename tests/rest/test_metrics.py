@@ -73,7 +73,7 @@ def test_a_label_may_hold_anything(http: httpx.Client, topic: str) -> None:
 
 
 def test_it_is_healthy_and_ready(served: HttpBroker, http: httpx.Client) -> None:
-    expected = {"status": "ok", "node_id": 0, "kafka": served.servers}
+    expected = {"status": "ok", "node_id": 0, "kafka": served.servers, "partitions_without_leader": 0}
     assert http.get("/health").json() == expected
     assert http.get("/ready").json() == expected
 

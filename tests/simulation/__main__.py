@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .faults import Plan
     from .history import Outcome
+    from .plans import Plan
 
 _real_s = time.perf_counter
 
@@ -24,15 +24,23 @@ def main() -> int:
         os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
     options = _options()
     from . import edges
+    from .mutants import MUTANTS
 
     edges.install()
     from . import history  # noqa: F401 - with all of the product, before any fork
 
     edges.install_in_product()
+    if options.mutant is not None:
+        mutant = MUTANTS[options.mutant]
+        mutant.plant()
+        options.profile = options.profile or mutant.profile
     return _one(options) if options.seed is not None else _many(options)
 
 
 def _options() -> argparse.Namespace:
+    from .mutants import MUTANTS
+    from .plans import PROFILES, UNSAFE
+
     parser = argparse.ArgumentParser(prog="python -m tests.simulation")
     add = parser.add_argument
     add("--seed", type=int, help="run this history alone, and tell its story")
@@ -44,19 +52,21 @@ def _options() -> argparse.Namespace:
     add("--seconds", type=float, default=60, help="for how long, if nobody says how many")
     add("--jobs", type=int, default=1, help="how many at a time")
     add("--events", type=int, default=200, help="faults and actions of each history")
+    add("--profile", choices=list(PROFILES | UNSAFE), help="of all histories; else it follows from the seed, too")
+    add("--mutant", choices=list(MUTANTS), help="with this planted bug: run until it is found")
     add("--twice", action="store_true", help="run each seed twice, and compare")
     return parser.parse_args()
 
 
 def _one(options: argparse.Namespace) -> int:
-    from .faults import plan
+    from .plans import plan
     from .running import run_history
 
-    planned = plan(options.seed, options.events)
+    planned = plan(options.seed, options.events, options.profile)
     if options.shrink:
         planned = _shrunk(planned, options.seconds)
     outcome = run_history(planned, shows_log=options.log, dump=options.dump)
-    _say(f"{planned.nodes} nodes, flush={planned.flush}", *outcome.story, _summary(outcome))
+    _say(f"{planned.profile}, {planned.nodes} nodes, flush={planned.flush}", *outcome.story, _summary(outcome))
     _say(*(f"VIOLATION {violation}" for violation in outcome.violations[:20]))
     sys.stdout.flush()
     # Not the usual way: what is left of dead nodes would clean up after itself.
@@ -90,7 +100,7 @@ def _shrunk(planned: Plan, seconds: float) -> Plan:
 
 
 def _many(options: argparse.Namespace) -> int:
-    from .faults import plan
+    from .plans import plan
     from .running import in_a_fork, run_all
 
     began_s = _real_s()
@@ -98,7 +108,7 @@ def _many(options: argparse.Namespace) -> int:
     def plans() -> Iterator[Plan]:
         seed = options.first
         while seed < options.first + options.histories if options.histories else _real_s() - began_s < options.seconds:
-            yield plan(seed, options.events)
+            yield plan(seed, options.events, options.profile)
             seed += 1
 
     outcomes: list[Outcome] = []
@@ -111,7 +121,13 @@ def _many(options: argparse.Namespace) -> int:
                 problems = [*problems, f"not the same twice: {again}"]
         if problems:
             bad += 1
-            _say(f"seed {planned.seed}: {len(problems)} violations, such as", *(f"    {one}" for one in problems[:4]))
+            if options.mutant is not None:
+                _say(f"{options.mutant} is found by seed {planned.seed}: {problems[0]}")
+                return 0
+            _say(
+                f"seed {planned.seed} ({planned.profile}): {len(problems)} violations, such as",
+                *(f"    {one}" for one in problems[:4]),
+            )
     took_s = _real_s() - began_s
     _say(
         f"{len(outcomes)} histories in {took_s:.1f} s ({len(outcomes) / took_s * 60:.0f} a minute) with "

@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from ottla.storage.config import LogConfig
 
     from .catalog import Keeper
+    from .churn import Churn
     from .loop import SimLoop
     from .network import Network
+    from .work import Told
 
 _logger: Final = logging.getLogger("simulation")
 
@@ -47,6 +49,12 @@ class World:
         self.chance = chance
         self.root = root
         self.nodes: dict[int, SimNode] = {}
+        self.single: set[str] = set()
+        """Topics that may be on one node alone."""
+        self.cut_topic: Told | None = None
+        """The topic of which records are deleted."""
+        self.churn: Churn | None = None
+        """The topic that is deleted and created again."""
         self.settings = Settings()
 
     def party(self, name: str, host: str) -> Party:
@@ -110,6 +118,8 @@ class SimNode:
         self.party = world.party(f"node-{node_id}", self.host)
         self.party.is_dead = True
         self.disk = Disk(self.folder, world.chance, world.loop.note)
+        self.errors: dict[str, int] = {}
+        """Of its disk: by the beginning of a path, what fails there."""
         self.store: SimStore | None = None
         self.problem = ""
         self._generation = 0
@@ -120,6 +130,7 @@ class SimNode:
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
         self.party.wall_offset_ms = 0
         self.disk = self.disk.reopened()
+        self.disk.errors = self.errors
         mount(self.disk)
         self.world.network.reset_leftovers(self.host)
         self.is_starting = True

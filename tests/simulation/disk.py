@@ -10,12 +10,13 @@ import logging
 import os
 import shutil
 from collections import namedtuple
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _REAL: Final = {
@@ -71,13 +72,13 @@ class Disk:
 
     # What the functions of `os` come to
 
-    def check(self, path: str) -> None:
+    def check(self, path: str, *, grows: bool = False) -> None:
         if self.is_dead:
             raise OSError(errno.EIO, "the node is gone", path)
         if self.errors:
-            relative = path[len(self.folder) + 1 :]
+            relative = path[len(self.folder) + 1 :] + "/"
             for prefix, error in self.errors.items():
-                if relative.startswith(prefix):
+                if relative.startswith(prefix) and (grows or error != errno.ENOSPC):
                     raise OSError(error, os.strerror(error), path)
 
     def opened(self, fd: int, path: str) -> None:
@@ -171,16 +172,29 @@ class Disk:
         return f"{path[len(self.folder) + 1 :]} at {position}"
 
     def wipe(self) -> None:
-        shutil.rmtree(self.folder)
-        os.mkdir(self.folder)
+        with self._by_hand():
+            shutil.rmtree(self.folder)
+            os.mkdir(self.folder)
+        self._files.clear()
 
     def save(self, to: str) -> None:
-        shutil.rmtree(to, ignore_errors=True)
-        shutil.copytree(self.folder, to)
+        with self._by_hand():
+            shutil.copytree(self.folder, to)
 
     def restore(self, saved: str) -> None:
-        shutil.rmtree(self.folder)
-        shutil.copytree(saved, self.folder)
+        with self._by_hand():
+            shutil.rmtree(self.folder)
+            shutil.copytree(saved, self.folder)
+        self._files.clear()
+
+    @contextmanager
+    def _by_hand(self) -> Iterator[None]:
+        """What is done to the disk is not done by its node."""
+        del _disks[self.folder]
+        try:
+            yield
+        finally:
+            _disks[self.folder] = self
 
     def reopened(self) -> Disk:
         """For the next process on it."""
@@ -217,7 +231,7 @@ def _disk_of(path: Any) -> Disk | None:
 def _open(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
     disk = None if dir_fd is not None else _disk_of(path)
     if disk is not None:
-        disk.check(os.fspath(path))
+        disk.check(os.fspath(path), grows=bool(flags & os.O_CREAT) and not os.path.exists(path))
     fd: int = _REAL["open"](path, flags, mode, dir_fd=dir_fd)
     if disk is not None:
         _owners[fd] = disk
@@ -245,7 +259,7 @@ def _close(fd: int) -> None:
 def _pwrite(fd: int, data: Any, position: int) -> int:
     disk = _owners.get(fd)
     if disk is not None:
-        disk.check(disk.path_of(fd))
+        disk.check(disk.path_of(fd), grows=True)
         disk.will_write(fd, position, len(data))
     written: int = _REAL["pwrite"](fd, data, position)
     return written

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from .catalog import HOST
 
@@ -13,66 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from .cluster import SimNode, World
-
-
-@dataclass(frozen=True)
-class Event:
-    at_s: float
-    kind: str
-    seed: int
-    """Of its own chance: who is hit, and for how long."""
-
-
-@dataclass(frozen=True)
-class Plan:
-    seed: int
-    nodes: int
-    flush: str
-    events: tuple[Event, ...]
-    calm_s: float = 90.0
-    """All is well again within this time after the last fault."""
-
-
-_WEIGHTS: Final = {
-    "kill": 10,
-    "power": 6,
-    "stop": 4,
-    "pause": 8,
-    "cut": 10,
-    "cut_one_way": 8,
-    "isolate": 6,
-    "cut_catalog": 8,
-    "expire": 4,
-    "break_catalog": 5,
-    "reset": 8,
-    "slow": 6,
-    "slow_catalog": 4,
-    "slow_threads": 3,
-    "clock": 3,
-    "breathe": 6,
-}
-
-
-def plan(seed: int, count: int = 200) -> Plan:
-    chance = random.Random(seed)
-    at_s = 3.0
-    kinds, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-    # Each history has faults of its own liking.
-    weights = [weight * chance.choice((0.2, 1, 1, 3)) for weight in weights]
-    pace_s = chance.choice((0.1, 0.25, 0.4))
-    events = []
-    for _ in range(count):
-        at_s += chance.expovariate(1 / pace_s)
-        [kind] = chance.choices(kinds, weights)
-        if kind == "breathe":
-            at_s += chance.uniform(0.5, 6)
-        events.append(Event(at_s, kind, chance.getrandbits(32)))
-    return Plan(seed, chance.choice((3, 3, 3, 4, 5)), chance.choice(("ack", "ack", "os", "interval")), tuple(events))
+    from .placement import Damage
+    from .plans import Plan
 
 
 class Faults:
-    def __init__(self, world: World, planned: Plan) -> None:
+    """Of processes, links and the catalog; see `disk_faults` and `actions` for the others."""
+
+    def __init__(self, world: World, planned: Plan, damage: Damage) -> None:
         self.world = world
+        self.damage = damage
         self.plan = planned
         self.story: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -88,22 +37,22 @@ class Faults:
             wait_s = self._began_s + event.at_s - self.world.loop.now_s
             if wait_s > 0:
                 await asyncio.sleep(wait_s)
-            happen: Callable[[random.Random], Awaitable[None]] = getattr(self, f"_{event.kind}")
-            task = asyncio.create_task(self._happen(happen, random.Random(event.seed)))
+            task = asyncio.create_task(self._happen(event.kind, random.Random(event.seed)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    async def _happen(self, what: Callable[[random.Random], Awaitable[None]], chance: random.Random) -> None:
-        await what(chance)
+    async def _happen(self, kind: str, chance: random.Random) -> None:
+        happen: Callable[[random.Random], Awaitable[None]] = getattr(self, f"_{kind}")
+        await happen(chance)
 
     async def heal(self) -> None:
         self.tell("all is well again")
         self.world.network.heal_all()
         self.world.keeper.slow_s = self.world.loop.slow_threads = 0.0
         for node in self.world.nodes.values():
-            node.disk.errors.clear()
+            node.errors.pop("", None)
             if node.is_alive:
                 node.resume()
         for _ in range(3):
@@ -123,13 +72,22 @@ class Faults:
 
     # Faults, each with its end
 
-    async def _down(self, node: SimNode, chance: random.Random, how: str, *, power: bool) -> None:
+    async def _down(
+        self,
+        node: SimNode,
+        chance: random.Random,
+        how: str,
+        *,
+        power: bool,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
         if node.id in self._busy or not node.is_alive:
             return
         self._busy[node.id] = None
         for_s = chance.choice((0.05, 0.5, 2.0, 8.0)) * chance.uniform(0.5, 1.5)
         lost = node.crash(with_machine=power and chance.random() < 0.5, loses_unsynced=power)
         self.tell(f"{how} node {node.id} for {for_s:.2f} s" + (f", {lost} writes are gone" if lost else ""))
+        meanwhile()
         await asyncio.sleep(for_s)
         del self._busy[node.id]
         node.start()
@@ -141,6 +99,13 @@ class Faults:
     async def _power(self, chance: random.Random) -> None:
         if self.plan.flush == "ack":
             await self._down(self._node(chance), chance, "cut the power of", power=True)
+
+    async def _power_unsynced(self, chance: random.Random) -> None:
+        """What is not synced is safe only on several disks."""
+        node = self._node(chance)
+        if node.id not in self._busy and node.is_alive and self.damage.may_hit(node.id):
+            self.damage.hit(node.id)
+            await self._down(node, chance, "cut the power of", power=True)
 
     async def _stop(self, chance: random.Random) -> None:
         node = self._node(chance)

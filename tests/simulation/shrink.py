@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .faults import Event, Plan
     from .history import Outcome
+    from .plans import Event, Plan
 
 
 def kinds_of(outcome: Outcome | str) -> set[str]:

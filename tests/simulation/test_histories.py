@@ -20,13 +20,13 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(600)
 def test_no_history_of_faults_breaks_a_promise() -> None:
-    ended = simulate("--histories", "20", "--events", "60")
+    ended = simulate("--histories", "60", "--events", "40")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.timeout(300)
 def test_a_seed_is_the_same_history_twice() -> None:
-    ended = simulate("--first", "1000", "--histories", "3", "--events", "60", "--twice")
+    ended = simulate("--first", "1000", "--histories", "3", "--events", "40", "--twice")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.cluster.checking.checker import UNTOLD
@@ -16,6 +16,8 @@ from ottla.core.ids import TopicPartition
 from .edges import EDGES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .cluster import World
 
 _DELIVERED_WITHIN_MS: Final = 20_000
@@ -38,6 +40,20 @@ class Told:
     acknowledged: list[Acknowledged] = field(default_factory=list)
     failed: list[tuple[Sent, str]] = field(default_factory=list)
     reads: list[Read] = field(default_factory=list)
+    cut_below: dict[int, int] = field(default_factory=dict)
+    """By partition: the records below this were to be deleted, and need not be there."""
+    is_cut_below: dict[int, int] = field(default_factory=dict)
+    """By partition: somebody was told that the records below this are deleted."""
+    is_uncertain: bool = False
+    """It may have been deleted as a whole."""
+
+    def without_what_was_cut(self) -> Told:
+        below = self.cut_below
+        return replace(
+            self,
+            acknowledged=[each for each in self.acknowledged if each.offset >= below.get(each.sent.partition, -1)],
+            reads=[each for each in self.reads if each.offset >= below.get(each.partition, -1)],
+        )
 
 
 class Job:
@@ -48,6 +64,8 @@ class Job:
         self.name = name
         self.party = world.party(name, host)
         self.is_ending = False
+        self.problems: list[str] = []
+        """What it saw that must not be."""
         self.task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -114,13 +132,17 @@ class Writer(Job):
 class Reader(Job):
     """Reads every partition from its beginning, and goes on where it was."""
 
+    isolation = "read_uncommitted"
+
     def __init__(self, world: World, name: str, host: str, told: Told) -> None:
         super().__init__(world, name, host)
         self.told = told
         self._next = [0] * told.partitions
 
     async def use(self, client: Client) -> None:
-        consumer: Any = client.consumer(auto_offset_reset="none", consumer_max_wait_ms=500)
+        consumer: Any = client.consumer(
+            auto_offset_reset="earliest", consumer_max_wait_ms=500, isolation_level=self.isolation
+        )
         async with consumer:
             places = [TopicPartition(self.told.topic, index) for index in range(self.told.partitions)]
             await consumer.assign(places)
@@ -132,20 +154,33 @@ class Reader(Job):
                     self.told.reads.append(Read(self.name, record.partition, record.offset, record.value.decode()))
 
 
-async def read_all(world: World, told: Told) -> dict[int, dict[int, str]]:
-    """What there is in the end, by partition and offset."""
-    logs: dict[int, dict[int, str]] = {index: {} for index in range(told.partitions)}
-    places = [TopicPartition(told.topic, index) for index in range(told.partitions)]
+@dataclass
+class Found:
+    """What there is in the end."""
+
+    logs: dict[int, dict[int, str]]
+    """By partition and offset."""
+    starts: dict[int, int]
+    """By partition, the first offset it still has."""
+
+
+async def read_all(world: World, topic: str, partitions: Sequence[int], isolation: str = "read_uncommitted") -> Found:
+    places = [TopicPartition(topic, index) for index in partitions]
+    found = Found({index: {} for index in partitions}, {})
+    if not places:
+        return found
     async with Client(world.servers, client_id="end", **OPTIONS) as client:
-        ends: Any = await client.admin.latest_offsets(places)
-        consumer: Any = client.consumer(auto_offset_reset="earliest")
+        ends = {at: _offset(end) for at, end in (await client.admin.latest_offsets(places)).items()}
+        starts = await client.admin.earliest_offsets(places)
+        found.starts = {at.partition: _offset(start) for at, start in starts.items()}
+        consumer: Any = client.consumer(auto_offset_reset="earliest", isolation_level=isolation)
         async with consumer:
             await consumer.assign(places)
             consumer.seek_to_beginning()
-            while any(max(logs[at.partition], default=-1) + 1 < _offset(ends[at]) for at in places):
-                for record in await consumer.poll(timeout_ms=5000):
-                    logs[record.partition][record.offset] = record.value.decode()
-    return logs
+            while any([await consumer.position(at) < end for at, end in ends.items()]):
+                for record in await consumer.poll(timeout_ms=1000):
+                    found.logs[record.partition][record.offset] = record.value.decode()
+    return found
 
 
 def _offset(found: Any) -> int:

@@ -77,9 +77,12 @@ class Partition:
     @property
     def is_offline(self) -> bool:
         """Whether the disk failed it: its open log, or opening it as a replica."""
-        if self._log is not None:
-            return self._log.is_offline
-        return self.replica is not None and self.replica.offline is not None
+        return self._log.is_offline if self._log is not None else self.is_unopenable
+
+    @property
+    def is_unopenable(self) -> bool:
+        """Whether it is a replica whose log could not be opened; it is tried again after a while."""
+        return self._log is None and self.replica is not None and self.replica.offline is not None
 
     @property
     def leader(self) -> tuple[int, int]:

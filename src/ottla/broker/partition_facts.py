@@ -42,12 +42,13 @@ async def bounds(
 ) -> dict[TopicPartition, Bounds]:
     """Of those that nobody leads and that are not here either: nothing, as if they were empty.
 
-    With `is_lenient` also of those whose leader is not ready to say: a list is not refused for the sake of one.
+    With `is_lenient` also of those whose leader is not ready to say, or whose log cannot be opened: a list is not
+    refused for the sake of one.
     """
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, Bounds] = {}
     async for partition in opened(here):
-        if partition.is_here:
+        if partition.is_here and not (is_lenient and partition.is_unopenable):
             if partition.replica is not None and partition.replica.leads and not is_lenient:
                 partition.replica.check_settled()
             end = partition.last_stable_offset if is_stable else partition.high_watermark
@@ -72,7 +73,7 @@ async def sizes(broker: Broker, partitions: Iterable[Partition]) -> dict[TopicPa
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, int] = {}
     async for partition in opened(here):
-        found[partition.at] = partition.log.size if partition.is_here else 0
+        found[partition.at] = partition.log.size if partition.is_here and not partition.is_unopenable else 0
     if elsewhere and broker.replication is not None:
         others = broker.replication.others
         for part in await asyncio.gather(*(_sizes_at(others, node, each) for node, each in elsewhere.items())):

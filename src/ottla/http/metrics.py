@@ -53,6 +53,11 @@ def _broker(broker: Broker) -> Iterator[Family]:
     info = gauge("ottla_broker_info", "The broker and its version.")
     info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
     yield info
+    leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster that have no leader.")
+    lost = [] if broker.replication is None else [bool(each.replaced) for each in broker.replication.leaderless()]
+    leaderless.add(lost.count(False), reason="replicas_away")
+    leaderless.add(lost.count(True), reason="data_folder_replaced")
+    yield leaderless
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))
     yield topics
@@ -157,7 +162,7 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     def note(partition: Partition) -> None:
         labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
         offline.add(int(partition.is_offline), **labels)
-        if partition.is_offline and not partition.is_open:
+        if partition.is_unopenable:
             return
         sizes.add(partition.log.size, **labels)
         starts.add(partition.log.start_offset, **labels)

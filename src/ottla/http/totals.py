@@ -67,7 +67,7 @@ async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     async for partition in opened(broker.topics.partitions_here()):
         if partition.is_offline:
             offline.append(str(partition.at))
-        if partition.is_open or not partition.is_offline:
+        if not partition.is_unopenable:
             messages += partition.log.next_offset
             size_bytes += partition.log.size
     return messages, size_bytes, offline

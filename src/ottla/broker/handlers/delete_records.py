@@ -31,7 +31,7 @@ from ottla.wire.messages.delete_records import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
@@ -72,8 +72,11 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
                 await asyncio.sleep(0)
     # Also where nothing had to be deleted: the start that an earlier request raised may not be on the disk yet.
     deleted = {one.partition: one.offset for one in outcomes.values() if isinstance(one, _Deleted)}
-    failed = await note_starts(broker, deleted)
-    results = {at: await _result(at[1], one, failed) for at, one in outcomes.items()}
+    try:
+        failed = await note_starts(broker, deleted)
+        results = {at: await _result(at[1], one, failed) for at, one in outcomes.items()}
+    finally:
+        _stop_waiting(outcomes.values())
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(name=name, partitions=tuple(results[name, index] for index in partitions))
@@ -99,6 +102,14 @@ async def _result(
     except ApiError as refused:
         return _refusal(index, refused.code)
     return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark, error_code=ErrorCode.NONE)
+
+
+def _stop_waiting(outcomes: Iterable[_Deleted | ApiError]) -> None:
+    """Of a client that has gone nobody asks how it ended."""
+    for one in outcomes:
+        elsewhere = one.elsewhere if isinstance(one, _Deleted) else None
+        if elsewhere is not None and not elsewhere.cancel() and not elsewhere.cancelled():
+            elsewhere.exception()
 
 
 def _refusal(index: int, code: ErrorCode, low_watermark: int = _NO_OFFSET) -> DeleteRecordsPartitionResult:

@@ -1,0 +1,62 @@
+"""What disks do: they are wiped, replaced by older copies, have folders that cannot be used, or are full."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from typing import TYPE_CHECKING
+
+from .faults import Faults
+from .placement import places
+
+if TYPE_CHECKING:
+    import random
+
+
+class DiskFaults(Faults):
+    async def _wipe(self, chance: random.Random) -> None:
+        """The node comes back with an empty disk."""
+        node = self._node(chance)
+        is_last = self.damage.is_last_somewhere(node.id)
+        if node.id in self._busy or not node.is_alive or not (self.damage.may_hit(node.id) or is_last):
+            return
+        self.damage.hit(node.id)
+        await self._down(node, chance, "wipe", power=False, meanwhile=node.disk.wipe)
+
+    async def _older_disk(self, chance: random.Random) -> None:
+        """What was on the disk some time ago, as from a backup; the node had crashed then."""
+        node = self._node(chance)
+        if node.id in self._busy or not node.is_alive:
+            return
+        kept = str(self.world.root / f"kept-{node.id}-{chance.getrandbits(32)}")
+        self.tell(f"copy the disk of node {node.id}")
+        node.disk.save(kept)
+        await asyncio.sleep(chance.uniform(1, 8))
+        if node.id in self._busy or not node.is_alive or not self.damage.may_hit(node.id):
+            return
+        self.damage.hit(node.id)
+        await self._down(node, chance, "bring an older disk to", power=False, meanwhile=lambda: node.disk.restore(kept))
+
+    async def _broken_folder(self, chance: random.Random) -> None:
+        """One partition of a node fails with EIO from now on, for ever or until the node starts with another disk."""
+        node = self._node(chance)
+        held = [place for place in places(self.world.keeper.tree) if node.id in place.replicas]
+        if not held or self.damage.broken:
+            return
+        place = chance.choice(held)
+        if len(place.isr) < 2 or not self.damage.may_hit(node.id):
+            return
+        self.damage.hit(node.id)
+        self.damage.broken.add((*place.at, node.id))
+        self.tell(f"the folder of {place.topic}-{place.partition} at node {node.id} fails")
+        node.errors[f"{place.topic}-{place.partition}/"] = errno.EIO
+
+    async def _full_disk(self, chance: random.Random) -> None:
+        node = self._node(chance)
+        if "" in node.errors:
+            return
+        for_s = chance.uniform(0.5, 6)
+        self.tell(f"the disk of node {node.id} is full for {for_s:.2f} s")
+        node.errors[""] = errno.ENOSPC
+        await asyncio.sleep(for_s)
+        node.errors.pop("", None)

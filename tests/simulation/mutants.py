@@ -1,0 +1,106 @@
+"""Planted bugs. Each must be found within a few seeds, or the simulator is worth nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Mutant(NamedTuple):
+    profile: str
+    """The histories that should find it."""
+    plant: Callable[[], None]
+
+
+def _hasty() -> None:
+    """A leader acknowledges before its followers have anything."""
+    from tests.cluster.checking.hasty import _at_once
+
+    from ottla.broker.replication.replica import Replica
+
+    Replica.replicated = _at_once  # type: ignore[method-assign]
+
+
+def _rash() -> None:
+    """A commit is answered before any other node has it."""
+    from tests.cluster.checking.rash import _at_once
+
+    from ottla.broker import transaction_coordinator
+
+    transaction_coordinator.TransactionCoordinator._safe = _at_once  # type: ignore[method-assign]
+    transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
+
+
+def _forgetful() -> None:
+    """Of the partitions on other nodes, one is not told how its transaction ended."""
+    from tests.cluster.checking.forgetful import _all_but_one
+
+    from ottla.broker.transaction_lines import TransactionLines
+
+    TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
+
+
+def _lax() -> None:
+    """Whoever is there may lead, in sync or not."""
+    from ottla.cluster import decisions, election
+
+    settle = election.settle
+
+    def settle_anyhow(state: Any, brokers: Any, **_: Any) -> Any:
+        there = tuple(node for node in state.replicas if node in brokers)
+        return settle(replace(state, isr=there) if there else state, brokers)
+
+    election.settle = settle_anyhow
+    if hasattr(decisions, "settle"):
+        decisions.settle = settle_anyhow  # type: ignore[attr-defined]
+
+
+def _unfenced() -> None:
+    """A node that is cut off from the catalog goes on as a leader."""
+    from ottla.cluster.lease import Lease
+
+    Lease.is_over = lambda _lease, _now_s: False  # type: ignore[method-assign]
+
+
+def _stubborn() -> None:
+    """A follower keeps what its new leader does not have."""
+    from ottla.storage.partition_log import PartitionLog
+
+    PartitionLog.truncate_to = lambda _log, _offset: None  # type: ignore[method-assign]
+
+
+def _unflushed() -> None:
+    """What must be on the disk before it is acknowledged is not waited for."""
+    from ottla.broker.flusher import Flusher
+
+    async def at_once(*_: object) -> None:
+        """Nothing is waited for."""
+
+    Flusher.durable = at_once  # type: ignore[method-assign, assignment]
+
+
+def _repeating() -> None:
+    """A batch that was sent again is stored again."""
+    from ottla.storage.producer_state import ProducerStates
+
+    check = ProducerStates.check
+
+    def never_a_duplicate(states: Any, *args: Any, **options: Any) -> Any:
+        check(states, *args, **options)
+
+    ProducerStates.check = never_a_duplicate  # type: ignore[method-assign]
+
+
+MUTANTS: Final = {
+    "hasty": Mutant("network", _hasty),
+    "rash": Mutant("transactions", _rash),
+    "forgetful": Mutant("transactions", _forgetful),
+    "lax": Mutant("network", _lax),
+    "unfenced": Mutant("network", _unfenced),
+    "stubborn": Mutant("network", _stubborn),
+    "unflushed": Mutant("network", _unflushed),
+    "repeating": Mutant("network", _repeating),
+}

@@ -1,0 +1,103 @@
+"""Who holds and who leads what, as the catalog has it; and which replicas are known to be damaged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.cluster.nodes import PARTITIONS, TOPICS, from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ottla.cluster.builtin.tree import Tree
+    from ottla.cluster.operations import Operation
+
+NOBODY = -1
+
+
+class Place(NamedTuple):
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+    leader: int
+    epoch: int
+    isr: tuple[int, ...]
+    is_moving: bool
+
+    @property
+    def at(self) -> tuple[str, int]:
+        return self.topic, self.partition
+
+
+def places(tree: Tree) -> Iterator[Place]:
+    for topic in tree.children(TOPICS) or ():
+        entry = tree.get(f"{TOPICS}/{topic}")
+        topic_id = None if entry is None else from_json(entry.data)["id"]
+        folder = f"{PARTITIONS}/{topic_id}"
+        for index in tree.children(folder) or ():
+            node = tree.get(f"{folder}/{index}")
+            if node is not None:
+                told = from_json(node.data)
+                yield Place(
+                    topic,
+                    int(index),
+                    tuple(told["replicas"]),
+                    told["leader"],
+                    told["leader_epoch"],
+                    tuple(told["isr"]),
+                    bool(told.get("adding") or told.get("removing")),
+                )
+
+
+class Damage:
+    """Which disks lack what was on them."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._lacking: set[int] = set()
+        self._ever_hit: set[int] = set()
+        self.broken: set[tuple[str, int, int]] = set()
+        """Topic, partition and node: the folder cannot be used."""
+
+    def _settle(self) -> None:
+        """Who is in sync again everywhere has everything again."""
+        for node in sorted(self._lacking):
+            held = [place for place in places(self._tree) if node in place.replicas]
+            if all(node in place.isr and len(place.isr) > 1 for place in held):
+                self._lacking.discard(node)
+
+    def may_hit(self, node: int) -> bool:
+        """Whether every record is on a disk that has lost nothing, even without this node's."""
+        self._settle()
+        sound = [set(place.isr) - self._lacking - {node} for place in places(self._tree) if node in place.isr]
+        return self._lacking <= {node} and all(sound)
+
+    def is_last_somewhere(self, node: int) -> bool:
+        return any(place.isr == (node,) for place in places(self._tree))
+
+    def hit(self, node: int) -> None:
+        self._lacking.add(node)
+        self._ever_hit.add(node)
+
+    def is_rightly_leaderless(self, place: Place) -> bool:
+        """Only nodes were in sync that have lost their records since."""
+        return place.leader == NOBODY and self._ever_hit.issuperset(place.isr)
+
+
+class LeaderWatch:
+    """Two leaders in one epoch are found when the catalog is told of the second."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+        self._leaders: dict[tuple[str, int], int] = {}
+
+    def committed(self, _at_s: float, operations: Sequence[Operation]) -> None:
+        for operation in operations:
+            data = getattr(operation, "data", b"")
+            if operation.path.startswith(PARTITIONS + "/") and data:
+                told = from_json(data)
+                key = operation.path, told["leader_epoch"]
+                if told["leader"] != NOBODY and self._leaders.setdefault(key, told["leader"]) != told["leader"]:
+                    self.found.append(f"two leaders: {self._leaders[key]} and {told['leader']} of {key}")
+                if not told["isr"]:
+                    self.found.append(f"nobody in sync: {key}")

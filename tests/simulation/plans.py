@@ -1,0 +1,68 @@
+"""What is to happen, by seed: the cluster, its work, and a list of faults and actions with their times."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class Event:
+    at_s: float
+    kind: str
+    seed: int
+    """Of its own chance: who is hit, and for how long."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    seed: int
+    profile: str
+    nodes: int
+    flush: str
+    events: tuple[Event, ...]
+    calm_s: float = 90.0
+    """All is well again within this time after the last fault."""
+
+
+PROCESSES: Final = {"kill": 10, "power": 6, "stop": 4, "pause": 8, "clock": 3, "slow_threads": 3, "breathe": 6}
+LINKS: Final = {"cut": 10, "cut_one_way": 8, "isolate": 6, "reset": 8, "slow": 6}
+CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4}
+MOVES: Final = {"reassign": 16, "redirect": 8, "cancel": 8, "elect": 4, "drain": 2}
+TOPICS: Final = {"recreate": 10, "delete_records": 12, "configure": 6, "grow": 1}
+DISKS: Final = {"wipe": 6, "broken_folder": 4, "full_disk": 4}
+LOSSES: Final = {"power_unsynced": 8, "older_disk": 4}
+"""What one node has lost may be asked of it again before the others are back: see docs/simulation.md."""
+
+_ALL: Final = PROCESSES | LINKS | CATALOG
+PROFILES: Final[dict[str, dict[str, int]]] = {
+    "network": _ALL,
+    "moves": _ALL | MOVES,
+    "topics": _ALL | TOPICS,
+    "disks": _ALL | DISKS,
+    "transactions": _ALL | {"elect": 4},
+    "groups": _ALL | {"elect": 4},
+    "everything": _ALL | MOVES | TOPICS | DISKS,
+}
+UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}
+"""Only by name: known to lose records."""
+
+
+def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
+    chance = random.Random(seed)
+    drawn = chance.choice(list(PROFILES))
+    profile = profile or drawn
+    # Each history has faults of its own liking.
+    weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
+    pace_s = chance.choice((0.1, 0.25, 0.4))
+    at_s = 3.0
+    events = []
+    for _ in range(count):
+        at_s += chance.expovariate(1 / pace_s)
+        [kind] = chance.choices(list(weights), list(weights.values()))
+        if kind == "breathe":
+            at_s += chance.uniform(0.5, 6)
+        events.append(Event(at_s, kind, chance.getrandbits(32)))
+    nodes = chance.choice((3, 3, 3, 4, 5, 7))
+    return Plan(seed, profile, nodes, chance.choice(("ack", "ack", "os", "interval")), tuple(events))

@@ -1,0 +1,184 @@
+"""What a history has for work, by its profile, and what must hold in the end."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.cluster.checking.checker import violations
+from tests.cluster.checking.story_checker import Ending, broken_promises
+
+from ottla.core.ids import TopicPartition
+
+from .churn import Churn
+from .grouping import ClassicMember, GroupLedger, ModernMember
+from .transacting import CommittedReader, Worker
+from .work import Job, Reader, Told, Writer, read_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ottla.client.client import Client
+
+    from .cluster import World
+    from .placement import Damage
+
+_SAFE: Final = {"min.insync.replicas": "2"}
+
+
+class Scene:
+    """Idempotent producers and a reader of one topic."""
+
+    partitions = 2
+    factor = 3
+    configs = _SAFE
+
+    def __init__(self, world: World, seed: int) -> None:
+        self.world = world
+        self.chance = random.Random(seed)
+        self.told = Told("t", self.partitions)
+        self.jobs: list[Job] = []
+
+    async def prepare(self, client: Client) -> None:
+        await client.admin.create_topic(
+            self.told.topic, partitions=self.partitions, replication_factor=self.factor, configs=self.configs
+        )
+        self.jobs += self.workers()
+
+    def workers(self) -> Iterable[Job]:
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.1)
+        yield Writer(self.world, "w2", "10.0.1.3", self.told, 0.2)
+        yield Reader(self.world, "r1", "10.0.1.4", self.told)
+
+    async def end(self) -> None:
+        """What has to end besides the jobs."""
+
+    @property
+    def acknowledged(self) -> int:
+        return len(self.told.acknowledged)
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
+        """`lost`: partitions that nobody leads, rightly."""
+        readable = [index for index in range(self.partitions) if (self.told.topic, index) not in lost]
+        return await _check(self.world, self.told, readable)
+
+
+async def _check(world: World, told: Told, readable: list[int]) -> list[str]:
+    found = await read_all(world, told.topic, readable)
+    kept = told.without_what_was_cut()
+    kept.acknowledged = [each for each in kept.acknowledged if each.sent.partition in readable]
+    kept.reads = [each for each in kept.reads if each.partition in readable]
+    back = [
+        f"brought back: {told.topic}-{index} begins at {found.starts[index]}, though all below {below} was deleted"
+        for index, below in told.is_cut_below.items()
+        if index in readable and found.starts[index] < below
+    ]
+    return [*back, *violations(kept, found.logs)]  # type: ignore[arg-type]
+
+
+class Moves(Scene):
+    """A topic that may be on one node alone, besides."""
+
+    def __init__(self, world: World, seed: int) -> None:
+        super().__init__(world, seed)
+        self.lone = Told("lone", 2)
+        world.single.add("lone")
+
+    async def prepare(self, client: Client) -> None:
+        await client.admin.create_topic("lone", partitions=2, replication_factor=1)
+        await super().prepare(client)
+
+    def workers(self) -> Iterable[Job]:
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.2)
+        yield Writer(self.world, "w3", "10.0.1.3", self.lone, 0.1)
+        yield Reader(self.world, "r1", "10.0.1.4", self.told)
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
+        readable = [index for index in range(2) if ("lone", index) not in lost]
+        return [*await super().check(client, damage, lost), *await _check(self.world, self.lone, readable)]
+
+
+class Topics(Scene):
+    """One topic of which records are deleted, and one that is deleted and created again."""
+
+    async def prepare(self, client: Client) -> None:
+        await super().prepare(client)
+        self.world.cut_topic = self.told
+        self.world.churn = Churn(self.world)
+        await self.world.churn.create(client)
+
+    def workers(self) -> Iterable[Job]:
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.1)
+        yield Reader(self.world, "r1", "10.0.1.4", self.told)
+
+    async def end(self) -> None:
+        if self.world.churn is not None:
+            await self.world.churn.end()
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
+        found = await super().check(client, damage, lost)
+        churn = self.world.churn
+        if churn is None or not churn.is_there or churn.told.is_uncertain or (churn.told.topic, 0) in lost:
+            return found
+        return [
+            *found,
+            *(f"churn {each}" for each in await _check(self.world, churn.told, [0]) if "nowhere:" not in each),
+        ]
+
+
+class Transactions(Scene):
+    def workers(self) -> Iterable[Job]:
+        self.crew = [
+            Worker(self.world, name, f"10.0.1.{number}", self.told, random.Random(self.chance.getrandbits(32)))
+            for number, name in enumerate(("a", "b", "c"), 2)
+        ]
+        self.reader = CommittedReader(self.world, "r1", "10.0.1.6", self.told)
+        yield from self.crew
+        yield self.reader
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(worker.stories) for worker in self.crew) if self.jobs else 0
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
+        if lost:
+            return []
+        for worker in self.crew:
+            await worker.settle(client)
+        found = await read_all(self.world, self.told.topic, range(self.partitions), "read_committed")
+        at = TopicPartition(self.told.topic, 0)
+        progress: dict[str, Any] = {}
+        for worker in self.crew:
+            offsets = await client.admin.group_offsets(f"g-{worker.name}")
+            progress[worker.name] = offsets[at].offset if at in offsets else None
+        stories = [story for worker in self.crew for story in worker.stories]
+        return broken_promises(stories, self.told.reads, Ending(found.logs, progress))
+
+
+class Groups(Scene):
+    def workers(self) -> Iterable[Job]:
+        self.ledger = GroupLedger("classic")
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.15)
+        for number in (1, 2):
+            yield ClassicMember(self.world, f"c{number}", f"10.0.1.{2 + number}", self.told, self.ledger)
+            yield ModernMember(self.world, f"m{number}", f"10.0.1.{4 + number}", self.told, "modern")
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
+        found = await super().check(client, damage, lost)
+        if lost:
+            return found
+        offsets = await client.admin.group_offsets(self.ledger.group)
+        for at, committed in self.ledger.committed.items():
+            kept = offsets[at].offset if at in offsets else None
+            if kept is None or kept < committed:
+                found.append(f"commit lost: {self.ledger.group} is at {kept} in {at}, though {committed} was committed")
+        return [*found, *self.ledger.problems]
+
+
+SCENES: Final[dict[str, type[Scene]]] = {
+    "moves": Moves,
+    "topics": Topics,
+    "transactions": Transactions,
+    "groups": Groups,
+    "everything": Topics,
+}
