@@ -128,10 +128,18 @@ class JoinedCluster:
 
     # Starting and stopping
 
-    async def start(self, listeners: Mapping[str, Address], free_bytes: int, *, may_lack_records: bool) -> None:
+    async def start(
+        self,
+        listeners: Mapping[str, Address],
+        free_bytes: int,
+        *,
+        may_lack_records: bool,
+        lost: Collection[PartitionKey] = (),
+    ) -> None:
         """Be there, for clients and other nodes.
 
         `may_lack_records`: the last end was a crash, so that this node must not count as in sync where others are.
+        Of the partitions `lost` it had records, and their folders are gone.
         """
         with self._starting:
             self._loop = asyncio.get_running_loop()
@@ -146,7 +154,7 @@ class JoinedCluster:
         )
         registration = await self.work(lambda: self._begin(me))
         self._me = replace(me, registration=registration)
-        await self._step_back_as_one_that_returns(may_lack_records=may_lack_records)
+        await self._step_back_as_one_that_returns(frozenset(lost), may_lack_records=may_lack_records)
         await self._register()
         self._session.start()
         self.control.start()
@@ -162,13 +170,14 @@ class JoinedCluster:
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
-    async def _step_back_as_one_that_returns(self, *, may_lack_records: bool) -> None:
-        is_empty = self._folder.is_new
+    async def _step_back_as_one_that_returns(self, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+        node, folder = self.node_id, self.folder_id
 
         def rule(state: PartitionState) -> PartitionState:
-            if not (may_lack_records or is_empty) and election.has_its_folder(state, self.node_id, self.folder_id):
+            is_empty = self._folder.is_new or state.key in lost
+            if not (may_lack_records or is_empty) and election.has_its_folder(state, node, folder):
                 return state
-            return election.returned(state, self.node_id, self.view.brokers, is_empty=is_empty)
+            return election.returned(state, node, folder, self.view.brokers, is_empty=is_empty)
 
         await self._step_back(rule)
         self._complain_of_lost_partitions()
