@@ -66,7 +66,15 @@ class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
 class Queues:
     """All endpoints of one folder of queues, as an ASGI application that belongs inside a `Guard`."""
 
-    def __init__(self, store: QueueStore, config: QueuesConfig, bodies: Bodies) -> None:
+    def __init__(
+        self,
+        store: QueueStore,
+        config: QueuesConfig,
+        bodies: Bodies,
+        note: Callable[[Request, str, str], None] = lambda *_: None,
+    ) -> None:
+        """`note` is told of queues that are created and deleted: the request, what was done, and the name."""
+        self._note = note
         self._store = store
         self._config = config
         self._bodies = bodies
@@ -130,6 +138,7 @@ class Queues:
         except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
             raise Refused(400, f'the body has to be {{"name": …}}: {wrong}') from None
         await asyncio.to_thread(self._store.create, wanted.name)
+        self._note(request, "CreateQueue", wanted.name)
         return await self._state(wanted.name, 201)
 
     async def show_queue(self, request: Request) -> Response:
@@ -146,7 +155,9 @@ class Queues:
         return _json(state, status)
 
     async def delete_queue(self, request: Request) -> Response:
-        await asyncio.to_thread(self._store.delete, _name(request, "queue"))
+        name = _name(request, "queue")
+        await asyncio.to_thread(self._store.delete, name)
+        self._note(request, "DeleteQueue", name)
         return Response(status_code=200)
 
     async def push_messages(self, request: Request) -> Response:
