@@ -9,6 +9,7 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -31,7 +32,7 @@ from ottla.cluster.state import (
     PartitionState,
     ViewChange,
 )
-from ottla.core.errors import NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
+from ottla.core.errors import ConfigError, NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,6 +50,7 @@ T = TypeVar("T")
 
 _WORKERS: Final = 4
 _MOST_TRIES: Final = 20
+_START_TRIES: Final = 5
 _MOST_COMPLAINTS: Final = 20
 _MARK_EVERY_S: Final = 60.0
 """A copy of the data folder that is older than this is recognised when a node comes back with it after a crash."""
@@ -152,13 +154,31 @@ class JoinedCluster:
             free_bytes=free_bytes,
             folder=self._folder.id,
         )
-        registration = await self.work(lambda: self._begin(me))
-        self._me = replace(me, registration=registration)
-        await self._step_back_as_one_that_returns(frozenset(lost), may_lack_records=may_lack_records)
-        await self._register()
+        for tries_left in reversed(range(_START_TRIES)):
+            try:
+                await self._join(me, frozenset(lost), may_lack_records=may_lack_records)
+                break
+            except Disconnected as gone:
+                if not tries_left:
+                    raise ConfigError(f"could not register: the connection to ZooKeeper was lost: {gone}") from gone
+                _logger.warning("registering again: the connection to ZooKeeper was lost: %s", gone)
+                await self._wait_for_catalog()
         self._session.start()
         self.control.start()
         self._marking = self._loop.create_task(self._mark_now_and_then())
+
+    async def _join(self, me: BrokerInfo, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+        """Each step can be repeated: a connection that is lost on the way costs time and not the start."""
+        registration = await self.work(lambda: self._begin(me))
+        self._me = replace(me, registration=registration)
+        await self._step_back_as_one_that_returns(lost, may_lack_records=may_lack_records)
+        await self._register()
+
+    async def _wait_for_catalog(self) -> None:
+        timeout_s = self._connected.store.timeout_s
+        await asyncio.sleep(timeout_s / 10)
+        with suppress(Disconnected):
+            await self.work(lambda: self._connected.mirror.wait_until_whole(timeout_s))
 
     def _begin(self, me: BrokerInfo) -> int:
         """From here on, what a former process of this node said does not count; the number of this start."""
