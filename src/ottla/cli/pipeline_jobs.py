@@ -112,6 +112,27 @@ def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) ->
         )
 
 
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline redrive orders.toml
+""",
+)
+@with_file
+@with_broker_options
+def redrive(file: Path, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Send the dead letters of a pipeline's sources back to their topics, each once. Needs no Spark."""
+    from ottla.spark.pipelines.redriving import redrive as send_back
+
+    pipeline = load(file, options)
+    done = send_back(pipeline)
+    click.echo(f"{pipeline.name}: {done.sent} records sent back")
+    if done.rows:
+        click.echo(f"{done.rows} other dead letters skipped: rows that a sink refused, or of other pipelines", err=True)
+    if done.gone:
+        click.echo(f"{done.gone} records were cut, and are no longer in their topic", err=True)
+
+
 def _tables(pipeline: Pipeline, name: str | None) -> list[Sink]:
     from ottla.spark.pipelines.definition import TABLE_KINDS
 

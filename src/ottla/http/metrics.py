@@ -15,6 +15,7 @@ from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
 from ottla.http.openmetrics import Family, counter, gauge, histogram
+from ottla.http.pipeline_metrics import pipeline_families
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
     for family in await _logs(broker):
         yield family.text()
         await others()
-    for family in await _groups(call):
+    for family in (*await _groups(call), *await pipeline_families(call)):
         yield family.text()
     yield b"# EOF\n"
 

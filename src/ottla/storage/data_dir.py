@@ -58,6 +58,8 @@ _DELETED: Final = "-delete"
 _DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
+_MODE: Final = 0o700
+"""Of a new folder: records are nobody else's to read. One that exists keeps the mode that its owner gave it."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
 _WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
@@ -87,7 +89,7 @@ class DataDir:
         self._clock = clock
         self._files = OpenFiles(open_files)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             # Before it is locked, so that a folder which is not ours does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
