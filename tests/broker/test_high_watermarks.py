@@ -43,6 +43,7 @@ def test_nor_if_it_was_created_again_while_the_broker_was_down(tmp_path: Path) -
 
     noted = HighWatermarks(tmp_path)
 
+    assert noted.lost == {AT}
     assert (noted.of(AT), noted.of(OTHER)) == (0, 7)
     assert read_offsets(tmp_path / HIGH_WATERMARKS) == {OTHER: 7}
 

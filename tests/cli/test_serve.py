@@ -42,6 +42,20 @@ def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path:
     assert not ready_file.exists()
 
 
+def test_the_ready_file_follows_no_link_that_lies_in_its_way(tmp_path: Path) -> None:
+    from ottla.cli.ready import write_ready_file  # noqa: PLC0415
+
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    ready_file = tmp_path / "ready.json"
+    (tmp_path / "ready.json.tmp").symlink_to(victim)
+    ready_file.symlink_to(victim)
+    write_ready_file(ready_file, {"pid": 1})
+    assert victim.read_text() == "untouched"
+    assert not ready_file.is_symlink()
+    assert json.loads(ready_file.read_text()) == {"pid": 1}
+
+
 def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
     with Serve(tmp_path, "--http-port", "0") as serve:
         kafka, http_address = serve.ready["kafka"], serve.ready["http"]

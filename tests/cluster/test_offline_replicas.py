@@ -8,6 +8,7 @@ import pytest
 
 from ottla.broker.partition_facts import Bounds, bounds, sizes
 from ottla.core.errors import ErrorCode, StorageError
+from ottla.http import metrics
 
 from .memory import brokers_of, until
 from .test_replication import fetch, in_loop, produce
@@ -30,6 +31,9 @@ async def test_the_last_in_sync_replica_is_reported_until_it_can_be_opened(tmp_p
         assert (await produce(brokers, 1, b"v")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert await bounds(brokers[1], [partition], is_lenient=True) == {partition.at: Bounds(0, 0)}
         assert await sizes(brokers[1], [partition]) == {partition.at: 0}
+        assert b'ottla_log_offline{topic="t",partition="0"} 1' in b"".join(
+            [each.text() for each in await metrics._logs(brokers[1])]
+        )
         with pytest.raises(StorageError, match="t-0 is offline"):
             await bounds(brokers[1], [partition])
 

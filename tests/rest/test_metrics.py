@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 from tests.broker.making import batch, produce, send_batch
 from tests.broker.raw_client import RawClient
+
+import ottla
+from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, QueryStatus
 
 if TYPE_CHECKING:
     import httpx
@@ -52,6 +56,18 @@ def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
     assert found[f'ottla_log_size_bytes{{topic="{topic}",partition="1"}}'] > 61
     assert found[f'ottla_group_lag{{group="{topic}",topic="{topic}",partition="1"}}'] == 2
     assert found['ottla_groups{state="Empty",type="classic"}'] >= 1
+
+
+def test_pipelines_show_with_what_they_last_reported(served: HttpBroker, http: httpx.Client) -> None:
+    query = QueryStatus(name="lake", sink="delta x", rows=7, lag=3, restarts=2, watermark="1970-01-01T00:01:00.000Z")
+    status = PipelineStatus(name="shop", state="failed", started_ms=5, queries=(query,))
+    with ottla.Producer(served.servers) as producer:
+        producer.send(PIPELINES_TOPIC, msgspec.json.encode(status), key=b"shop")
+    found = samples(http)
+    assert found['ottla_pipeline_state{pipeline="shop",state="failed"}'] == 1
+    assert found['ottla_pipeline_lag{pipeline="shop",query="lake"}'] == 3
+    assert found['ottla_pipeline_restarts{pipeline="shop",query="lake"}'] == 2
+    assert found['ottla_pipeline_watermark_seconds{pipeline="shop",query="lake"}'] == 60
 
 
 def test_http_itself_and_the_loop_show(http: httpx.Client, topic: str) -> None:

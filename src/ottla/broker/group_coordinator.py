@@ -109,8 +109,11 @@ class GroupCoordinator:
 
     def unload(self, index: int) -> None:
         """Forget the groups of a partition that another node leads."""
-        for group in self._groups_in(index):
-            self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+        groups = [group.group_id for group in self._groups_in(index)]
+        # A group whose only offsets are those of an open transaction is not in the table yet.
+        pending = [group_id for group_id in self.rules.table.pending.groups if self._is_in(index, group_id)]
+        for group_id in dict.fromkeys([*groups, *pending]):
+            self.run(self.rules.table.unload(group_id, ErrorCode.NOT_COORDINATOR))
         if self._broker.has_shared:
             self._broker.share.unloaded(lambda group_id: self._is_in(index, group_id))
 

@@ -15,6 +15,7 @@ from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
 from ottla.http.openmetrics import Family, counter, gauge, histogram
+from ottla.http.pipeline_metrics import pipeline_families
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
     for family in await _logs(broker):
         yield family.text()
         await others()
-    for family in await _groups(call):
+    for family in (*await _groups(call), *await pipeline_families(call)):
         yield family.text()
     yield b"# EOF\n"
 
@@ -164,9 +165,10 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
         offline.add(int(partition.is_offline), **labels)
         if partition.is_unopenable:
             return
-        sizes.add(partition.log.size, **labels)
-        starts.add(partition.log.start_offset, **labels)
-        ends.add(partition.log.next_offset, **labels)
+        facts = partition.facts
+        sizes.add(facts.size, **labels)
+        starts.add(facts.start, **labels)
+        ends.add(partition.log.next_offset if partition.is_open else facts.end, **labels)
 
     async for partition in opened(broker.topics.partitions_here()):
         note(partition)

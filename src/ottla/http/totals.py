@@ -68,8 +68,9 @@ async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
         if partition.is_offline:
             offline.append(str(partition.at))
         if not partition.is_unopenable:
-            messages += partition.log.next_offset
-            size_bytes += partition.log.size
+            facts = partition.facts
+            messages += partition.log.next_offset if partition.is_open else facts.end
+            size_bytes += facts.size
     return messages, size_bytes, offline
 
 

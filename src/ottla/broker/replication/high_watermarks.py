@@ -28,6 +28,8 @@ class HighWatermarks:
         self._path = folder / HIGH_WATERMARKS
         self._in_file = self._read()
         self._noted = {at: offset for at, offset in self._in_file.items() if (folder / str(at)).exists()}
+        self.lost = frozenset(at for at, offset in self._in_file.items() if offset > 0 and at not in self._noted)
+        """Partitions that had records, and have no folder now."""
         self._writing = threading.Lock()
         self._number = 0
         self._last_written = 0

@@ -286,6 +286,15 @@ class Replication:
                     replica.look_for_late()
             self.offline.open_due(loop.time())
 
+    def lost(self) -> list[PartitionKey]:
+        """The partitions whose folders were gone when this process came, and held records when the last one left."""
+        by_name = self.broker.topics.by_name
+        return [
+            PartitionKey(by_name[at.topic].entry.id, at.partition)
+            for at in self._high_watermarks.lost
+            if at.topic in by_name
+        ]
+
     def leaderless(self) -> list[Leaderless]:
         """The partitions of the cluster that have no leader, and why."""
         return list(leaderless(self.cluster.view))

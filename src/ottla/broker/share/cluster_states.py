@@ -90,6 +90,10 @@ class ClusterStates:
             max(found.start_offset, start), max(end - max(found.start_offset, start) - found.delivery_complete_count, 0)
         )
 
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:  # noqa: ARG002
+        """The leaders know: where a group has not begun, `progress` is none."""
+        return True
+
     def forget_topic(self, topic_id: bytes) -> None:
         self._led.drop_all(lambda key: key.topic_id == topic_id)
         self._coordinator.forget_topic(topic_id)

@@ -59,6 +59,11 @@ class Kept:
         self.snapshot_offset = 0
         self.updates = 0
 
+    @property
+    def is_as_begun(self) -> bool:
+        """Whether nothing has been acknowledged, and no administrator has said where to begin."""
+        return not (self.state_epoch or self.snapshot_epoch or self.updates)
+
 
 class StateLog:
     def __init__(self, broker: Broker, config: ShareConfig) -> None:

@@ -70,6 +70,9 @@ class States(Protocol):
     async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
         """None if the group has no state of this partition."""
 
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:
+        """Whether anything of these has been acknowledged, or was set by an administrator, as far as is known here."""
+
     # By all
 
     def forget_topic(self, topic_id: bytes) -> None: ...
@@ -116,7 +119,8 @@ class OwnStates:
     async def move(self, key: StateKey, offset: int) -> Written | None:
         self._log.check(key)
         self._dropped(key)
-        return self._log.begin(key, offset)
+        known = self._log.kept.get(key)
+        return self._log.begin(key, offset, 1 if known is None else known.state_epoch + 1)
 
     async def forget(self, keys: Iterable[StateKey]) -> Written | None:
         doomed = list(keys)
@@ -138,6 +142,9 @@ class OwnStates:
         rules.move_start(partition.log.start_offset)
         rules.cut_end(partition.log.next_offset)
         return Progress(rules.start, max(partition.high_watermark - rules.start - rules.completed, 0))
+
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:
+        return not all((kept := self._log.kept.get(key)) is None or kept.is_as_begun for key in keys)
 
     def forget_topic(self, topic_id: bytes) -> None:
         self._forget(key for key in self._log.kept if key.topic_id == topic_id)

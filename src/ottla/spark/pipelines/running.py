@@ -170,8 +170,15 @@ class _Run:
             if self._failures[query.name] > self._options.restarts:
                 raise PipelineFailed(f"{reason} (stack trace: {stack})")
             self._options.say(f"{reason}; restarting it")
+            self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
             self._start_query(query)
+
+    def _count_restart(self, name: str) -> None:
+        counted = [
+            replace(each, restarts=each.restarts + 1) if each.name == name else each for each in self._status.queries
+        ]
+        self._status = replace(self._status, queries=tuple(counted))
 
     def _finish(self, state: State, error: str = "") -> None:
         deadline = time.monotonic() + _END_OF_BATCH_S
