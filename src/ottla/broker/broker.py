@@ -21,6 +21,7 @@ from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
+from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
     CONSUMER_OFFSETS,
     INTERNAL_TOPIC_CONFIGS,
@@ -98,6 +99,7 @@ class Broker:
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
+            self.topic_limits = TopicLimits(settings.broker, self.topics)
             if is_new_catalog and self.topics.by_name:
                 from ottla.broker.adopting import skip_used_producer_ids
 
