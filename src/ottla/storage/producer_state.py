@@ -80,7 +80,7 @@ class ProducerStates:
                     return known
             if _was_before_snapshot(producer, header):
                 raise DuplicateSequenceNumber(
-                    f"sequence {header.base_sequence} of producer {header.producer_id} is in the log, at an unknown offset"
+                    f"sequence {header.base_sequence} of producer {header.producer_id} is in the log; offset unknown"
                 )
             last = producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE
             expected = (last + 1) & _SEQUENCE_MASK
