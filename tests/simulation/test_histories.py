@@ -20,7 +20,7 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(600)
 def test_no_history_of_faults_breaks_a_promise() -> None:
-    ended = simulate("--histories", "60", "--events", "40")
+    ended = simulate("--histories", "40", "--events", "40")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
