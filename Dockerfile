@@ -1,5 +1,8 @@
 # docker build -t ottla .
-# docker run --rm -p 9092:9092 -p 8080:8080 -e OTTLA_NET_ADVERTISED=localhost:9092 -v ottla:/data ottla
+# docker run --rm -p 127.0.0.1:9092:9092 -p 127.0.0.1:8080:8080 -e OTTLA_NET_ADVERTISED=localhost:9092 -v ottla:/data ottla
+#
+# Inside the container it listens on all addresses, WITHOUT AUTHENTICATION: anyone who can reach the published ports can read
+# and write everything. Publish them on 127.0.0.1, as above, or configure users and TLS first: docs/security.md.
 #
 # OTTLA_NET_ADVERTISED is where clients outside the container are told to connect to: the host, and the port on it.
 # Every other setting is a variable too: `ottla config example` lists them, net.port is OTTLA_NET_PORT.

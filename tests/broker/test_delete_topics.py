@@ -108,11 +108,13 @@ def test_a_deleted_topic_is_unknown_to_producers_and_consumers(client: RawClient
     assert fetch(client, topic).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_internal_topics_can_be_deleted_and_come_back_when_they_are_needed(client: RawClient) -> None:
+def test_an_internal_topic_is_not_deleted(client: RawClient) -> None:
     create_topic(client, "__consumer_offsets")
-    delete_topic(client, "__consumer_offsets")
+    request = DeleteTopicsRequest(topic_names=("__consumer_offsets",), timeout_ms=1000)
+    [refused] = client.ask(request, NAMES_UNTIL["delete_topics"]).responses
 
-    assert partition_count(client, "__consumer_offsets") == 0
+    assert refused.error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert partition_count(client, "__consumer_offsets") == 1
 
 
 def test_a_fetch_that_waits_for_a_topic_ends_when_it_is_deleted(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from tests.groups.making import join_request
 
 import ottla
+from ottla.broker.config import BrokerConfig
+from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from ottla.testing import EphemeralBroker
 
 LOG = "__consumer_offsets"
+ALLOWING = Settings(broker=BrokerConfig(allow_internal_topic_deletion=True))
 FIRST_JOIN_WITHOUT_ID_REQUIRED = 3
 BY_NAME = 7
 
@@ -35,8 +39,13 @@ BY_NAME = 7
 @pytest.fixture
 def broker(tmp_path: Path) -> Iterator[ottla.Broker]:
     """One for each test: what is deleted is everybody's."""
-    with ottla.Broker(tmp_path) as broker:
+    with ottla.Broker(tmp_path, ALLOWING._replace(net=replace(ALLOWING.net, port=0))) as broker:
         yield broker
+
+
+@pytest.fixture
+def ottla_settings() -> Settings:
+    return ALLOWING
 
 
 def commit(client: RawClient, group: str, topic: str, offset: int) -> None:

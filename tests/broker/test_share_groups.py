@@ -346,7 +346,17 @@ def test_what_the_log_has_lost_is_not_waited_for(client: RawClient, ann: ShareMe
     assert ann.fetch().values == {2: b"c"}
     # Of no use, and no harm: it was given up meanwhile.
     assert ann.acknowledge(0, 1, ACCEPT) == ErrorCode.NONE
-    assert start_offset(client, ann.group) == (2, 1)
+    assert ann.acknowledge(2, 2, ACCEPT) == ErrorCode.NONE
+    assert start_offset(client, ann.group) == (3, 0)
+
+
+def test_a_group_that_has_acknowledged_nothing_shows_no_offsets(client: RawClient, ann: ShareMember) -> None:
+    produce(client, ann.topic, b"a", b"b")
+    assert start_offset(client, ann.group) == (-1, -1)
+    ann.fetch()
+    assert start_offset(client, ann.group) == (-1, -1)
+    assert ann.acknowledge(0, 0, ACCEPT) == ErrorCode.NONE
+    assert start_offset(client, ann.group) == (1, 1)
 
 
 def test_what_compaction_has_taken_is_stepped_over(client: RawClient, broker: ottla.Broker, name: str) -> None:

@@ -48,6 +48,20 @@ def test_one_that_nobody_knows_is_told_as_such(client: RawClient, unknown: str, 
     assert described.error_code == error
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_a_transaction_that_has_ended_is_shown_with_its_start(client: RawClient, topic: str, is_commit: bool) -> None:
+    def described() -> tuple[str, int]:
+        [one] = client.ask(DescribeTransactionsRequest(transactional_ids=(topic,))).transaction_states
+        return one.transaction_state, one.transaction_start_time_ms
+
+    producer = Transactional(client, topic)
+    assert described() == ("Empty", -1)
+    producer.write(topic, b"a")
+    started_ms = described()[1]
+    producer.commit() if is_commit else producer.abort()
+    assert described() == ("CompleteCommit" if is_commit else "CompleteAbort", started_ms)
+
+
 def test_transactions_are_listed_by_state_producer_age_and_name(client: RawClient, topic: str) -> None:
     producer = Transactional(client, topic)
     idle = Transactional(client, topic + "-idle")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ottla import Broker
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -23,6 +24,8 @@ from .raw_client import RawClient
 from .transacting import NEW, OLD, Transactional
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ottla.testing import EphemeralBroker
 
 both_flows = pytest.mark.parametrize("flow", [OLD, NEW])
@@ -127,3 +130,15 @@ def test_a_restart_knows_which_are_committed_and_which_are_not_yet(ottla: Epheme
         producers["open"].client = client
         producers["open"].commit()
         assert committed(client, "open", "t", is_stable=True) == (ErrorCode.NONE, 2)
+
+
+def test_a_coordinator_that_leads_no_more_forgets_those_of_open_transactions(tmp_path: Path) -> None:
+    with Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        create_topic(client, "t")
+        send_offset(Transactional(client, "p", NEW), "g", "t", 5)
+        assert committed(client, "g", "t", is_stable=True) == (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
+
+        broker.broker.groups.unload(0)
+
+        # When it leads again it reads the log, in which that transaction may never have been, or be no more.
+        assert committed(client, "g", "t", is_stable=True) == (ErrorCode.NONE, -1)

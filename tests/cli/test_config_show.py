@@ -195,3 +195,23 @@ def test_a_real_process_shows_its_settings_and_refuses_what_is_wrong() -> None:
     assert "log.segment_bytes" in shown.stdout
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == ("ottla: --set: unknown setting log.sgment_bytes; did you mean log.segment_bytes?\n")
+
+
+@pytest.mark.parametrize("output", ["text", "json"])
+def test_passwords_in_addresses_and_arguments_of_key_commands_are_not_shown(output: str) -> None:
+    flags = [
+        "--set",
+        'encryption.key_command=["vault", "read", "--token=s3cret-token"]',
+        "--set",
+        "security.oauth_jwks=https://ann:s3cret-pass@idp.example/jwks",
+        "--set",
+        "security.oauth_issuer=x",
+        "--set",
+        "security.oauth_audience=x",
+    ]
+    script = "from ottla.cli.main import program; program()"
+    command = [sys.executable, "-c", script, "config", "show", *flags, *(["-o", "json"] if output == "json" else [])]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "vault" in shown
+    assert "idp.example/jwks" in shown
+    assert "s3cret" not in shown

@@ -61,6 +61,7 @@ LISTING = {
     ("user", "list"),
 }
 DESTROYING = {
+    ("log", "repair"),
     ("acl", "delete"),
     ("quota", "delete"),
     ("role", "delete"),

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.cli.logs import set_up_logging
+from ottla.cli.logs import _TextFormatter, set_up_logging
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,3 +27,11 @@ def test_attempts_to_reach_zookeeper_are_told_to_who_debugs(kazoo: logging.Logge
 
     assert kazoo.isEnabledFor(logging.WARNING) is is_told
     assert kazoo.isEnabledFor(logging.ERROR)
+
+
+def test_a_name_cannot_begin_a_line_of_its_own_or_speak_to_a_terminal() -> None:
+    name = "t\n2026-01-01T00:00:00.000Z INFO forged\r\x1b[2J\x9b\u2028x"
+    record = logging.makeLogRecord({"msg": "no topic %s", "args": (name,), "levelname": "INFO", "name": "x"})
+    text = _TextFormatter(None).format(record)
+    assert text.isprintable()
+    assert text.endswith("no topic t\\n2026-01-01T00:00:00.000Z INFO forged\\r\\x1b[2J\\x9b\\u2028x")

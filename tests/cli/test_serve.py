@@ -42,6 +42,20 @@ def test_the_ready_file_of_an_earlier_run_is_gone_before_anything_else(tmp_path:
     assert not ready_file.exists()
 
 
+def test_the_ready_file_follows_no_link_that_lies_in_its_way(tmp_path: Path) -> None:
+    from ottla.cli.ready import write_ready_file  # noqa: PLC0415
+
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    ready_file = tmp_path / "ready.json"
+    (tmp_path / "ready.json.tmp").symlink_to(victim)
+    ready_file.symlink_to(victim)
+    write_ready_file(ready_file, {"pid": 1})
+    assert victim.read_text() == "untouched"
+    assert not ready_file.is_symlink()
+    assert json.loads(ready_file.read_text()) == {"pid": 1}
+
+
 def test_it_says_where_it_is_once_it_is_ready(tmp_path: Path) -> None:
     with Serve(tmp_path, "--http-port", "0") as serve:
         kafka, http_address = serve.ready["kafka"], serve.ready["http"]
@@ -119,13 +133,13 @@ def test_a_host_that_is_not_ours_or_not_known_is_one_sentence(tmp_path: Path) ->
     assert err.count("\n") == 1
 
 
-def test_a_busy_http_port_costs_http_alone(tmp_path: Path) -> None:
+def test_a_busy_http_port_is_refused_as_a_busy_kafka_port_is(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with Serve(tmp_path, "--http-port", str(port)) as serve:
-            assert serve.ready["http"] is None
-            assert serve.terminate() == 0
-            assert serve.output()[1] == f"ottla: no HTTP on port {port}: Address already in use\n"
+        code, out, err = run(tmp_path, "--http-port", str(port))
+    told = f"ottla: cannot listen on 127.0.0.1:{port} for HTTP: Address already in use; see --http-port\n"
+    assert (code, out, err) == (1, "", told)
+    assert (tmp_path / "data" / CLEAN_SHUTDOWN).exists()
 
 
 def test_a_folder_in_use_names_the_process_that_uses_it(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from tests.rest.serving import HttpBroker
 
 import ottla
 from ottla.client.errors import ProducerFenced
+from ottla.cluster.nodes import partition_data, partition_path
+from ottla.cluster.operations import Put
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 
@@ -184,6 +187,24 @@ def test_the_cluster_is_listed_with_the_state_of_each_node(nodes: list[HttpBroke
         ]
         assert all(each["total_bytes"] >= each["usable_bytes"] > 0 for each in brokers)
         assert all(each["leads"] >= 1 and each["in_sync"] == each["holds"] >= each["leads"] for each in brokers)
+
+
+def test_it_is_shown_why_a_partition_has_no_leader(zookeeper: str, tmp_path: Path) -> None:
+    with doors(zookeeper, tmp_path) as nodes:
+        create(nodes, "t")
+        cluster = nodes[0].broker.cluster
+        assert cluster is not None
+        state = next(state for state in cluster.view.partitions.values() if state.topic == "t")
+        # As if its only replica in sync had come back with another folder.
+        lost = replace(state, isr=(state.leader,), folders=((state.leader, "another folder"),))
+        cluster._connected.store.commit([Put(partition_path(state.key), partition_data(lost), state.version)])
+        until(lambda: nodes[0].client.get("/health").json()["partitions_without_leader"] == 1)
+
+        [told] = nodes[0].client.get("/v1/cluster").json()["partitions_without_leader"]
+        assert (told["topic"], told["partition"], told["replaced"]) == ("t", state.partition, [state.leader])
+        assert "--unclean" in told["problem"]
+        shown = 'ottla_partitions_without_leader{reason="data_folder_replaced"} 1'
+        assert shown in nodes[0].client.get("/metrics").text
 
 
 def test_a_node_that_does_not_answer_is_named(zookeeper: str, tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ import signal
 import socket
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ottla.cluster import membership
+from ottla.cluster import node as node_module
+from ottla.cluster.operations import Disconnected
 from ottla.cluster.server import ZooKeeperServer, free_port
 from ottla.cluster.session import now_s
 from ottla.cluster.state import NotInSession, PartitionKey
@@ -210,3 +213,24 @@ def _end_session(address: str, number: int, password: bytes) -> None:
         thief.sendall(b"".join(struct.pack(">i", len(each)) + each for each in (connect, close)))
         while thief.recv(1024):
             continue
+
+
+def test_a_connection_that_is_lost_while_a_node_registers_does_not_cost_its_start(
+    zookeeper: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really, lost = membership.register, [Disconnected("ConnectionLoss")] * 2
+
+    def register(*args: Any) -> None:
+        if lost:
+            raise lost.pop()
+        really(*args)
+
+    async def scenario() -> None:
+        monkeypatch.setattr(node_module, "register", register)
+        node = TestNode(zookeeper, 1)
+        await node.start()
+        await node.until(lambda: 1 in node.cluster.view.brokers)
+        await node.stop()
+
+    asyncio.run(scenario())
+    assert lost == []

@@ -68,8 +68,27 @@ def test_a_push_that_is_refused_leaves_its_number_to_the_next(tmp_path: Path, mo
             assert [shard.pop().payload, shard.pop().payload] == [b"first", b"second"]
 
 
+def test_a_push_whose_sync_failed_keeps_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is in the log, though it was answered with EIO."""
+
+    async def fail(*_: object) -> None:
+        raise StorageError("Input/output error")
+
+    with DmqpBroker(tmp_path, settings=ON_THE_DISK) as served:
+        [port] = served.exposed("jobs")
+        with RawShard(port) as shard:
+            assert shard.push(b"first").sequence_id == 0
+            with monkeypatch.context() as broken:
+                broken.setattr(served.broker.flusher, "durable", fail)
+                assert shard.push(b"unsure").status == Status.EIO
+            assert shard.push(b"second").sequence_id == 2
+            popped = [shard.pop() for _ in range(3)]
+            assert [(one.sequence_id, one.payload) for one in popped] == [(0, b"first"), (1, b"unsure"), (2, b"second")]
+
+
 class _FullLog:
     config = LogConfig()
+    next_offset = 1
 
     def append(self, *_: object) -> None:
         raise StorageError("no space left on device")

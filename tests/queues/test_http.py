@@ -75,6 +75,29 @@ def test_messages_go_in_and_come_out_again_and_again_until_they_are_committed(tm
     play(tmp_path, scene)
 
 
+def test_a_commit_may_name_the_message_that_it_is_about(tmp_path: Path) -> None:
+    async def scene(http: httpx.AsyncClient) -> None:
+        await http.post(API, json={"name": "events"})
+        await http.post(f"{API}/events/messages", json={"messages": [{"value": one} for one in "abc"]})
+        [first] = (await http.get(MESSAGES)).json()["messages"]
+        done = {"part": first["part"], "offset": first["offset"]}
+        # Another request of the same consumer, given more than the first.
+        assert values(await http.get(MESSAGES, params={"max_messages": 5})) == ["a", "b", "c"]
+        assert (await http.post(COMMIT, params=done)).status_code == 200
+        later = (await http.get(MESSAGES, params={"max_messages": 5})).json()["messages"]
+        assert [one["value"] for one in later] == ["b", "c"]
+        await http.post(COMMIT, params={"part": later[0]["part"], "offset": later[0]["offset"]})
+        # The first commit again, delayed: it takes nothing back and takes nothing that is not done.
+        assert (await http.post(COMMIT, params=done)).status_code == 200
+        assert values(await http.get(MESSAGES, params={"max_messages": 5})) == ["c"]
+
+        assert (await http.post(COMMIT, params={"part": first["part"]})).status_code == 400
+        assert (await http.post(COMMIT, params={"part": 0, "offset": 1 << 40})).status_code == 404
+        assert values(await http.get(MESSAGES, params={"max_messages": 5})) == ["c"]
+
+    play(tmp_path, scene)
+
+
 def test_every_kind_of_message_keeps_its_bytes(tmp_path: Path) -> None:
     binary = b"\xff\x00 not JSON"
 

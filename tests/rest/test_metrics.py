@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+import msgspec
 from tests.broker.making import batch, produce, send_batch
 from tests.broker.raw_client import RawClient
+
+import ottla
+from ottla.core.pipeline_status import PIPELINES_TOPIC, PipelineStatus, QueryStatus
 
 if TYPE_CHECKING:
     import httpx
@@ -54,6 +58,18 @@ def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
     assert found['ottla_groups{state="Empty",type="classic"}'] >= 1
 
 
+def test_pipelines_show_with_what_they_last_reported(served: HttpBroker, http: httpx.Client) -> None:
+    query = QueryStatus(name="lake", sink="delta x", rows=7, lag=3, restarts=2, watermark="1970-01-01T00:01:00.000Z")
+    status = PipelineStatus(name="shop", state="failed", started_ms=5, queries=(query,))
+    with ottla.Producer(served.servers) as producer:
+        producer.send(PIPELINES_TOPIC, msgspec.json.encode(status), key=b"shop")
+    found = samples(http)
+    assert found['ottla_pipeline_state{pipeline="shop",state="failed"}'] == 1
+    assert found['ottla_pipeline_lag{pipeline="shop",query="lake"}'] == 3
+    assert found['ottla_pipeline_restarts{pipeline="shop",query="lake"}'] == 2
+    assert found['ottla_pipeline_watermark_seconds{pipeline="shop",query="lake"}'] == 60
+
+
 def test_http_itself_and_the_loop_show(http: httpx.Client, topic: str) -> None:
     http.get("/nope")
     before = samples(http)
@@ -73,7 +89,7 @@ def test_a_label_may_hold_anything(http: httpx.Client, topic: str) -> None:
 
 
 def test_it_is_healthy_and_ready(served: HttpBroker, http: httpx.Client) -> None:
-    expected = {"status": "ok", "node_id": 0, "kafka": served.servers}
+    expected = {"status": "ok", "node_id": 0, "kafka": served.servers, "partitions_without_leader": 0}
     assert http.get("/health").json() == expected
     assert http.get("/ready").json() == expected
 

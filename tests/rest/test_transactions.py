@@ -28,7 +28,8 @@ def test_a_transaction_is_listed_and_shown(http: httpx.Client, served: HttpBroke
             longer = http.get("/v1/transactions", params={"longer_than_ms": 3_600_000}).json()
             assert longer == {"transactions": []}
         shown = http.get(f"/v1/transactions/{topic}").json()
-        assert (shown["state"], shown["partitions"], shown["started_ms"]) == ("CompleteCommit", [], None)
+        assert (shown["state"], shown["partitions"]) == ("CompleteCommit", [])
+        assert shown["started_ms"] is not None
 
 
 def test_a_transaction_is_aborted_and_its_producer_fenced(http: httpx.Client, served: HttpBroker, topic: str) -> None:

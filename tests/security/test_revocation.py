@@ -101,7 +101,7 @@ def test_a_fetch_that_waits_gets_nothing_of_what_may_no_longer_be_read(
         admin.delete_acls(AclFilter(principal="User:ann"))
     produce(guarded)
     [topic] = ann.receive(sent).responses
-    assert [(one.error_code, one.records) for one in topic.partitions] == [(DENIED, None)]
+    assert [(one.error_code, bytes(one.records or b"")) for one in topic.partitions] == [(DENIED, b"")]
 
 
 def test_connections_of_a_deleted_user_are_closed_and_what_waits_on_them_gets_nothing(

@@ -320,3 +320,30 @@ def test_groups_that_are_not_a_list_of_names(groups: object) -> None:
     rules = TokenRules(issuer=ISSUER, audience=AUDIENCE, groups_claim="groups")
     with pytest.raises(LoginFailed, match="groups"):
         read_claims({"sub": "ann", "groups": groups}, rules)
+
+
+def test_a_redirect_of_the_jwks_address_is_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    class Redirecting(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(302)
+            self.send_header("location", "/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            # As if it were https: a certificate makes no difference here.
+            monkeypatch.setattr(KeySource, "_is_address", True)
+            with pytest.raises(LoginFailed):
+                KeySource(f"http://127.0.0.1:{server.server_port}/jwks")()
+        finally:
+            server.shutdown()
+            thread.join()
+    assert asked == ["/jwks"]

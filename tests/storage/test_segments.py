@@ -67,7 +67,7 @@ def test_a_timestamp_is_looked_for_from_an_offset_on(
     found = segments.find_timestamp(NOW + after, from_offset, NEXT)
 
     assert (None if found is None else found.offset) == expected
-    assert segments.newest_timestamp() == NOW + 31
+    assert segments.newest_timestamp(0) == NOW + 31
 
 
 def test_aborted_transactions_come_by_their_first_offset_whatever_segment_knows_of_them(segments: Segments) -> None:

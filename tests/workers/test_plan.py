@@ -46,6 +46,15 @@ def test_where_the_shared_port_is_a_free_one_so_are_theirs() -> None:
     assert own_ports(free, WorkersConfig(count=2, first_port=1000)) == [[1000], [1001]]
 
 
+def test_workers_leave_out_the_ports_of_http() -> None:
+    listeners = shared_listeners(configs())
+    assert own_ports(listeners, WorkersConfig(count=2), {8080}) == [[9093], [9094]]
+    assert own_ports(listeners, WorkersConfig(count=2), {9093}) == [[9094], [9095]]
+    assert own_ports(listeners, WorkersConfig(count=2), {9094, 9096}) == [[9097], [9098]]
+    with pytest.raises(ConfigError, match=r"workers need the ports 9000 to 9001, and 9001 is for HTTP: set workers"):
+        own_ports(listeners, WorkersConfig(count=2, first_port=9000), {9001})
+
+
 def test_ports_that_do_not_exist_are_refused() -> None:
     with pytest.raises(ConfigError, match=r"65535 to 65536: set workers.first_port"):
         own_ports(shared_listeners(configs()), WorkersConfig(count=2, first_port=65535))

@@ -21,6 +21,7 @@ from ottla.broker.maintenance import Maintenance
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
+from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
     CONSUMER_OFFSETS,
     INTERNAL_TOPIC_CONFIGS,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from ottla.broker.membership import CatalogFollower, ProducerIdsInReserve, SoonCreated
     from ottla.broker.replication.replication import Replication
     from ottla.broker.settings import Settings
+    from ottla.broker.settling import Settling
     from ottla.broker.share.service import ShareService
     from ottla.broker.surroundings import Surroundings
     from ottla.broker.topics import TopicState
@@ -89,12 +91,19 @@ class Broker:
         self.replication: Replication | None = None
         self._soon: SoonCreated | None = None
         self._following: CatalogFollower | None = None
+        self.settling: Settling | None = None
+        """Of a node of a cluster: holds questions about the cluster until it knows it."""
         self._sealer = self._open_sealer() if settings.encryption.is_on else None
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
             self.topics = Topics(self.data_dir, self.catalog, self._config_for)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
+            self.topic_limits = TopicLimits(settings.broker, self.topics)
+            if is_new_catalog and self.topics.by_name:
+                from ottla.broker.adopting import skip_used_producer_ids
+
+                skip_used_producer_ids(self.topics, self.catalog)
             self.security = Security(self)
             undoing.callback(self.security.close)
             self.dispatcher = Dispatcher(self)
@@ -143,6 +152,7 @@ class Broker:
     def _open_member(self, undoing: ExitStack) -> bool:
         """Of a cluster: what exists is in the cluster's catalog, and never new to a folder."""
         from ottla.broker.membership import CatalogFollower, ClusterAdministration, Membership, SoonCreated
+        from ottla.broker.settling import Settling
         from ottla.broker.surroundings import Together
 
         membership = Membership(self.settings, None if self.inherited is None else self.inherited.catalog)
@@ -158,6 +168,7 @@ class Broker:
         undoing.callback(self.data_dir.close)
         self.cluster = membership.cluster(self.data_dir)
         self.surroundings = Together(self, self.cluster)
+        self.settling = Settling(self.cluster, 1 if self.inherited is None else self.inherited.nodes)
         self.administration = ClusterAdministration(self, self.cluster, membership.catalog)
         self._soon = SoonCreated(self)
         self._following = CatalogFollower(self, membership.catalog)
@@ -252,6 +263,8 @@ class Broker:
             except BaseException:
                 await self._halt()
                 raise
+            if self.settling is not None:
+                self.settling.joined()
 
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""

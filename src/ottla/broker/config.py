@@ -6,6 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _LEAST_COMPACTION_MEMORY = 1 << 20
+_AT_LEAST_ONE = (
+    "max_partitions",
+    "max_decompressed_bytes",
+    "max_decompression_ratio",
+    "max_decompressed_request_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +22,13 @@ class BrokerConfig:
     """This broker's number in the cluster."""
     auto_create_topics: bool = True
     """Create a topic when a client first asks for it."""
+    allow_internal_topic_deletion: bool = False
+    """Let clients delete `__consumer_offsets` and other internal topics, with all groups or transactions in them."""
+    max_partitions: int = 100_000
+    """How many partitions there may be in all topics of this broker or cluster; more are refused with
+    POLICY_VIOLATION."""
+    max_auto_created_topics_per_s: int = 100
+    """How many topics may be created in a second because clients asked for them; 0 for any number."""
     default_partitions: int = 1
     """How many partitions a topic gets when nobody says."""
     offsets_topic_partitions: int = 0
@@ -48,7 +61,11 @@ class BrokerConfig:
         for name, least in (("default_partitions", 1), ("offsets_topic_partitions", 0), ("fetch_max_bytes", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
-        for name in ("max_decompressed_bytes", "max_decompression_ratio", "max_decompressed_request_bytes"):
+        if self.max_auto_created_topics_per_s < 0:
+            raise ValueError(
+                f"max_auto_created_topics_per_s must be at least 0, got {self.max_auto_created_topics_per_s}"
+            )
+        for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.compaction_memory_bytes < _LEAST_COMPACTION_MEMORY:

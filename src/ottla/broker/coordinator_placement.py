@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
-from ottla.core.errors import ApiError, ErrorCode, NotLeaderOrFollower
+from ottla.core.errors import ApiError, CorruptMessage, ErrorCode, NotLeaderOrFollower
 from ottla.wire.internal_records import partition_for
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _TRY_AGAIN_S: Final = 1.0
+_MOST_BACKOFF_S: Final = 30.0
+_MOST_DOUBLINGS: Final = 8
+
+
+class _Failure(NamedTuple):
+    attempts: int
+    why: str
 
 
 class Kept(Protocol):
@@ -41,6 +48,8 @@ class CoordinatorPlacement:
         self._loaded: dict[int, int] = {}
         """The leader epoch in which a partition was read."""
         self._loading: dict[int, asyncio.Task[None]] = {}
+        self._failures: dict[int, _Failure] = {}
+        """Of partitions that are led here and could not be read."""
         self._again: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
@@ -65,6 +74,8 @@ class CoordinatorPlacement:
         index = partition_for(name, len(state.partitions))
         if index in self._loaded:
             return ErrorCode.NONE
+        if index in self._failures:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
         return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if index in self._loading else ErrorCode.NOT_COORDINATOR
 
     def _changed(self, change: ViewChange) -> None:
@@ -74,6 +85,8 @@ class CoordinatorPlacement:
 
     def _settle(self) -> None:
         led = self._led()
+        for index in [each for each in self._failures if each not in led]:
+            del self._failures[index]
         for index in [each for each in (*self._loaded, *self._loading) if each not in led]:
             self._unload(index)
         for index, epoch in led.items():
@@ -94,17 +107,43 @@ class CoordinatorPlacement:
             partition = self._broker.topics.partition(self._topic, index)
             await self._kept.load(partition)
             self._loaded[index] = epoch
+            self._failures.pop(index, None)
         except ApiError as refused:
-            # By the view that a node starts with, it may lead what it led before, and does not yet.
-            level = logging.INFO if isinstance(refused, NotLeaderOrFollower) else logging.ERROR
-            _logger.log(level, "%s-%d is not answered for yet: %s", self._topic, index, refused)
-            self._again = asyncio.get_running_loop().call_later(_TRY_AGAIN_S, self._settle)
+            self._kept.unload(index)
+            self._failed(index, refused)
             return
         finally:
             if self._loading.get(index) is asyncio.current_task():
                 del self._loading[index]
         # It may have been led in a later epoch meanwhile, or by another.
         self._settle()
+
+    def _failed(self, index: int, refused: ApiError) -> None:
+        partition = self._broker.topics.by_name[self._topic].partitions[index]
+        if isinstance(refused, NotLeaderOrFollower):
+            # By the view that a node starts with, it may lead what it led before, and does not yet.
+            _logger.info("%s: not loaded yet: %s", partition.at, refused)
+            self._try_again(_TRY_AGAIN_S)
+            return
+        known = self._failures.get(index)
+        attempts = 1 if known is None else known.attempts + 1
+        self._failures[index] = _Failure(attempts, str(refused))
+        if known is None or known.why != str(refused):  # once, and not with every attempt
+            _logger.error(
+                "%s: could not be loaded, its contents are not available: %s. If it is damaged and another replica is "
+                "in sync, stop this broker, delete the folder %s and start it again; otherwise restore the folder from "
+                "a backup or run: ottla log repair %s",
+                *(partition.at, refused, partition.at, partition.at),
+            )
+        if isinstance(refused, CorruptMessage) and partition.is_open:
+            # Its replica leaves the ISR, so that another one leads, if there is one.
+            partition.log.take_offline(f"damaged: {refused}")
+        self._try_again(min(_TRY_AGAIN_S * (1 << min(attempts, _MOST_DOUBLINGS)), _MOST_BACKOFF_S))
+
+    def _try_again(self, after_s: float) -> None:
+        if self._again is not None:
+            self._again.cancel()
+        self._again = asyncio.get_running_loop().call_later(after_s, self._settle)
 
     def _unload(self, index: int) -> None:
         loading = self._loading.pop(index, None)

@@ -213,6 +213,8 @@ class Dispatcher:
         found = self._handlers.get(api.key)
         if found is None:
             found = _load_handler(api)
+            if self._broker.settling is not None:
+                found = self._broker.settling.around(api, found)
             if self._broker.replication is not None:
                 from ottla.broker.forwarding import forwarding
 

@@ -14,7 +14,7 @@ from ottla.broker.coordinator_placement import placed
 from ottla.broker.group_configs import timing_of
 from ottla.broker.group_topics import GroupTopics
 from ottla.broker.partition_racks import PartitionRacks
-from ottla.broker.replaying import batches_of
+from ottla.broker.replaying import Damaged, batches_of
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -71,6 +71,7 @@ class GroupCoordinator:
         self.config = config
         self._broker = broker
         self._placement = placed(broker, CONSUMER_OFFSETS, self)
+        self._damaged = Damaged()
         self._timer: asyncio.TimerHandle | None = None
         self._wakes_at_ms: int | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -87,8 +88,12 @@ class GroupCoordinator:
             return
         state = self._broker.topics.by_name.get(CONSUMER_OFFSETS)
         for partition in state.partitions if state else ():
-            for _ in self._replayed(partition):
-                pass
+            try:
+                for _ in self._replayed(partition):
+                    pass
+            except ApiError as damaged:
+                self._damaged.add(partition, damaged)
+                self.unload(partition.at.partition)
         self.run(self.rules.table.start(self.now_ms()))
 
     async def load(self, partition: Partition) -> None:
@@ -104,8 +109,11 @@ class GroupCoordinator:
 
     def unload(self, index: int) -> None:
         """Forget the groups of a partition that another node leads."""
-        for group in self._groups_in(index):
-            self.run(self.rules.table.unload(group.group_id, ErrorCode.NOT_COORDINATOR))
+        groups = [group.group_id for group in self._groups_in(index)]
+        # A group whose only offsets are those of an open transaction is not in the table yet.
+        pending = [group_id for group_id in self.rules.table.pending.groups if self._is_in(index, group_id)]
+        for group_id in dict.fromkeys([*groups, *pending]):
+            self.run(self.rules.table.unload(group_id, ErrorCode.NOT_COORDINATOR))
         if self._broker.has_shared:
             self._broker.share.unloaded(lambda group_id: self._is_in(index, group_id))
 
@@ -118,7 +126,14 @@ class GroupCoordinator:
 
     def error_for(self, group_id: str) -> ErrorCode:
         """Why this broker cannot answer for the group; NONE if it can."""
-        return ErrorCode.NONE if self._placement is None else self._placement.error_for(group_id)
+        if self._placement is not None:
+            return self._placement.error_for(group_id)
+        return self._damaged.error_for(self.partition_of(group_id).at.partition) if self._damaged else ErrorCode.NONE
+
+    @property
+    def are_some_unknown(self) -> bool:
+        """Whether groups may be missing, since the partition that holds them is damaged."""
+        return bool(self._damaged)
 
     def _replayed(self, partition: Partition) -> Iterator[None]:
         """Read a partition; between batches of it others may be served."""
@@ -301,6 +316,7 @@ class GroupCoordinator:
         if name == CONSUMER_OFFSETS:
             # As in Kafka, the groups go with their log: now, and not with the next start.
             self._unload_all(ErrorCode.NOT_COORDINATOR)
+            self._damaged.clear()
         else:
             self.run(self.rules.offsets.forget_topics({name: topic_id}))
 

@@ -15,3 +15,5 @@ class Inherited(NamedTuple):
     catalog: Store
     bound: Sequence[Sequence[socket.socket]]
     """For each listener: the worker's own port, and the one that all workers share."""
+    nodes: int = 1
+    """How many brokers are started together; clients are told of them once all are there."""

@@ -86,7 +86,8 @@ async def join(broker: Broker, cluster: JoinedCluster) -> None:
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
     told = _told_to_neighbours if broker.inherited is not None else _told_to_all
     listeners = {port.name: told(port) for port in _in_order(broker)}
-    await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean)
+    lost = [] if broker.replication is None else broker.replication.lost()
+    await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean, lost=lost)
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.intake import Intake
 from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
+from ottla.storage.closed_log import LogFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,9 +23,26 @@ NOBODY: Final = -1
 
 
 class Partition:
-    __slots__ = ("_log", "_open", "at", "intake", "leader_epoch", "min_insync_replicas", "replica", "waits")
+    __slots__ = (
+        "_facts",
+        "_log",
+        "_look",
+        "_open",
+        "at",
+        "intake",
+        "leader_epoch",
+        "min_insync_replicas",
+        "replica",
+        "waits",
+    )
 
-    def __init__(self, at: TopicPartition, config: TopicConfig, open_log: Callable[[], PartitionLog]) -> None:
+    def __init__(
+        self,
+        at: TopicPartition,
+        config: TopicConfig,
+        open_log: Callable[[], PartitionLog],
+        look: Callable[[], LogFacts | None],
+    ) -> None:
         self.at = at
         self.leader_epoch = 0
         self.replica: Replica | None = None
@@ -33,6 +51,9 @@ class Partition:
         self.intake = Intake.of(config)
         self.waits: set[ByteWait] = set()
         self._open = open_log
+        self._look = look
+        self._facts: LogFacts | None = None
+        """Of a log that was never open: nothing changes it."""
         self._log: PartitionLog | None = None
 
     @property
@@ -51,6 +72,15 @@ class Partition:
     def _log_failed(self, why: str) -> None:
         if self.replica is not None:
             self.replica.log_failed(why)
+
+    @property
+    def facts(self) -> LogFacts:
+        """Its bounds and size. A log that is not open is not opened for them if a look at its folder tells."""
+        if self._log is None and self.replica is None:
+            self._facts = self._facts or self._look()
+            if self._facts is not None:
+                return self._facts
+        return LogFacts(self.log.start_offset, self.high_watermark, self.log.size)
 
     def open(self) -> None:
         """Have the log ready for when it is needed."""
@@ -77,9 +107,12 @@ class Partition:
     @property
     def is_offline(self) -> bool:
         """Whether the disk failed it: its open log, or opening it as a replica."""
-        if self._log is not None:
-            return self._log.is_offline
-        return self.replica is not None and self.replica.offline is not None
+        return self._log.is_offline if self._log is not None else self.is_unopenable
+
+    @property
+    def is_unopenable(self) -> bool:
+        """Whether it is a replica whose log could not be opened; it is tried again after a while."""
+        return self._log is None and self.replica is not None and self.replica.offline is not None
 
     @property
     def leader(self) -> tuple[int, int]:

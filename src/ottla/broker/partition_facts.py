@@ -42,16 +42,16 @@ async def bounds(
 ) -> dict[TopicPartition, Bounds]:
     """Of those that nobody leads and that are not here either: nothing, as if they were empty.
 
-    With `is_lenient` also of those whose leader is not ready to say: a list is not refused for the sake of one.
+    With `is_lenient` also of those whose leader is not ready to say, or whose log cannot be opened: a list is not
+    refused for the sake of one.
     """
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, Bounds] = {}
     async for partition in opened(here):
-        if partition.is_here:
+        if partition.is_here and not (is_lenient and partition.is_unopenable):
             if partition.replica is not None and partition.replica.leads and not is_lenient:
                 partition.replica.check_settled()
-            end = partition.last_stable_offset if is_stable else partition.high_watermark
-            found[partition.at] = Bounds(partition.log.start_offset, end)
+            found[partition.at] = _bounds_of(partition, is_stable=is_stable)
         else:
             found[partition.at] = Bounds(0, 0)
     if elsewhere and broker.replication is not None:
@@ -67,12 +67,19 @@ async def bounds(
     return found
 
 
+def _bounds_of(partition: Partition, *, is_stable: bool) -> Bounds:
+    if is_stable:
+        return Bounds(partition.log.start_offset, partition.last_stable_offset)
+    facts = partition.facts
+    return Bounds(facts.start, facts.end)
+
+
 async def sizes(broker: Broker, partitions: Iterable[Partition]) -> dict[TopicPartition, int]:
     """Bytes on the disk of each one's leader."""
     here, elsewhere = _share_out(broker, partitions)
     found: dict[TopicPartition, int] = {}
     async for partition in opened(here):
-        found[partition.at] = partition.log.size if partition.is_here else 0
+        found[partition.at] = partition.facts.size if partition.is_here and not partition.is_unopenable else 0
     if elsewhere and broker.replication is not None:
         others = broker.replication.others
         for part in await asyncio.gather(*(_sizes_at(others, node, each) for node, each in elsewhere.items())):
@@ -85,7 +92,7 @@ async def opened(partitions: Iterable[Partition]) -> AsyncIterator[Partition]:
     for number, partition in enumerate(list(partitions), 1):
         was_open = partition.is_open
         yield partition
-        if not was_open or number % _TURN_PARTITIONS == 0:
+        if was_open != partition.is_open or number % _TURN_PARTITIONS == 0:
             await asyncio.sleep(0)
 
 

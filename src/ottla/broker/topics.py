@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
@@ -211,4 +212,4 @@ class Topics:
         def open_log() -> PartitionLog:
             return self._data_dir.open_partition(at, state.config.log, state.entry.id)
 
-        return Partition(at, state.config, open_log)
+        return Partition(at, state.config, open_log, partial(self._data_dir.facts, at))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinator_placement import placed
 from ottla.broker.end_markers import MarkerDelivery
-from ottla.broker.replaying import batches_of
+from ottla.broker.replaying import Damaged, batches_of
 from ottla.broker.topics import TRANSACTION_STATE
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.records.control import EndMarker
@@ -51,6 +51,7 @@ class TransactionCoordinator:
         self.config = config
         self._broker = broker
         self._placement = placed(broker, TRANSACTION_STATE, self)
+        self._damaged = Damaged()
         self._markers = MarkerDelivery(broker)
         self._timer: asyncio.TimerHandle | None = None
         self._endings: dict[str, asyncio.Task[None]] = {}
@@ -78,9 +79,13 @@ class TransactionCoordinator:
         state = self._broker.topics.by_name.get(TRANSACTION_STATE)
         for partition in state.partitions if state else ():
             last: dict[bytes, bytes | None] = {}
-            for _ in _replayed(partition, last):
-                pass
-            self._take_over(partition, last)
+            try:
+                for _ in _replayed(partition, last):
+                    pass
+            except ApiError as damaged:
+                self._damaged.add(partition, damaged)
+            else:
+                self._take_over(partition, last)
         unfinished = [self._finishing(each) for each in self.rules.unfinished()]
         if unfinished:
             await asyncio.wait(unfinished, timeout=_ANSWER_AFTER_S)
@@ -133,12 +138,23 @@ class TransactionCoordinator:
             # As with groups: transactions go with their log, now and not with the next start.
             self.rules.clear()
             self._unsafe.clear()
+            self._damaged.clear()
 
     # Asking the rules
 
     def error_for(self, transactional_id: str) -> ErrorCode:
         """Why this broker cannot answer for the transactional id; NONE if it can."""
-        return ErrorCode.NONE if self._placement is None else self._placement.error_for(transactional_id)
+        if self._placement is not None:
+            return self._placement.error_for(transactional_id)
+        if not self._damaged:
+            return ErrorCode.NONE
+        return self._damaged.error_for(self.partition_of(transactional_id).at.partition)
+
+    def listing_error(self) -> ErrorCode:
+        """Why a list of all transactional ids would lack some; NONE if it would not."""
+        if self._damaged:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if self.is_loading else ErrorCode.NONE
 
     @property
     def is_loading(self) -> bool:

@@ -103,6 +103,8 @@ class InTransaction:
             return dict.fromkeys(places, error)
         if is_here:
             return await transactions.verify(name, producer, places)
+        if self._broker.cluster is None:
+            return dict.fromkeys(places, transactions.error_for(name))
         return await self._ask_elsewhere(producer, places)
 
     async def _ask_elsewhere(
@@ -126,7 +128,10 @@ class InTransaction:
             answered = self._answers.get((partition.at, producer))
             if answered is not None and answered[0] is not ErrorCode.NONE:
                 return answered[0]
-            return self._broker.transactions.rules.verify(self._transactional_id, *producer, partition.at)
+            transactions = self._broker.transactions
+            if error := transactions.error_for(self._transactional_id):
+                return error
+            return transactions.rules.verify(self._transactional_id, *producer, partition.at)
         if partition.log.producers.has_open(*producer):
             return ErrorCode.NONE
         error, seen = self._answers.get((partition.at, producer), (ErrorCode.CONCURRENT_TRANSACTIONS, None))

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 STATUS_COLUMNS: Final = ("id", "address", "rack", "controller", "leads", "holds", "lagging", "offline")
 _DRAINING: Final = "broker.draining"
 _LOOK_AGAIN_S: Final = 0.5
+_MOST_NAMED: Final = 20
 
 
 async def all_partitions(admin: Admin) -> dict[TopicPartition, PartitionView]:
@@ -55,11 +56,11 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
     """Show the leaders, replicas and lag of every node. Exits with 1 if a partition has no leader."""
     reach = reach_from(options)
 
-    async def ask() -> tuple[list[dict[str, Any]], int, int, list[str]]:
+    async def ask() -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
         async with reach.client() as client:
             partitions = await all_partitions(client.admin)
             about = await client.admin.describe_cluster()
-        leaderless = sum(each.leader < 0 for each in partitions.values())
+        leaderless = leaderless_partitions(about.brokers, partitions)
         lagging = sum(map(is_under_replicated, partitions.values()))
         failed = offline_replicas(about.brokers, partitions)
         return status_rows(about.brokers, about.controller_id, partitions), leaderless, lagging, failed
@@ -70,8 +71,10 @@ def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's ow
         click.echo(f"{lagging} partitions are under-replicated", err=True)
     if failed and output != "json":
         click.echo(f"offline replicas, whose disk failed (the node's log says why): {', '.join(failed)}", err=True)
+    for each in leaderless[:_MOST_NAMED]:
+        click.echo(each, err=True)
     if leaderless:
-        raise OttlaError(f"{leaderless} partitions have no leader")
+        raise OttlaError(f"{len(leaderless)} partitions have no leader")
 
 
 def status_rows(
@@ -93,6 +96,26 @@ def status_rows(
         }
         for node in nodes
     ]
+
+
+def leaderless_partitions(
+    brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]
+) -> list[str]:
+    """For each partition without a leader who could lead it, and what to do."""
+    there = {each.node_id for each in brokers}
+    return [_why_leaderless(at, each, there) for at, each in partitions.items() if each.leader < 0]
+
+
+def _why_leaderless(at: TopicPartition, partition: PartitionView, there: Collection[int]) -> str:
+    last = f"{at} has no leader: its last in-sync replicas are on brokers {sorted(partition.isr)}"
+    returned = sorted(node for node in partition.isr if node in there and node not in partition.offline)
+    if not returned:
+        return f"{last}, which are not available. Start one of them"
+    return (
+        f"{last}, and {returned} are available. A broker that came back with another data folder, or an older copy of "
+        f"it, cannot lead (its log says so): restart it with the folder that it had, or accept the loss of "
+        f"acknowledged records: ottla cluster elect {at.topic}:{at.partition} --unclean"
+    )
 
 
 def offline_replicas(brokers: Sequence[BrokerAddress], partitions: Mapping[TopicPartition, PartitionView]) -> list[str]:

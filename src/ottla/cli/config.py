@@ -14,7 +14,7 @@ from ottla.cli.summaries import Verbs
 from ottla.cli.tables import layout
 from ottla.core.config_docs import field_docs
 from ottla.core.config_sources import printable, variable_of
-from ottla.core.config_values import MASK, in_units, to_plain, to_toml
+from ottla.core.config_values import MASK, in_units, to_plain, to_toml, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -79,7 +79,8 @@ def _explanation(setting: Setting, doc: str) -> Iterator[str]:
 def _spoken(setting: Setting, value: object) -> str:
     if value is None:
         return "none"
-    if setting.is_secret and value:
+    value = without_secrets(setting.name, value)
+    if value == MASK:
         return MASK
     units = in_units(setting.name, value)
     return to_toml(value) if units is None else f"{to_toml(value)} ({units})"
@@ -96,7 +97,7 @@ def _plain(settings: Settings, docs: Mapping[str, str]) -> dict[str, object]:
 
 
 def _hidden(setting: Setting, value: object) -> object:
-    return MASK if setting.is_secret and value else to_plain(value)
+    return to_plain(without_secrets(setting.name, value))
 
 
 def _example(known: Mapping[str, type[Any]]) -> Iterator[str]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.key_files import with_key_file
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import ApiError, OttlaError
@@ -14,11 +16,15 @@ from ottla.core.sealing import Sealer
 from ottla.records.compression import Compression
 from ottla.records.reader import RecordReader
 from ottla.storage import inspect
+from ottla.storage.folder_lock import LOCK, FolderLock
+from ottla.storage.repair import damage_in
+from ottla.storage.repair import repair as remove_damage
 
 if TYPE_CHECKING:
     from ottla.core.keys import KeyRing
     from ottla.records.batch import BatchHeader
     from ottla.records.reader import Record
+    from ottla.storage.repair import Lost
     from ottla.storage.scan import Decrypt
 
 FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
@@ -26,7 +32,7 @@ FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 @click.group(cls=Verbs)
 def log() -> None:
-    """Inspect the segment files of a partition, even while a broker runs."""
+    """Inspect the segment files of a partition, even while a broker runs, and repair them."""
 
 
 @log.command(
@@ -81,6 +87,47 @@ def verify(path: Path, keys: KeyRing | None) -> None:
     if problems:
         raise OttlaError(f"{len(problems)} of the batches and index entries in {len(files)} segments are damaged")
     click.echo("1 segment is intact" if len(files) == 1 else f"{len(files)} segments are intact")
+
+
+@log.command(
+    epilog="""\b
+Examples:
+  ottla log repair data/orders-0
+  ottla log repair data --yes
+""",
+)
+@FOLDER
+@with_key_file
+@with_yes_option
+def repair(path: Path, keys: KeyRing | None, *, yes: bool) -> None:
+    """Drop the damaged batches of a partition, keep a copy of its damaged segments, and report what was lost.
+
+    The broker must be stopped. In a cluster, delete the folder instead if another replica is in sync: it is copied
+    again.
+    """
+    decrypting = Decrypting(keys)
+    folders = [folder.absolute() for folder in _partition_folders(path)]
+    with ExitStack() as stack:
+        for data_folder in {folder.parent for folder in folders if (folder.parent / LOCK).exists()}:
+            stack.callback(FolderLock(data_folder).release)
+        damaged = {folder: damage_in(folder, decrypting.of) for folder in folders}
+        damaged = {folder: lost for folder, lost in damaged.items() if lost}
+        for lost in damaged.values():
+            for each in lost:
+                click.echo(_lost_line(each))
+        if not damaged:
+            click.echo(f"nothing in {path} is damaged")
+            return
+        confirm(f"Drop these from {len(damaged)} partitions? Copies of the damaged segments are kept.", yes=yes)
+        for folder, lost in damaged.items():
+            for kept in remove_damage(folder, lost):
+                click.echo(f"the damaged segment is kept as {kept}")
+
+
+def _lost_line(lost: Lost) -> str:
+    end = "up to the end of the log" if lost.end is None else f"to {lost.end - 1}"
+    place = f"{lost.path}, byte {lost.position}, {lost.size} bytes" if lost.size else str(lost.path.parent)
+    return f"{place}: offsets {lost.first} {end} are lost: {lost.reason}"
 
 
 class Decrypting:

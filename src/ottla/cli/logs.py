@@ -13,9 +13,19 @@ _LONGEST: Final = 1000
 _LINES_PER_S: Final = 100
 _BUCKETS: Final = 1000
 
+_ESCAPES: Final = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    9: "\\t",
+    10: "\\n",
+    13: "\\r",
+    0x2028: "\\u2028",
+    0x2029: "\\u2029",
+}
+"""Of characters that could begin another line, or do something to a terminal."""
+
 
 def _cut(message: str) -> str:
-    """A client may send names of many kilobytes, which end up in a message."""
+    """A client may send names of many kilobytes, or with line ends in them, which end up in a message."""
+    message = message.translate(_ESCAPES)
     return message if len(message) <= _LONGEST else f"{message[:_LONGEST]}... ({len(message)} characters)"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,8 @@ from ottla.spark.errors import SessionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
 
     from ottla.cli.connecting import Reach
     from ottla.spark.pipelines.definition import Pipeline
@@ -51,6 +54,20 @@ def need_spark() -> None:
     """Say in one sentence that it is missing, before anything is imported that needs it."""
     if importlib.util.find_spec("pyspark") is None:
         raise SessionError("pyspark is not installed; run: pip install 'ottla[spark]'")
+
+
+def started_spark(pipeline: Pipeline, master: str) -> SparkSession:
+    """A quiet Spark, and lines on standard error about how long it took."""
+    from ottla.spark.pipelines.sessions import pipeline_session, silence
+
+    click.echo(f"{pipeline.name}: starting Spark on {master}", err=True)
+    begun = time.monotonic()
+    spark = pipeline_session(pipeline, master)
+    silence(spark, pipeline)
+    took_s = time.monotonic() - begun
+    count = len(pipeline.sinks)
+    click.echo(f"{pipeline.name}: Spark {spark.version} started in {took_s:.1f} s; planning {count} sinks", err=True)
+    return spark
 
 
 def kafka_settings(reach: Reach) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.connecting import with_broker_options
-from ottla.cli.pipeline_files import load, need_spark, with_file, with_master
+from ottla.cli.pipeline_files import load, need_spark, started_spark, with_file, with_master
 from ottla.core.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -42,10 +42,9 @@ def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) ->
     pipeline = load(file, options)
     need_spark()
     from ottla.spark.pipelines.backfill import Backfill, run_backfill
-    from ottla.spark.pipelines.sessions import pipeline_session
 
     wanted = Backfill(from_ms=from_ms, to_ms=to_ms, sinks=sinks, data_dir=data_dir)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     try:
         run_backfill(spark, pipeline, wanted, click.echo)
     finally:
@@ -73,12 +72,11 @@ def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None
     need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
-    from ottla.spark.pipelines.sessions import pipeline_session
 
     wanted = Replay(**{key: options.pop(key) for key in ("topic", "timestamp", "key", "value", "where")})
     pipeline = load(file, options)
     sink = _one_table(pipeline, name)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     try:
         replay_rows(table_frame(spark, sink), wanted, kafka_of(pipeline))
     finally:
@@ -112,6 +110,27 @@ def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) ->
         click.echo(
             f"{sink.name}: {done.merged_files} small files became {done.new_files}, {done.orphans} orphans removed"
         )
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  ottla pipeline redrive orders.toml
+""",
+)
+@with_file
+@with_broker_options
+def redrive(file: Path, **options: Any) -> None:  # noqa: ANN401 - click's own
+    """Send the dead letters of a pipeline's sources back to their topics, each once. Needs no Spark."""
+    from ottla.spark.pipelines.redriving import redrive as send_back
+
+    pipeline = load(file, options)
+    done = send_back(pipeline)
+    click.echo(f"{pipeline.name}: {done.sent} records sent back")
+    if done.rows:
+        click.echo(f"{done.rows} other dead letters skipped: rows that a sink refused, or of other pipelines", err=True)
+    if done.gone:
+        click.echo(f"{done.gone} records were cut, and are no longer in their topic", err=True)
 
 
 def _tables(pipeline: Pipeline, name: str | None) -> list[Sink]:

@@ -9,10 +9,11 @@ import click
 
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_table, with_output_option
-from ottla.cli.pipeline_files import kafka_settings, load, need_spark, with_file, with_master
+from ottla.cli.pipeline_files import kafka_settings, load, need_spark, started_spark, with_file, with_master
 from ottla.core.errors import ConfigError
 from ottla.event_loop import run
 
+_UNHEALTHY: Final = 1
 _COLUMNS: Final = (
     "pipeline",
     "state",
@@ -55,7 +56,8 @@ def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  
         raise ConfigError(f"{file} exists; choose another name with --file")
     kafka = {"bootstrap.servers": reach.servers, **kafka_settings(reach)}
     records = first_records(kafka, [topic], 1000)
-    file.write_text(example(topic, reach.servers, [record.value for record in records], sink), "utf-8")
+    text = example(topic, reach.servers, [record.value for record in records], sink, file.stem)
+    file.write_text(text, "utf-8")
     click.echo(f"{file} is written, from {len(records)} records of {topic}. Look at it, and then:")
     click.echo(f"  ottla pipeline check {file}\n  ottla pipeline run {file}")
 
@@ -84,12 +86,11 @@ def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any
     need_spark()
     from ottla.spark.pipelines.preparing import with_schemas
     from ottla.spark.pipelines.queries import check_upgrade, plan_text, planned_queries
-    from ottla.spark.pipelines.sessions import pipeline_session
     from ottla.spark.pipelines.state_folder import StateFolder
 
     state = StateFolder(pipeline.state)
     pipeline = with_schemas(pipeline, state)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     try:
         queries = planned_queries(spark, pipeline)
         changes = check_upgrade(pipeline, queries, state)
@@ -113,7 +114,7 @@ Examples:
 @with_output_option
 @with_broker_options
 def status(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
-    """Show pipelines with state, rates, lag and watermark."""
+    """Show state, rates, lag and watermark of pipelines; exit with 1 if one failed or is lost."""
     from ottla.cli.pipeline_rows import read_statuses, rows
 
     reach = reach_from(options)
@@ -127,3 +128,5 @@ def status(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # n
         for each in found:
             if each.status.error:
                 click.echo(f"{each.name}: {each.status.error}")
+    if any(each.status.state in ("failed", "lost") for each in found):
+        raise SystemExit(_UNHEALTHY)

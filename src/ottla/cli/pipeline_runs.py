@@ -10,7 +10,7 @@ import click
 
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.logs import set_up_logging
-from ottla.cli.pipeline_files import load, need_spark, with_file, with_master
+from ottla.cli.pipeline_files import load, need_spark, started_spark, with_file, with_master
 from ottla.core.errors import ConfigError, OttlaError
 
 if TYPE_CHECKING:
@@ -41,11 +41,9 @@ def run_verb(file: Path, *, available_now: bool, every: str | None, master: str,
     every_ms = _milliseconds(every)
     need_spark()
     from ottla.spark.pipelines.running import RunOptions, run_pipeline
-    from ottla.spark.pipelines.sessions import pipeline_session
 
     set_up_logging("warning", "text")
-    click.echo(f"{pipeline.name}: starting Spark on {master}", err=True)
-    spark = pipeline_session(pipeline, master)
+    spark = started_spark(pipeline, master)
     signals: list[int] = []
     # Set once Spark has started, which sets handlers of its own.
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ottla.broker.broker import Broker
     from ottla.http.server import HttpServer
     from ottla.net.port import Port
+
+_READY_MODE: Final = 0o644
+"""It holds addresses, for whoever waits for the broker."""
 
 
 def say_ready(broker: Broker, http: HttpServer | None, ready_file: Path | None) -> None:
@@ -37,12 +39,24 @@ def ready_facts(broker: Broker, http: HttpServer | None) -> dict[str, Any]:
 
 
 def write_ready_file(file: Path, facts: dict[str, Any]) -> None:
-    """Under another name first: who finds it finds all of it."""
+    """Under another name first, so that a reader finds all of it or nothing.
+
+    The name is random and the file new: somebody else's link in a shared folder must not be followed.
+    """
+    import tempfile
+
     import msgspec
 
-    temporary = file.with_name(file.name + ".tmp")
-    temporary.write_bytes(msgspec.json.encode(facts))
-    temporary.replace(file)
+    descriptor, name = tempfile.mkstemp(prefix=f".{file.name}.", dir=file.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(descriptor, "wb") as written:
+            written.write(msgspec.json.encode(facts))
+        temporary.chmod(_READY_MODE)
+        temporary.replace(file)
+    except BaseException:
+        temporary.unlink()
+        raise
 
 
 def _shown(port: Port) -> str:

@@ -355,8 +355,8 @@ async def _bind_http(broker: Broker, config: HttpConfig, queues: QueuesConfig) -
     try:
         await http.bind()
     except OSError as refused:
-        click.echo(f"ottla: no HTTP on port {config.port}: {_reason(refused)}", err=True)
-        return None
+        await broker.stop()
+        raise OttlaError(f"cannot listen on {http.address} for HTTP: {_reason(refused)}; see --http-port") from None
     return http
 
 

@@ -108,7 +108,7 @@ def _described_row(described: TransactionDescription) -> dict[str, Any]:
         **{column: getattr(described, column) for column in _LISTED},
         "epoch": described.producer_epoch,
         "timeout_ms": described.timeout_ms,
-        "running_s": None if described.started_ms is None else _seconds_since(described.started_ms),
+        "running_s": _seconds_since(described.started_ms) if described.started_ms and described.partitions else None,
         "partitions": [str(at) for at in sorted(described.partitions)],
     }
 

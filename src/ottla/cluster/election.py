@@ -147,11 +147,12 @@ def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionStat
     return settle(left, others)
 
 
-def returned(state: PartitionState, node: int, brokers: Brokers, *, is_empty: bool) -> PartitionState:
+def returned(state: PartitionState, node: int, folder: str, brokers: Brokers, *, is_empty: bool) -> PartitionState:
     """With `node` back after a crash, or with another folder; with `is_empty`, nothing of what it had is left."""
     after = without(state, node, brokers)
     was_ever_led = state.leader_epoch > 0 or state.leader != NO_NODE
-    if is_empty and was_ever_led and node in after.isr and after.folder_of(node) is None:
-        # Its folder was never noted, in a catalog of an older release. It is not this one.
-        return replace(after, folders=(*after.folders, (node, LOST_FOLDER)))
+    if is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, folder):
+        # What was in sync is not this: an older release did not note the folder, or the partition is gone from it.
+        others = tuple((each, known) for each, known in after.folders if each != node)
+        return replace(after, folders=(*others, (node, LOST_FOLDER)))
     return after

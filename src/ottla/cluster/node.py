@@ -9,6 +9,7 @@ import asyncio
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -31,7 +32,7 @@ from ottla.cluster.state import (
     PartitionState,
     ViewChange,
 )
-from ottla.core.errors import NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
+from ottla.core.errors import ConfigError, NotLeaderOrFollower, RequestTimedOut, UnknownTopicOrPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -49,6 +50,7 @@ T = TypeVar("T")
 
 _WORKERS: Final = 4
 _MOST_TRIES: Final = 20
+_START_TRIES: Final = 5
 _MOST_COMPLAINTS: Final = 20
 _MARK_EVERY_S: Final = 60.0
 """A copy of the data folder that is older than this is recognised when a node comes back with it after a crash."""
@@ -128,10 +130,18 @@ class JoinedCluster:
 
     # Starting and stopping
 
-    async def start(self, listeners: Mapping[str, Address], free_bytes: int, *, may_lack_records: bool) -> None:
+    async def start(
+        self,
+        listeners: Mapping[str, Address],
+        free_bytes: int,
+        *,
+        may_lack_records: bool,
+        lost: Collection[PartitionKey] = (),
+    ) -> None:
         """Be there, for clients and other nodes.
 
         `may_lack_records`: the last end was a crash, so that this node must not count as in sync where others are.
+        Of the partitions `lost` it had records, and their folders are gone.
         """
         with self._starting:
             self._loop = asyncio.get_running_loop()
@@ -144,13 +154,31 @@ class JoinedCluster:
             free_bytes=free_bytes,
             folder=self._folder.id,
         )
-        registration = await self.work(lambda: self._begin(me))
-        self._me = replace(me, registration=registration)
-        await self._step_back_as_one_that_returns(may_lack_records=may_lack_records)
-        await self._register()
+        for tries_left in reversed(range(_START_TRIES)):
+            try:
+                await self._join(me, frozenset(lost), may_lack_records=may_lack_records)
+                break
+            except Disconnected as gone:
+                if not tries_left:
+                    raise ConfigError(f"could not register: the connection to ZooKeeper was lost: {gone}") from gone
+                _logger.warning("registering again: the connection to ZooKeeper was lost: %s", gone)
+                await self._wait_for_catalog()
         self._session.start()
         self.control.start()
         self._marking = self._loop.create_task(self._mark_now_and_then())
+
+    async def _join(self, me: BrokerInfo, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+        """Each step can be repeated: a connection that is lost on the way costs time and not the start."""
+        registration = await self.work(lambda: self._begin(me))
+        self._me = replace(me, registration=registration)
+        await self._step_back_as_one_that_returns(lost, may_lack_records=may_lack_records)
+        await self._register()
+
+    async def _wait_for_catalog(self) -> None:
+        timeout_s = self._connected.store.timeout_s
+        await asyncio.sleep(timeout_s / 10)
+        with suppress(Disconnected):
+            await self.work(lambda: self._connected.mirror.wait_until_whole(timeout_s))
 
     def _begin(self, me: BrokerInfo) -> int:
         """From here on, what a former process of this node said does not count; the number of this start."""
@@ -162,13 +190,14 @@ class JoinedCluster:
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
-    async def _step_back_as_one_that_returns(self, *, may_lack_records: bool) -> None:
-        is_empty = self._folder.is_new
+    async def _step_back_as_one_that_returns(self, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+        node, folder = self.node_id, self.folder_id
 
         def rule(state: PartitionState) -> PartitionState:
-            if not (may_lack_records or is_empty) and election.has_its_folder(state, self.node_id, self.folder_id):
+            is_empty = self._folder.is_new or state.key in lost
+            if not (may_lack_records or is_empty) and election.has_its_folder(state, node, folder):
                 return state
-            return election.returned(state, self.node_id, self.view.brokers, is_empty=is_empty)
+            return election.returned(state, node, folder, self.view.brokers, is_empty=is_empty)
 
         await self._step_back(rule)
         self._complain_of_lost_partitions()

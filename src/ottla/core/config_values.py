@@ -21,6 +21,8 @@ _BOOLEANS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 _WITH_UNIT: Final = re.compile(r"([0-9]+(?:_[0-9]+)*)\s*([A-Za-z]+)")
 _LONGEST_SHOWN: Final = 80
+_USER_INFO: Final = re.compile(r"(\w://[^/?#@:\s]*:)[^/?#@\s]*@")
+"""The password in an address such as https://user:password@host."""
 
 # A bare k, m or g is left out: it means 1000 to some people and 1024 to others.
 _SIZES: Final = {
@@ -47,6 +49,21 @@ def is_secret(name: str) -> bool:
     """Whether the value must not be shown. A token's lifetime is no secret, hence the units."""
     is_named = name.rpartition(".")[2] in _SECRET_NAMES or any(word in name for word in _SECRET_WORDS)
     return is_named and _unit_suffix(name) is None
+
+
+def without_secrets(name: str, value: object) -> object:
+    """What may be shown of a value: no password in an address, no argument of a program that prints secrets."""
+    if is_secret(name) and value:
+        return MASK
+    if name.endswith("_command") and isinstance(value, tuple | list):
+        return [*value[:1], *(MASK for _ in value[1:])]
+    if isinstance(value, str):
+        return _USER_INFO.sub(rf"\1{MASK}@", value)
+    if isinstance(value, tuple | list):
+        return [without_secrets(name, each) for each in value]
+    if isinstance(value, dict):
+        return {key: without_secrets(str(key), each) for key, each in value.items()}
+    return value
 
 
 def convert(name: str, kind: Kind, raw: object, *, is_text: bool) -> object:

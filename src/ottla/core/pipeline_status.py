@@ -33,6 +33,8 @@ class QueryStatus:
     """Dropped since the start because they came after the watermark."""
     state_rows: int = 0
     """Held by steps that remember."""
+    restarts: int = 0
+    """After failures, since the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

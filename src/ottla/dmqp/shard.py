@@ -26,6 +26,18 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_NOT_APPENDED: Final = frozenset(
+    {
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""Errors after which nothing is in the log, wherever it is led."""
+
 Replies = asyncio.Future[list[bytes]]
 
 
@@ -191,11 +203,14 @@ class _PushBatch:
         slots, self._slots = self._slots, []
         if builder is None:
             return
+        end = self._log.log_end
         try:
             await self._log.append(builder.build())
         except ApiError as refused:
             _logger.error("a push to %s-%d was refused: %s", self._log.topic, self._log.shard, refused)
-            self._counter.give_back(slots[0].sequence, len(slots))
+            # A time-out, or a failed sync, may leave the records in the log: their numbers are used then.
+            if refused.code in _NOT_APPENDED or (end is not None and end == self._log.log_end):
+                self._counter.give_back(slots[0].sequence, len(slots))
             is_too_large = refused.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
             for slot in slots:
                 slot.status = Status.EMSGSIZE if is_too_large else Status.EIO

@@ -84,6 +84,13 @@ class ShardLog:
     def max_batch_bytes(self) -> int:
         return self._broker.topics.by_name[self.topic].config.log.max_message_bytes
 
+    @property
+    def log_end(self) -> int | None:
+        """Behind the last record, replicated and synced or not; None if another node leads the partition."""
+        if not self._is_led_here:
+            return None
+        return self._broker.topics.partition(self.topic, self.shard).log.next_offset
+
     def now_ms(self) -> int:
         return self._broker.clock.now_ms()
 

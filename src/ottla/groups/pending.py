@@ -57,6 +57,11 @@ class PendingOffsets:
             if not self._by_group[group_id]:
                 del self._by_group[group_id]
 
+    @property
+    def groups(self) -> list[str]:
+        """Those that have any; the first offsets of a group may be such."""
+        return list(self._by_group)
+
     def forget(self, group_id: str) -> None:
         self._by_group.pop(group_id, None)
 

@@ -73,10 +73,22 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     usable_bytes: int
 
 
+class LeaderlessPartition(Struct, frozen=True, kw_only=True):
+    topic: str
+    partition: int
+    isr: list[int]
+    """The last in-sync replicas."""
+    replaced: list[int]
+    """Those of them whose broker came back with another data folder, or an older copy of it."""
+    problem: str
+    """Why it has no leader, and what to do."""
+
+
 class ClusterInfo(Struct, frozen=True, kw_only=True):
     cluster_id: str
     controller_id: int
     brokers: list[ClusterNode]
+    partitions_without_leader: list[LeaderlessPartition]
 
 
 async def show_cluster(call: Call) -> ClusterInfo:
@@ -84,7 +96,28 @@ async def show_cluster(call: Call) -> ClusterInfo:
     raise_refusal(answer.error_code, answer.error_message)
     roles = _roles(call)
     nodes = await asyncio.gather(*(_node(call, one, roles) for one in answer.brokers))
-    return ClusterInfo(cluster_id=answer.cluster_id, controller_id=answer.controller_id, brokers=list(nodes))
+    return ClusterInfo(
+        cluster_id=answer.cluster_id,
+        controller_id=answer.controller_id,
+        brokers=list(nodes),
+        partitions_without_leader=_leaderless(call),
+    )
+
+
+def _leaderless(call: Call) -> list[LeaderlessPartition]:
+    """Of topics that whoever asks may know of."""
+    replication = call.broker.replication
+    return [
+        LeaderlessPartition(
+            topic=each.topic,
+            partition=each.partition,
+            isr=list(each.isr),
+            replaced=list(each.replaced),
+            problem=str(each),
+        )
+        for each in ([] if replication is None else replication.leaderless())
+        if call.may(AclOperation.DESCRIBE, ResourceType.TOPIC, each.topic)
+    ]
 
 
 def _roles(call: Call) -> Counter[tuple[str, int]]:

@@ -99,13 +99,16 @@ async def expose(call: Call) -> ExposedTopic:
     for operation in (AclOperation.ALTER, AclOperation.READ, AclOperation.WRITE):
         call.check(operation, ResourceType.TOPIC, topic)
     call.check(AclOperation.READ, ResourceType.GROUP, GROUP_PREFIX + topic)
-    return _shown(call, await _door(call).expose(topic, body.ports, call.principal))
+    exposed = await _door(call).expose(topic, body.ports, call.principal)
+    call.note("ExposeTopic", topic)
+    return _shown(call, exposed)
 
 
 async def unexpose(call: Call) -> Done:
     topic = call.path("topic")
     call.check(AclOperation.ALTER, ResourceType.TOPIC, topic)
     await _door(call).unexpose(topic)
+    call.note("UnexposeTopic", topic)
     return Done()
 
 

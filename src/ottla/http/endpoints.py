@@ -141,6 +141,12 @@ class Call:
         finally:
             self._client.forwards = True
 
+    def note(self, action: str, *names: str) -> None:
+        """Write a change to the audit log that no audited request of Kafka's makes."""
+        audit = self.broker.security.audit
+        if audit is not None:
+            audit.noted(self._client, action, names)
+
     def check_cluster(self) -> None:
         """Refused, unless the client may see what the cluster is doing."""
         self.check(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)

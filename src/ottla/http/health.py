@@ -16,10 +16,17 @@ class Health(Struct, frozen=True, kw_only=True):
     status: Literal["ok"] = "ok"
     node_id: int
     kafka: str
+    partitions_without_leader: int = 0
+    """In the whole cluster; `/v1/cluster` names them and says why."""
 
 
 async def health(call: Call) -> Health:
-    return Health(node_id=call.broker.config.node_id, kafka=str(call.broker.address))
+    replication = call.broker.replication
+    return Health(
+        node_id=call.broker.config.node_id,
+        kafka=str(call.broker.address),
+        partitions_without_leader=0 if replication is None else len(replication.leaderless()),
+    )
 
 
 async def ready(call: Call) -> Health:

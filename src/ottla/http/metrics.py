@@ -15,6 +15,7 @@ from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
 from ottla.http.openmetrics import Family, counter, gauge, histogram
+from ottla.http.pipeline_metrics import pipeline_families
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ async def _text(call: Call) -> AsyncIterator[bytes]:
     for family in await _logs(broker):
         yield family.text()
         await others()
-    for family in await _groups(call):
+    for family in (*await _groups(call), *await pipeline_families(call)):
         yield family.text()
     yield b"# EOF\n"
 
@@ -53,6 +54,11 @@ def _broker(broker: Broker) -> Iterator[Family]:
     info = gauge("ottla_broker_info", "The broker and its version.")
     info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
     yield info
+    leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster that have no leader.")
+    lost = [] if broker.replication is None else [bool(each.replaced) for each in broker.replication.leaderless()]
+    leaderless.add(lost.count(False), reason="replicas_away")
+    leaderless.add(lost.count(True), reason="data_folder_replaced")
+    yield leaderless
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))
     yield topics
@@ -157,11 +163,12 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     def note(partition: Partition) -> None:
         labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
         offline.add(int(partition.is_offline), **labels)
-        if partition.is_offline and not partition.is_open:
+        if partition.is_unopenable:
             return
-        sizes.add(partition.log.size, **labels)
-        starts.add(partition.log.start_offset, **labels)
-        ends.add(partition.log.next_offset, **labels)
+        facts = partition.facts
+        sizes.add(facts.size, **labels)
+        starts.add(facts.start, **labels)
+        ends.add(partition.log.next_offset if partition.is_open else facts.end, **labels)
 
     async for partition in opened(broker.topics.partitions_here()):
         note(partition)

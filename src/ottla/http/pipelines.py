@@ -40,6 +40,8 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
     late_rows: int
     """Dropped since the start because they came after the watermark."""
     state_rows: int
+    restarts: int
+    """After failures, since the start."""
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):

@@ -44,6 +44,12 @@ class QueueMessages(Struct, frozen=True, kw_only=True):
     messages: list[QueueMessage]
 
 
+class QueueCommitQuery(Given, frozen=True, kw_only=True):
+    part: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    offset: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """Of the last message that is done, both as it was given. Without them: all that was given last."""
+
+
 class QueueMessagesQuery(Given, frozen=True, kw_only=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMEOUT_MS)] = 1000
     """Wait so long for the first message."""
@@ -81,6 +87,12 @@ QUEUE_ENDPOINTS: Final = tuple(
             query=QueueMessagesQuery,
             answer=QueueMessages,
         ),
-        Endpoint("POST", f"{_CONSUMER}/commit", Queues.commit, "Commit what the consumer was given last"),
+        Endpoint(
+            "POST",
+            f"{_CONSUMER}/commit",
+            Queues.commit,
+            "Commit up to a message, or what the consumer was given last",
+            query=QueueCommitQuery,
+        ),
     )
 )

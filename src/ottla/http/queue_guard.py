@@ -12,6 +12,7 @@ from ottla.http.problems import problem_of, problem_response
 from ottla.http.queues import PREFIX
 
 if TYPE_CHECKING:
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ottla.http.endpoints import Door
@@ -25,8 +26,7 @@ def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
         return queues
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        host, port = scope.get("client") or ("?", 0)
-        client = LocalClient(door.broker, "queues", (host, port), *scope.get(IDENTITY, Identity()))
+        client = _client(door, scope)
         try:
             client.check(*_needed(scope["method"], scope["path"]))
         except Refused as refused:
@@ -35,6 +35,18 @@ def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
             await queues(scope, receive, send)
 
     return app
+
+
+def noted(door: Door, request: Request, action: str, name: str) -> None:
+    """Write the change to the audit log, if there is one."""
+    audit = door.broker.security.audit
+    if audit is not None:
+        audit.noted(_client(door, request.scope), action, (name,))
+
+
+def _client(door: Door, scope: Scope) -> LocalClient:
+    host, port = scope.get("client") or ("?", 0)
+    return LocalClient(door.broker, "queues", (host, port), *scope.get(IDENTITY, Identity()))
 
 
 def _needed(method: str, path: str) -> tuple[AclOperation, ResourceType, str]:

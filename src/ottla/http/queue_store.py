@@ -10,7 +10,7 @@ from collections import OrderedDict
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.queue import NotFound, Queue, QueueError, list_queues
+from ottla.queue import NotFound, Position, Queue, QueueError, list_queues
 from ottla.queue.folder import QueueFolder, check_name
 from ottla.queue.removal import delete_queue
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ottla.core.keys import KeyRing
     from ottla.http.queue_config import QueuesConfig
-    from ottla.queue import Consumer, Message, Position
+    from ottla.queue import Consumer, Message
     from ottla.queue.config import QueueOptions
     from ottla.queue.positions import Start
 
@@ -143,6 +143,20 @@ class QueueStore:
             if position is not None:
                 with queue.consumer(consumer) as opened:
                     opened.commit(position)
+
+    def commit_behind(self, name: str, consumer: str, part: int, offset: int) -> None:
+        """Behind the message that begins there. What was committed already stays so: a late request changes nothing."""
+        with self._read(name) as queue:
+            if consumer not in queue.consumers():
+                raise NotFound(f"queue {name} has no consumer {consumer}")
+            with queue.consumer(consumer) as opened:
+                committed = opened.position
+                if (part, offset) < (committed.part, committed.offset):
+                    return
+                opened.seek(Position(part, offset, 0))
+                if opened.pop() is None:
+                    raise NotFound(f"queue {name} has no message at byte {offset} of part {part}")
+                opened.commit()
 
     def _remember(self, name: str, consumer: Consumer) -> None:
         key = (name, consumer.name)

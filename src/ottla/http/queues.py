@@ -66,7 +66,15 @@ class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
 class Queues:
     """All endpoints of one folder of queues, as an ASGI application that belongs inside a `Guard`."""
 
-    def __init__(self, store: QueueStore, config: QueuesConfig, bodies: Bodies) -> None:
+    def __init__(
+        self,
+        store: QueueStore,
+        config: QueuesConfig,
+        bodies: Bodies,
+        note: Callable[[Request, str, str], None] = lambda *_: None,
+    ) -> None:
+        """`note` is told of queues that are created and deleted: the request, what was done, and the name."""
+        self._note = note
         self._store = store
         self._config = config
         self._bodies = bodies
@@ -130,6 +138,7 @@ class Queues:
         except (msgspec.MsgspecError, UnicodeDecodeError) as wrong:
             raise Refused(400, f'the body has to be {{"name": …}}: {wrong}') from None
         await asyncio.to_thread(self._store.create, wanted.name)
+        self._note(request, "CreateQueue", wanted.name)
         return await self._state(wanted.name, 201)
 
     async def show_queue(self, request: Request) -> Response:
@@ -146,7 +155,9 @@ class Queues:
         return _json(state, status)
 
     async def delete_queue(self, request: Request) -> Response:
-        await asyncio.to_thread(self._store.delete, _name(request, "queue"))
+        name = _name(request, "queue")
+        await asyncio.to_thread(self._store.delete, name)
+        self._note(request, "DeleteQueue", name)
         return Response(status_code=200)
 
     async def push_messages(self, request: Request) -> Response:
@@ -203,8 +214,14 @@ class Queues:
 
     async def commit(self, request: Request) -> Response:
         name, consumer = _name(request, "queue"), _name(request, "consumer")
+        part, offset = (_number(request, field, -1, range(1 << 63)) for field in ("part", "offset"))
+        if (part < 0) != (offset < 0):
+            raise Refused(400, "part and offset of a message go together")
         async with self._turn(name, consumer):
-            await asyncio.to_thread(self._store.commit, name, consumer)
+            if part < 0:
+                await asyncio.to_thread(self._store.commit, name, consumer)
+            else:
+                await asyncio.to_thread(self._store.commit_behind, name, consumer, part, offset)
         return Response(status_code=200)
 
     @asynccontextmanager
@@ -286,7 +303,7 @@ def _number(request: Request, name: str, default: int, allowed: range) -> int:
     text = request.query_params.get(name)
     if text is None:
         return default
-    if not text.isascii() or not text.isdigit() or len(text) > 10 or int(text) not in allowed:
+    if not text.isascii() or not text.isdigit() or len(text) > 19 or int(text) not in allowed:
         raise Refused(400, f"{name} must be {allowed[0]} to {allowed[-1]}, got {text!r}")
     return int(text)
 

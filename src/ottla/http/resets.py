@@ -65,6 +65,7 @@ async def reset(call: Call) -> ResetDone:
         raise BadRequest("there is nothing to reset", hint="Name the topics: the group has no offsets yet.")
     if not wanted.dry_run:
         await (move_share_group if is_share else commit)(call, group_id, after)
+        call.note("ResetGroup", group_id)
     moved = [
         MovedOffset(topic=topic, partition=partition, before=before.get((topic, partition)), after=offset)
         for (topic, partition), offset in sorted(after.items())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from email.utils import formatdate
+from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from uvicorn.config import Config
@@ -13,6 +14,7 @@ from uvicorn.server import ServerState
 from ottla.http.app import build_app
 from ottla.http.connection import LimitedConnection, Limits
 from ottla.http.endpoints import Door
+from ottla.http.queue_guard import noted
 from ottla.http.queue_store import open_store
 from ottla.http.queues import Queues
 from ottla.http.stats import HttpStats
@@ -47,7 +49,7 @@ class Serving:
         self._door.queues_ask = queues.needs_password
         self._queues = open_store(queues, broker.keys)
         self.config = Config(
-            build_app(self._door, Queues(self._queues, queues, self._door.bodies)),
+            build_app(self._door, Queues(self._queues, queues, self._door.bodies, partial(noted, self._door))),
             http=HttpToolsProtocol,
             ws="none",
             lifespan="off",

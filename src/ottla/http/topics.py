@@ -22,7 +22,7 @@ from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRec
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ottla.broker.partition import Partition
     from ottla.broker.partition_facts import Bounds
@@ -168,7 +168,6 @@ async def _shown(call: Call, state: TopicState) -> Topic:
 
 def _partition(call: Call, state: TopicState, partition: Partition, known: _Known) -> PartitionInfo:
     placed = call.broker.surroundings.placed(state, partition.at.partition)
-    log = partition.log if partition.is_here else None
     return PartitionInfo(
         partition=partition.at.partition,
         leader=placed.leader,
@@ -178,11 +177,15 @@ def _partition(call: Call, state: TopicState, partition: Partition, known: _Know
         start_offset=known.bounds[partition.at].start,
         end_offset=known.bounds[partition.at].end,
         size_bytes=known.sizes[partition.at],
-        segments=[
-            SegmentInfo(base_offset=one.base_offset, size_bytes=one.size)
-            for one in (() if log is None else log.segments)
-        ],
+        segments=[SegmentInfo(base_offset=base_offset, size_bytes=size) for base_offset, size in _segments(partition)],
     )
+
+
+def _segments(partition: Partition) -> Sequence[tuple[int, int]]:
+    if not partition.is_here or partition.is_unopenable:
+        return ()
+    known = () if partition.is_open else partition.facts.segments
+    return [(one.base_offset, one.size) for one in partition.log.segments] if partition.is_open else known
 
 
 class NewTopic(Given, frozen=True, kw_only=True):

@@ -67,9 +67,10 @@ async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     async for partition in opened(broker.topics.partitions_here()):
         if partition.is_offline:
             offline.append(str(partition.at))
-        if partition.is_open or not partition.is_offline:
-            messages += partition.log.next_offset
-            size_bytes += partition.log.size
+        if not partition.is_unopenable:
+            facts = partition.facts
+            messages += partition.log.next_offset if partition.is_open else facts.end
+            size_bytes += facts.size
     return messages, size_bytes, offline
 
 

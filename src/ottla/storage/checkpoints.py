@@ -19,6 +19,7 @@ COMPACTED: Final = "cleaner-offset-checkpoint"
 ABORTED: Final = "aborted-transactions-checkpoint"
 """Ottla's own; Kafka passes over it."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+MISSING: Final = "missing-records"
 PARTITION_METADATA: Final = "partition.metadata"
 
 _VERSION: Final = "0"
@@ -130,3 +131,16 @@ def _read_lines(path: Path) -> list[str]:
 
 def _checkpoint(lines: list[str]) -> bytes:
     return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
+def write_missing(folder: Path, first: int, end: int) -> None:
+    """Note that a truncated log lacks the records from the first offset to below the second."""
+    (folder / MISSING).write_text(f"{first} {end}\n")
+
+
+def read_missing(folder: Path) -> tuple[int, int] | None:
+    try:
+        first, end = (folder / MISSING).read_text().split()
+        return int(first), int(end)
+    except (FileNotFoundError, ValueError):
+        return None

@@ -16,6 +16,7 @@ from ottla.core.errors import DataDirError, StorageError, UnknownTopicOrPartitio
 from ottla.core.ids import TopicPartition, problem_with_topic_name
 from ottla.storage import checkpoints, meta_properties
 from ottla.storage.cipher import BatchCipher, BatchOwner
+from ottla.storage.closed_log import facts_of
 from ottla.storage.closing import close_logs
 from ottla.storage.files import (
     CORRUPT,
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicId
     from ottla.core.keys import KeyRing
     from ottla.core.sealing import Sealer
+    from ottla.storage.closed_log import LogFacts
     from ottla.storage.closing import RunAll
     from ottla.storage.config import LogConfig
     from ottla.storage.partition_log import PartitionLog
@@ -56,6 +58,8 @@ _DELETED: Final = "-delete"
 _DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
+_MODE: Final = 0o700
+"""Of a new folder: records are nobody else's to read. One that exists keeps the mode that its owner gave it."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
 _WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
@@ -85,7 +89,7 @@ class DataDir:
         self._clock = clock
         self._files = OpenFiles(open_files)
         try:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=_MODE, parents=True, exist_ok=True)
             # Before it is locked, so that a folder which is not ours does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
@@ -126,6 +130,13 @@ class DataDir:
                 with storage_errors(f"reading {folder.name}"):
                     topic_id = checkpoints.read_topic_id(folder)
                 yield at, topic_id
+
+    def facts(self, at: TopicPartition) -> LogFacts | None:
+        """What is known of a partition without opening its log; None if it has to be opened for that."""
+        if at in self.logs:
+            return None
+        end = self._recovery_points.get(at) if self.was_clean else None
+        return facts_of(f"{self.path}/{at}", end, self._log_starts.get(at, 0))
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
         """The partition's log, opened or created. A folder that belongs to another topic id is refused."""

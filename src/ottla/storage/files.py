@@ -78,7 +78,7 @@ def beside(path: Path) -> Path:
 
 def write_beside(path: Path, data: bytes) -> int:
     """Write what will take the file's place; its descriptor, for syncing it. The caller closes it."""
-    fd = os.open(beside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = os.open(beside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         write_all(fd, data, 0)
     except OSError:

@@ -28,7 +28,7 @@ class FolderLock:
         if self._key in _held:
             raise _in_use(folder, f"process {os.getpid()}, this one")
         try:
-            self._fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as refused:
             raise DataDirError(f"{folder} cannot be written to: {refused.strerror}") from None
         try:

@@ -104,7 +104,7 @@ class IndexFile:
         """Bring the file up to date. What follows the entries in it, say after a crash, is cut off."""
         data = b"".join(self._layout.pack(*entry) for entry in self._unwritten)
         end = self._written * self._layout.size
-        fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         try:
             write_all(fd, data, end)
             os.ftruncate(fd, end + len(data))

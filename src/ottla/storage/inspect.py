@@ -36,14 +36,14 @@ def segment_files(path: Path) -> list[Path]:
     """The segment files in a partition's folder, oldest first; or the one file that was named."""
     if path.is_file():
         return [path]
-    return sorted(file for file in path.iterdir() if _base_offset(file) is not None)
+    return sorted(file for file in path.iterdir() if base_offset(file) is not None)
 
 
 def is_encrypted(file: Path) -> bool:
     return file.name.endswith(ENCRYPTED_LOG)
 
 
-def _base_offset(file: Path) -> int | None:
+def base_offset(file: Path) -> int | None:
     return offset_in_name(file.name, ENCRYPTED_LOG if is_encrypted(file) else LOG)
 
 
@@ -81,7 +81,7 @@ def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Probl
     """What is wrong with a segment file and its indexes. A damaged batch does not hide those behind it."""
     last_offsets: dict[int, int] = {}
     max_timestamps: dict[int, int] = {}
-    base_offset = next_offset = _base_offset(path) or 0
+    first_offset = next_offset = base_offset(path) or 0
     end = 0
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -104,12 +104,12 @@ def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Probl
     finally:
         os.close(fd)
     for number, (relative, position) in _entries(path.with_suffix(OFFSET_INDEX), OFFSET_ENTRY):
-        if last_offsets.get(position) != base_offset + relative:
-            text = f"entry {number}: no batch at {position} ends with offset {base_offset + relative}"
+        if last_offsets.get(position) != first_offset + relative:
+            text = f"entry {number}: no batch at {position} ends with offset {first_offset + relative}"
             yield Problem(path.with_suffix(OFFSET_INDEX), number * OFFSET_ENTRY.size, text)
     for number, (timestamp, relative) in _entries(path.with_suffix(TIME_INDEX), TIME_ENTRY):
-        if max_timestamps.get(base_offset + relative) != timestamp:
-            text = f"entry {number}: no batch with timestamp {timestamp} ends with offset {base_offset + relative}"
+        if max_timestamps.get(first_offset + relative) != timestamp:
+            text = f"entry {number}: no batch with timestamp {timestamp} ends with offset {first_offset + relative}"
             yield Problem(path.with_suffix(TIME_INDEX), number * TIME_ENTRY.size, text)
 
 

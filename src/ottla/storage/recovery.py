@@ -14,7 +14,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import StorageError
-from ottla.storage.checkpoints import LEADER_EPOCHS, PARTITION_METADATA, BadCheckpoint, read_epochs, write_epochs
+from ottla.storage.checkpoints import (
+    LEADER_EPOCHS,
+    PARTITION_METADATA,
+    BadCheckpoint,
+    read_epochs,
+    write_epochs,
+    write_missing,
+)
 from ottla.storage.files import (
     CORRUPT,
     DELETED,
@@ -139,6 +146,8 @@ class _Opening:
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
         start_offset = min(max(known.start_offset, segments[0].base_offset), next_offset)
+        if is_found and next_offset < known.recovery_point:
+            self._note_missing(next_offset)
         taken_at, producers = load_producers(segments, self._snapshots, next_offset, trusted)
         return LogParts(
             segments=segments,
@@ -153,6 +162,13 @@ class _Opening:
             is_as_left=is_found and known.is_clean and taken_at == next_offset,
             cipher=self._cipher,
         )
+
+    def _note_missing(self, next_offset: int) -> None:
+        """More was on the disk once: the end of the file was damaged, truncated or replaced since."""
+        end = self._known.recovery_point
+        _logger.error("%s: records %d to %d were synced and are missing", self._folder.name, next_offset, end - 1)
+        with suppress(OSError):
+            write_missing(self._folder, next_offset, end)
 
     def _remove_leftovers(self) -> None:
         names = {path.name for path in self._folder.iterdir()}

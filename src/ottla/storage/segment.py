@@ -74,7 +74,7 @@ class Segment:
         segment = cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=True)
         segment.indexes.write_out(is_final=False)
         segment.txn_index.path.unlink(missing_ok=True)
-        segment._fd = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        segment._fd = os.open(segment.path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         return segment
 
     @classmethod

@@ -241,6 +241,10 @@ class SegmentedLog:
 
     # The end
 
+    def take_offline(self, reason: str) -> None:
+        """Refuse reads and appends until a restart."""
+        self._go_offline(reason)
+
     def _go_offline(self, reason: str) -> None:
         if self._offline is None:
             self._offline = reason

@@ -42,7 +42,7 @@ class TxnIndex:
 
     def append(self, aborted: AbortedTransaction) -> None:
         entries = self._load()
-        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             write_all(fd, _ENTRY.pack(_VERSION, *aborted), len(entries) * _ENTRY.size)
         finally:

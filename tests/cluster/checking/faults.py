@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .networks import Way
-from .processes import SESSION_MS
+from .processes import SESSION_MS, until
 
 if TYPE_CHECKING:
     from ottla.cluster.server import ZooKeeperServer
@@ -26,27 +26,38 @@ class Faults:
         self.history = history
         self.zookeeper = zookeeper
 
-    def _leader(self) -> Node:
-        return self.nodes[self.placed.leader()]
+    def leader(self) -> Node:
+        """Of partition 0."""
+        until(lambda: self.partitions()[0].leader >= 0, "a leader")
+        return self.nodes[self.partitions()[0].leader]
 
-    def _back(self, node: Node) -> None:
+    def back(self, node: Node) -> None:
         self.history.event(f"node {node.number} starts")
         node.start()
         node.wait_until_ready()
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()
+
+    def wait_until_in_sync(self, count: int | None = None) -> None:
+        wanted = len(self.nodes) if count is None else count
+        until(lambda: all(len(each.isrs) == wanted for each in self.partitions()), f"{wanted} replicas in sync")
+
+    def partitions(self, by: Node | None = None) -> list[Any]:
+        """Leader, replicas and ISR of each, in order; as this node tells, or any that is awake."""
+        by = by or next(node for node in self.nodes.values() if node.is_running and not node.is_frozen)
+        return [each for _, each in sorted(self.placed.partitions(by.address).items())]
 
     def kill_leader(self, writers: list[Writer]) -> None:
         """kill -9, and back when others have taken over."""
-        leader = self._leader()
+        leader = self.leader()
         self.history.event(f"kill -9 of node {leader.number}")
         leader.kill()
         for writer in writers:
             writer.wait_for_more()
-        self._back(leader)
+        self.back(leader)
 
     def kill_leader_of_frozen_followers(self, _writers: list[Writer]) -> None:
         """What the leader takes now reaches nobody before it dies."""
-        leader = self._leader()
+        leader = self.leader()
         followers = [node for node in self.nodes.values() if node is not leader]
         for node in followers:
             node.freeze()
@@ -56,11 +67,11 @@ class Faults:
         self.history.event(f"kill -9 of node {leader.number}")
         for node in followers:
             node.thaw()
-        self._back(leader)
+        self.back(leader)
 
     def freeze_leader(self, writers: list[Writer]) -> None:
         """For longer than its session lasts: it wakes up as one that believes to lead, and does not."""
-        leader = self._leader()
+        leader = self.leader()
         self.history.event(f"node {leader.number} is frozen")
         leader.freeze()
         time.sleep(SESSION_MS / 1000 * 2)
@@ -68,7 +79,7 @@ class Faults:
             writer.wait_for_more()
         self.history.event(f"node {leader.number} goes on")
         leader.thaw()
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()
 
     def restart_in_turn(self, writers: list[Writer]) -> None:
         """A rolling restart, in order."""
@@ -77,7 +88,7 @@ class Faults:
             node.stop()
             for writer in writers:
                 writer.wait_for_more()
-            self._back(node)
+            self.back(node)
 
     def kill_in_turn(self, writers: list[Writer]) -> None:
         for node in self.nodes.values():
@@ -85,21 +96,21 @@ class Faults:
             node.kill()
             for writer in writers:
                 writer.wait_for_more()
-            self._back(node)
+            self.back(node)
 
     def wipe_follower(self, writers: list[Writer]) -> None:
-        leader = self._leader()
+        leader = self.leader()
         node = next(each for each in self.nodes.values() if each is not leader)
         self.history.event(f"node {node.number} loses its disk")
         node.kill()
         node.wipe()
-        self._back(node)
+        self.back(node)
         for writer in writers:
             writer.wait_for_more()
 
     def damage_follower(self, writers: list[Writer]) -> None:
         """Bytes in the middle of its log are others when it comes back."""
-        leader = self._leader()
+        leader = self.leader()
         node = next(each for each in self.nodes.values() if each is not leader)
         self.history.event(f"the records of node {node.number} are damaged")
         node.kill()
@@ -107,7 +118,7 @@ class Faults:
             data = bytearray(segment.read_bytes())
             data[len(data) // 2 : len(data) // 2 + 100] = bytes(100)
             segment.write_bytes(data)
-        self._back(node)
+        self.back(node)
         for writer in writers:
             writer.wait_for_more()
 
@@ -125,7 +136,7 @@ class Faults:
         assert all(node.number not in each.isrs for each in self.placed.partitions().values())
         filler.unlink()
         self.history.event("there is room again")
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()
 
     def restart_zookeeper(self, writers: list[Writer]) -> None:
         """Away for longer than sessions last: nobody leads, until it is back."""
@@ -136,27 +147,56 @@ class Faults:
         self.history.event("ZooKeeper is back")
         for writer in writers:
             writer.wait_for_more()
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()
 
     def cut_leader_from_followers(self, writers: list[Writer]) -> None:
         """All see ZooKeeper, and the leader sees nobody else: too few are in sync, so nothing is acknowledged."""
         assert self.network is not None
-        leader = self._leader().number
+        leader = self.leader().number
         self._cut(self.network.ways_between(leader, self.nodes.keys() - {leader}), 5.0)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_one_way(self, writers: list[Writer]) -> None:
         """What followers say arrives at the leader, and what it says does not arrive at them."""
-        leader = self._leader()
+        leader = self.leader()
         self._cut([Way(leader.number, node.host) for node in self.nodes.values() if node is not leader], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_followers_one_way(self, writers: list[Writer]) -> None:
+        """What the leader says arrives at its followers, and what they say does not arrive at it."""
+        leader = self.leader()
+        self._cut([Way(node.number, leader.host) for node in self.nodes.values() if node is not leader], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_one_follower_one_way(self, writers: list[Writer]) -> None:
+        """It leaves the ISR, and the others go on without it."""
+        leader = self.leader()
+        node = next(each for each in self.nodes.values() if each is not leader)
+        self._cut([Way(leader.number, node.host)], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_in_a_ring(self, writers: list[Writer]) -> None:
+        """Each reaches one of the others, and is reached by the other one."""
+        nodes = list(self.nodes.values())
+        self._cut([Way(one.number, next_.host) for one, next_ in zip(nodes, [*nodes[1:], nodes[0]], strict=True)], 5.0)
+        for writer in writers:
+            writer.wait_for_more()
+
+    def cut_controller_from_zookeeper(self, writers: list[Writer]) -> None:
+        """What it says does not arrive there; another node decides."""
+        assert self.network is not None
+        self._cut([Way(self.placed.controller(), self.network.host)], SESSION_MS / 1000 * 3)
         for writer in writers:
             writer.wait_for_more()
 
     def cut_leader_from_zookeeper(self, writers: list[Writer]) -> None:
         """Its followers go on to fetch from it, its clients to write to it, and others lead."""
         assert self.network is not None
-        self._cut([Way(self._leader().number, self.network.host)], SESSION_MS / 1000 * 3)
+        self._cut([Way(self.leader().number, self.network.host)], SESSION_MS / 1000 * 3)
         for writer in writers:
             writer.wait_for_more()
 
@@ -166,7 +206,7 @@ class Faults:
         with self.network.cut(ways):
             time.sleep(seconds)
         self.history.event("the network is whole again")
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()
 
     def slow_all_links(self, writers: list[Writer]) -> None:
         """Between clients, nodes and ZooKeeper; then a leader dies while they are slow."""
@@ -175,13 +215,13 @@ class Faults:
         self.links.delay_s = 0.15
         for writer in writers:
             writer.wait_for_more()
-        self.placed.wait_until_in_sync(len(self.nodes))
-        leader = self._leader()
+        self.wait_until_in_sync()
+        leader = self.leader()
         self.history.event(f"kill -9 of node {leader.number}")
         leader.kill()
         for writer in writers:
             writer.wait_for_more()
-        self._back(leader)
+        self.back(leader)
         self.links.delay_s = 0.0
         self.history.event("links are fast again")
         for writer in writers:
@@ -212,4 +252,4 @@ class Faults:
             node.start()
         for node in self.nodes.values():
             node.wait_until_ready()
-        self.placed.wait_until_in_sync(len(self.nodes))
+        self.wait_until_in_sync()

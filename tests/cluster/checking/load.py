@@ -56,8 +56,10 @@ class Placed:
         self._servers = trial.servers.split(",")
         self._admin = AdminClient({**_QUIET, "bootstrap.servers": trial.servers})
 
-    def partitions(self) -> dict[int, Any]:
-        found: dict[int, Any] = self._admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
+    def partitions(self, server: str | None = None) -> dict[int, Any]:
+        """As this broker tells, or any."""
+        admin = self._admin if server is None else AdminClient({**_QUIET, "bootstrap.servers": server})
+        found: dict[int, Any] = admin.list_topics(self.topic, timeout=10).topics[self.topic].partitions
         return found
 
     def led(self) -> dict[int, tuple[int, int]]:
@@ -66,6 +68,10 @@ class Placed:
         with RawClient(self._servers[0]) as client:
             [topic] = client.ask(MetadataRequest(topics=wanted), version=9).topics
         return {each.partition_index: (each.leader_id, each.leader_epoch) for each in topic.partitions}
+
+    def controller(self) -> int:
+        with RawClient(self._servers[0]) as client:
+            return client.ask(MetadataRequest(topics=()), version=9).controller_id
 
     def in_sync(self) -> dict[int, int]:
         return {index: len(each.isrs) for index, each in self.partitions().items()}

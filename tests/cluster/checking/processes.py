@@ -80,6 +80,7 @@ class Node:
 
     def start(self, settings: Sequence[str] = ()) -> None:
         self._ready_file.unlink(missing_ok=True)
+        self.is_frozen = False
         given = (
             f"cluster.session_timeout_ms={SESSION_MS}",
             "replication.replica_lag_time_max_ms=3000",
@@ -177,6 +178,14 @@ class Processes:
         for node in self.nodes.values():
             if node.is_running:
                 node.kill()
+
+    def recover(self) -> None:
+        """After a fault that did not end as it should: the next one finds all nodes at work."""
+        for node in self.nodes.values():
+            if node.is_running and node.is_frozen:
+                node.thaw()
+            if not node.is_running:
+                node.start()
 
     @property
     def servers(self) -> str:

@@ -12,24 +12,24 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.faults.mounting import CannotMount, tmpfs
 
-from .checker import violations
 from .clocks import NoCompiler
+from .disks import BROKEN, DISKS, LAST_DISKS
 from .faults import Faults
-from .history import History
-from .load import ConfluentWriter, OttlaWriter, Placed, PlainWriter, Trial, read_all, under_load
+from .load import PlainWriter
+from .moves import FACTOR, move_redirect_and_cancel_under_kills
+from .pauses import PAUSES
 from .processes import Cluster, Processes, Surroundings
 from .slow_links import SlowLinks
+from .trying import Shape, found_wrong
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from ottla.cluster.server import ZooKeeperServer
 
-    from .load import Writer
+    from .trying import Happens
 
-PARTITIONS = 2
-NO_CONFIGS: Mapping[str, str] = {}
 IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
 SHORT = [Faults.kill_leader, Faults.kill_leader_of_frozen_followers]
 LONG = [
@@ -40,33 +40,32 @@ LONG = [
     Faults.damage_follower,
     Faults.kill_all,
     Faults.restart_zookeeper,
+    *PAUSES,
+    *DISKS,
 ]
-IN_A_NETWORK = [Faults.cut_leader_from_followers, Faults.cut_one_way, Faults.cut_leader_from_zookeeper]
-
-
-def found_wrong(
-    cluster: Cluster,
-    folder: Path,
-    kinds: list[type[Writer]],
-    happens: Callable[[Faults, list[Writer]], None],
-    configs: Mapping[str, str] = NO_CONFIGS,
-) -> list[str]:
-    processes, zookeeper = cluster
-    history = History(folder / "history.jsonl")
-    trial = Trial(processes.servers, happens.__name__, PARTITIONS, history)
-    trial.create_topic(configs=configs)
-    faults = Faults(processes, Placed(trial), history, zookeeper)
-    try:
-        under_load(trial, [kind(trial) for kind in kinds], lambda writers: happens(faults, writers))
-        return violations(history, read_all(trial))
-    finally:
-        history.close()
+IN_A_NETWORK = [
+    Faults.cut_leader_from_followers,
+    Faults.cut_one_way,
+    Faults.cut_followers_one_way,
+    Faults.cut_one_follower_one_way,
+    Faults.cut_in_a_ring,
+    Faults.cut_leader_from_zookeeper,
+    Faults.cut_controller_from_zookeeper,
+]
 
 
 @pytest.fixture(scope="module")
 def cluster(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     folder = tmp_path_factory.mktemp("cluster")
     with Processes(folder, f"{zookeeper_server.address}/{folder.name}") as running:
+        yield Cluster(running, zookeeper_server)
+
+
+@pytest.fixture(scope="module")
+def on_failing_disks(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    folder = tmp_path_factory.mktemp("failing")
+    zookeeper = f"{zookeeper_server.address}/{folder.name}"
+    with Processes(folder, zookeeper, module="tests.cluster.checking.failing_disk") as running:
         yield Cluster(running, zookeeper_server)
 
 
@@ -85,25 +84,49 @@ def on_small_disks(zookeeper_server: ZooKeeperServer, tmp_path_factory: pytest.T
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("happens", [*SHORT, *(LONG if IS_LONG else [])], ids=lambda fault: fault.__name__)
-def test_what_was_acknowledged_is_there_once_and_in_order(
-    cluster: Cluster, tmp_path: Path, happens: Callable[[Faults, list[Writer]], None]
-) -> None:
-    assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], happens) == []
+def test_what_was_acknowledged_is_there_once_and_in_order(cluster: Cluster, tmp_path: Path, happens: Happens) -> None:
+    assert found_wrong(cluster, tmp_path, happens) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 @pytest.mark.parametrize("happens", IN_A_NETWORK, ids=lambda fault: fault.__name__)
-def test_so_it_is_when_the_network_fails(
-    networked: Cluster, tmp_path: Path, happens: Callable[[Faults, list[Writer]], None]
+def test_so_it_is_when_the_network_fails(networked: Cluster, tmp_path: Path, happens: Happens) -> None:
+    assert found_wrong(networked, tmp_path, happens) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+@pytest.mark.parametrize("happens", LAST_DISKS, ids=lambda fault: fault.__name__)
+def test_so_it_is_when_the_last_replica_in_sync_has_a_wrong_disk_until_the_right_one_is_back(
+    cluster: Cluster, tmp_path: Path, happens: Happens
 ) -> None:
-    assert found_wrong(networked, tmp_path, [ConfluentWriter, OttlaWriter], happens) == []
+    assert found_wrong(cluster, tmp_path, happens, Shape(min_insync=1)) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+@pytest.mark.parametrize("happens", BROKEN, ids=lambda fault: fault.__name__)
+def test_so_it_is_when_the_disk_fails_one_partition_of_many(
+    on_failing_disks: Cluster, tmp_path: Path, happens: Happens
+) -> None:
+    shape = Shape(partitions=6, configs={"flush.messages": "1"})
+    assert found_wrong(on_failing_disks, tmp_path, happens, shape) == []
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_so_it_is_when_partitions_are_moved_and_moved_back_while_nodes_are_killed(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    shape = Shape(factor=FACTOR, min_insync=1)
+    assert found_wrong(cluster, tmp_path, move_redirect_and_cancel_under_kills, shape) == []
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_so_it_is_when_the_disk_of_a_follower_is_full(on_small_disks: Cluster, tmp_path: Path) -> None:
-    assert found_wrong(on_small_disks, tmp_path, [ConfluentWriter, OttlaWriter], Faults.fill_disk) == []
+    assert found_wrong(on_small_disks, tmp_path, Faults.fill_disk) == []
 
 
 @pytest.mark.timeout(300)
@@ -113,7 +136,7 @@ def test_so_it_is_when_links_are_slow(zookeeper_server: ZooKeeperServer, tmp_pat
         zookeeper = f"127.0.0.1:{links.to('127.0.0.1', zookeeper_server.port)}/slow-{os.getpid()}"
         with Processes(tmp_path / "cluster", zookeeper, surroundings=Surroundings(links=links)) as processes:
             cluster = Cluster(processes, zookeeper_server)
-            assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], Faults.slow_all_links) == []
+            assert found_wrong(cluster, tmp_path, Faults.slow_all_links) == []
 
 
 @pytest.mark.timeout(300)
@@ -126,7 +149,7 @@ def test_so_it_is_when_clocks_jump_by_an_hour(zookeeper_server: ZooKeeperServer,
     try:
         with Processes(tmp_path / "cluster", zookeeper, surroundings=often) as processes:
             cluster = Cluster(processes, zookeeper_server)
-            assert found_wrong(cluster, tmp_path, [ConfluentWriter, OttlaWriter], Faults.jump_clocks, young) == []
+            assert found_wrong(cluster, tmp_path, Faults.jump_clocks, Shape(configs=young)) == []
             segments = list((tmp_path / "cluster").glob("node-1/jump_clocks-0/*.log"))
             assert len(segments) > 1
     except NoCompiler as missing:
@@ -140,6 +163,6 @@ def test_a_leader_that_acknowledges_before_it_has_replicated_is_caught(
     zookeeper = f"{zookeeper_server.address}/hasty-{os.getpid()}"
     with Processes(tmp_path / "cluster", zookeeper, module="tests.cluster.checking.hasty") as processes:
         cluster = Cluster(processes, zookeeper_server)
-        wrong = found_wrong(cluster, tmp_path, [PlainWriter], Faults.kill_leader_of_frozen_followers)
+        wrong = found_wrong(cluster, tmp_path, Faults.kill_leader_of_frozen_followers, kinds=[PlainWriter])
 
     assert any(each.startswith("lost") for each in wrong)

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from ottla.client.blocking.admin import Admin
 from ottla.core.errors import ErrorCode
+from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
 
 from .copies import Copies
-from .processes import Processes
+from .processes import Processes, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ottla.cluster.server import ZooKeeperServer
+
+IS_LONG = bool(os.environ.get("LONG_CLUSTER_TEST"))
 
 
 @pytest.fixture
@@ -56,6 +61,7 @@ def test_a_cancelled_move_does_not_lose_what_its_new_replica_alone_has(processes
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_a_redirected_move_keeps_the_only_replica_in_sync_until_another_is(processes: Processes) -> None:
     copies = _led_by_its_new_replica_alone(processes)
 
@@ -97,6 +103,14 @@ def _check_nothing_leads_but_the_right_folder(processes: Processes, copies: Copi
     _let_the_controller_decide(processes, "decided")
     assert copies.seen(2) == (-1, (1, 2, 3), (1,))
     assert "came back with another data folder" in node.log_path.read_text()
+    status = subprocess.run(
+        [sys.executable, "-m", "ottla", "cluster", "status", "-b", processes.nodes[2].address],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert status.returncode == 1
+    assert f"ottla cluster elect {copies.topic}:0 --unclean" in status.stderr
 
     node.stop()
     node.swap_disk(right)
@@ -118,6 +132,7 @@ def test_the_last_replica_in_sync_does_not_lead_with_an_empty_folder(processes: 
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_the_last_replica_in_sync_does_not_lead_with_an_older_copy_of_its_folder(
     processes: Processes, tmp_path: Path
 ) -> None:
@@ -137,6 +152,22 @@ def test_the_last_replica_in_sync_does_not_lead_with_an_older_copy_of_its_folder
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
+def test_the_last_replica_in_sync_does_not_lead_without_the_folder_of_the_partition(processes: Processes) -> None:
+    copies, node = Copies(processes, "gone", [1, 2, 3]), processes.nodes[1]
+    copies.write()
+    until(lambda: read_offsets(node.folder / HIGH_WATERMARKS).get(copies.at) == 50, "a checkpoint")
+    _acknowledged_by_one_alone(processes, copies)
+
+    shutil.rmtree(node.folder / "gone-0")
+    _start_all(processes)
+
+    _let_the_controller_decide(processes, "decided")
+    assert copies.seen(2) == (-1, (1, 2, 3), (1,))
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_the_last_replica_in_sync_leads_again_after_it_was_killed(processes: Processes) -> None:
     copies = Copies(processes, "killed", [1, 2, 3])
     copies.write()
@@ -149,6 +180,7 @@ def test_the_last_replica_in_sync_leads_again_after_it_was_killed(processes: Pro
 
 
 @pytest.mark.timeout(180)
+@pytest.mark.skipif(not IS_LONG, reason="part of make cluster-test")
 def test_an_unclean_election_prefers_a_replica_that_has_records_to_an_empty_one(
     processes: Processes, tmp_path: Path
 ) -> None:

@@ -43,8 +43,8 @@ def test_json_that_does_not_parse_goes_to_the_dead_letters_with_its_origin_and_t
     reasons = {offset: dict(record.headers)["ottla.error"].decode() for offset, record in dead.items()}
     assert sorted(reasons) == [1, 2, 3, 4, 6, 7]
     assert reasons[1].startswith("not JSON: Expecting value")
-    assert reasons[2] == 'id: "x" is no bigint'
-    assert reasons[4] == "the JSON is no object but [1]"
+    assert reasons[2] == 'id: "x" is not a valid bigint'
+    assert reasons[4] == "not a JSON object: [1]"
     assert reasons[6] == "the record has no value"
     assert (dead[6].key, dead[6].value) == (b"gone", None)
     assert (dead[7].key, dead[7].value) == (b"k", b"{")
@@ -78,7 +78,7 @@ def test_csv_is_split_into_columns_and_a_schema_once_inferred_is_kept(
     rows = sorted((row.c0, row.c1, row.c2) for row in pipelines.rows())
     assert rows == [(1, "Prag", 2.5), (2, "Wien", 3.0), (4, "Brno", 1.5)]
     reasons = [dict(record.headers)["ottla.error"].decode() for record in read(f"{topic}.dead")]
-    assert sorted(reasons) == ['c0: "x" is no bigint', "has 2 columns, and the schema 3"]
+    assert sorted(reasons) == ['c0: "x" is not a valid bigint', "has 2 columns, and the schema 3"]
     pinned = json.loads((pipelines.folder / "pipeline.state" / "schemas.json").read_text())
     assert pinned == {"orders": "c0 bigint, c1 string, c2 double"}
 

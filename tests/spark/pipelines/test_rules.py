@@ -3,6 +3,7 @@
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -18,7 +19,7 @@ from ottla.spark.pipelines.failures import reason_in
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
 from ottla.spark.pipelines.inference import csv_schema, json_schema
 from ottla.spark.pipelines.loading import parse_pipeline
-from ottla.spark.pipelines.progress import line, with_progress
+from ottla.spark.pipelines.progress import line, new_reports, with_progress
 from ottla.spark.pipelines.state_folder import StateFolder
 from ottla.spark.pipelines.tables.merging import DataFile, groups_to_merge
 from ottla.spark.pipelines.times import moment_ms, shown
@@ -31,6 +32,9 @@ from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
         ([{"a": 1}, {"a": 2.5}, {"b": True}], "a double, b boolean"),
         ([{"a": 1}, {"a": "x"}], "a string"),
         ([{"a": 1 << 70}], "a double"),
+        ([{"a": (1 << 64) - 1}, {"a": 5}], "a decimal(20,0)"),
+        ([{"größe": 1, "o": {"größe": 1}}], "`größe` bigint, o struct<`größe`:bigint>"),
+        ([{"id": 1, "ID": "x", "o": {"a": 1, "A": 2}}], "id bigint, o struct<a:bigint>"),
         ([{"at": "2026-01-01T00:00:00Z"}, {"at": "2026-01-02"}], "at timestamp"),
         ([{"day": "2026-01-02"}], "day date"),
         ([{"a": None}, {}], "a string"),
@@ -68,35 +72,45 @@ def test_only_the_first_records_count() -> None:
     [
         (b"{", "not JSON: Expecting property name"),
         (b"\xff", "not JSON: 'utf-8' codec"),
-        (b'"text"', 'the JSON is no object but "text"'),
-        (b'{"id": true}', "id: true is no bigint"),
-        (b'{"id": 1.5}', "id: 1.5 is no bigint"),
-        (b'{"price": "1"}', 'price: "1" is no double'),
-        (b'{"tags": {}}', "tags: {} is no array<string>"),
-        (b'{"at": 5}', "at: 5 is no timestamp"),
-        (b'{"at": "now"}', "does not fit the schema id bigint"),
+        (b'"text"', 'not a JSON object: "text"'),
+        (b'{"id": true}', "id: true is not a valid bigint"),
+        (b'{"id": 1.5}', "id: 1.5 is not a valid bigint"),
+        (b'{"price": "1"}', 'price: "1" is not a valid double'),
+        (b'{"tags": {}}', "tags: {} is not a valid array<string>"),
+        (b'{"at": 5}', "at: 5 is not a valid timestamp"),
+        (b'{"at": "now"}', 'at: "now" is not a valid timestamp'),
+        (b'{"at": "now", "price": 1}', "does not fit the schema id bigint"),
         (b'{"id": "' + b"x" * 100 + b'"}', "x…"),
         (None, "the record has no value"),
     ],
 )
 def test_a_fault_of_json_is_named(value: bytes | None, reason: str) -> None:
-    assert reason in JsonFault("id bigint, price double, tags array<string>, at timestamp")(value)
+    schema = "id bigint, price double, tags array<string>, at timestamp"
+    assert reason in JsonFault(schema)(value, list(columns(schema)))
+
+
+def test_the_field_that_spark_left_empty_is_named_and_not_another_that_looks_odd() -> None:
+    fault = JsonFault("qty int, price decimal(12,2), at timestamp")
+    value = b'{"qty": "three boxes", "price": "8112590.55", "at": "now"}'
+    assert fault(value, ["qty"]) == 'qty: "three boxes" is not a valid int'
+    assert fault(value, ["at"]) == 'at: "now" is not a valid timestamp'
+    assert fault(value, ["qty", "price", "at"]) == 'qty: "three boxes" is not a valid int'
 
 
 @pytest.mark.parametrize(
     ("value", "reason"),
     [
         (b"1", "has 1 columns, and the schema 3"),
-        (b"x,1,true", 'id: "x" is no bigint'),
-        (b"1,x,true", 'price: "x" is no double'),
-        (b"1,1,maybe", 'paid: "maybe" is no boolean'),
+        (b"x,1,true", 'id: "x" is not a valid bigint'),
+        (b"1,x,true", 'price: "x" is not a valid double'),
+        (b"1,1,maybe", 'paid: "maybe" is not a valid boolean'),
         (b"\xff", "not UTF-8"),
         (None, "the record has no value"),
         (b"1,1,true", "does not fit the schema"),
     ],
 )
 def test_a_fault_of_csv_is_named(value: bytes | None, reason: str) -> None:
-    assert reason in CsvFault("id bigint, price double, paid boolean", {})(value)
+    assert reason in CsvFault("id bigint, price double, paid boolean", {})(value, ["id", "price", "paid"])
 
 
 def test_an_avro_schema_becomes_columns() -> None:
@@ -265,7 +279,7 @@ def test_names_of_databases_are_quoted_and_rows_replaced_by_their_key() -> None:
     ],
 )
 def test_an_example_is_a_pipeline(values: list[bytes], format_: str, sink: str) -> None:
-    text = example("my-orders", "kafka:9092", values, sink)
+    text = example("my-orders", "kafka:9092", values, sink, "my")
 
     pipeline = parse_pipeline(text, Path("/jobs/my.toml"), {"PGPASSWORD": "x"})
 
@@ -273,6 +287,7 @@ def test_an_example_is_a_pipeline(values: list[bytes], format_: str, sink: str) 
     assert (source.name, source.topics, source.format) == ("my_orders", ("my-orders",), format_)
     assert [each.kind for each in pipeline.sinks.values()] == [sink]
     assert (source.event_time == "at") == (format_ == "json")
+    assert f'# dead_letters = "{source.dead_letters}"' in text
 
 
 def test_moments_are_told_in_several_ways() -> None:
@@ -327,3 +342,28 @@ def test_a_pipeline_may_be_moved_with_its_state_but_not_its_table_alone() -> Non
         ConfigError, match="the place was table, and is /tables/orders now; what was written stays there"
     ):
         refuse_mismatch("table", mark("/a/shop.toml", "table"), mark("/a/shop.toml", "/tables/orders"))
+
+
+class FakeQuery:
+    """What is asked of a query of Spark's while it is watched."""
+
+    def __init__(self, timestamps: list[str]) -> None:
+        self._reports = [SimpleNamespace(json=json.dumps({"timestamp": each})) for each in timestamps]
+        self.times_all_were_read = 0
+
+    @property
+    def lastProgress(self) -> object:  # noqa: N802 - Spark's name
+        return self._reports[-1] if self._reports else None
+
+    @property
+    def recentProgress(self) -> list[SimpleNamespace]:  # noqa: N802 - Spark's name
+        self.times_all_were_read += 1
+        return self._reports
+
+
+def test_all_reports_of_a_query_are_read_only_when_there_is_a_new_one() -> None:
+    query = FakeQuery(["1", "2", "3"])
+    assert [each["timestamp"] for each in new_reports(query, "1")] == ["2", "3"]
+    assert [new_reports(query, "3") for _ in range(100)] == [[]] * 100
+    assert query.times_all_were_read == 1
+    assert new_reports(FakeQuery([]), "") == []

@@ -99,7 +99,7 @@ def test_a_pipeline_that_fails_says_why(pipelines: Pipelines, cluster: Cluster, 
         pipelines.run_loaded(pipeline, restarts=1, say=said.append)
 
     assert len(said) == 1
-    assert said[0].endswith("it is started again")
+    assert said[0].endswith("restarting it")
     status = seen(cluster, pipeline.name).status
     assert status.state == "failed"
     assert "ivision by zero" in status.error

@@ -69,7 +69,9 @@ def edit_header(folder: Path, at: int, value: int) -> None:
 def test_a_file_that_is_no_sqlite_database_is_refused(tmp_path: Path, garbage: bytes) -> None:
     (tmp_path / CATALOG_FILE).write_bytes(garbage)
 
-    assert refusal(tmp_path).endswith("is not a SQLite database, so it cannot be Ottla's catalog")
+    assert refusal(tmp_path).startswith(
+        f"{tmp_path / CATALOG_FILE} is damaged: it is not a SQLite database. Restore it"
+    )
 
 
 def test_the_sqlite_database_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from msgspec import NODEFAULT, structs
 
@@ -15,9 +15,12 @@ from ottla.wire.schema import Array, Nested, layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ottla.broker.turns import InTurns, Turns
     from ottla.wire.schema import Field
 
 M = TypeVar("M", bound=Message)
+_LOOKS_AT_CLOCK: Final = 32
+"""After so many entries of a list."""
 
 CODES: Final = {
     ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -77,8 +80,27 @@ _VALUES: Final[Mapping[str, object]] = {
 
 def refusal(kind: type[M], asked: object, code: ErrorCode, version: int) -> M:
     """An answer of this kind to what was asked: a request, a part of one, a name or a number."""
-    values = {}
+    made = refusing(kind, asked, code, version, None)
+    while True:
+        try:
+            next(made)
+        except StopIteration as done:
+            return cast("M", done.value)
+
+
+def refusing(kind: type[M], asked: object, code: ErrorCode, version: int, turns: Turns | None) -> InTurns[M]:
+    """The same in turns: one request may list 100,000 partitions."""
+    values: dict[str, object] = {}
     for field in layout(kind, version).fields:
+        part = _part(field)
+        if part is not None and _has_code(part, version) and _lists(kind, version):
+            made = []
+            for one in _parts_asked(asked):
+                made.append((yield from refusing(part, one, code, version, turns)))
+                if turns is not None and not len(made) % _LOOKS_AT_CLOCK and turns.are_over():
+                    yield
+            values[field.name] = tuple(made)
+            continue
         value = _value(kind, field, asked, code, version)
         if value is not _DEFAULT:
             values[field.name] = value
@@ -93,9 +115,6 @@ def _value(kind: type[Message], field: Field, asked: object, code: ErrorCode, ve
         return code
     if field.name == "error_message":
         return _MESSAGES.get(code)
-    part = _part(field)
-    if part is not None and _has_code(part, version) and _lists(kind, version):
-        return tuple(refusal(part, one, code, version) for one in _parts_asked(asked))
     same = _identity(kind, field.name, asked)
     if same is not None:
         return same

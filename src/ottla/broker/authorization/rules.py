@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, ca
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import CODES, part_of, refusal
+from ottla.broker.authorization.refusals import CODES, part_of, refusal, refusing
 from ottla.broker.turns import Turns, in_turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import CLUSTER_NAME
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ottla.wire.declare import Message, Request
 
 T = TypeVar("T")
-_LOOKS_AT_CLOCK: Final = 31
-"""With every 32nd entry of a list."""
+LOOKS_AT_CLOCK: Final = 32
+"""After so many entries of a list."""
 Answer: TypeAlias = Any
 """What a handler returns: the response now, in turns, or later."""
 Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], Answer]
@@ -115,7 +115,7 @@ class Rule:
             for need in self.needs:
                 resource = need.resource(request)
                 if resource is not None and not authorizer.check(context, need.operation, *resource):
-                    return refusal(response_type(request.API), request, CODES[need.kind], context.version)
+                    return refused(response_type(request.API), request, CODES[need.kind], context)
             if self.custom is not None:
                 answer = self.custom(authorizer, handler, broker, request, context)
             elif self.each is not None:
@@ -150,11 +150,11 @@ def filtered(  # noqa: PLR0913
     if getattr(request, each.asked) is None:
         return handler(broker, request, context)
 
-    def go_on(refused: dict[int, Message]) -> Answer:
-        if not refused:
+    def go_on(denied: dict[int, Message]) -> Answer:
+        if not denied:
             return handler(broker, request, context)
-        left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in refused)
-        more = tuple(refused.values())
+        left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in denied)
+        more = tuple(denied.values())
         if not left and each.always_asked is None:
             # Not asked at all: to some handlers an empty list means everything.
             blank = refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
@@ -174,20 +174,20 @@ def _refused(
     context: Context,
 ) -> InTurns[dict[int, Message]]:
     """What is not allowed: where in the list it is, and how it is refused."""
-    refused: dict[int, Message] = {}
+    denied: dict[int, Message] = {}
     if each.or_on_cluster and authorizer.is_allowed(context, each.operation, *CLUSTER):
-        return refused
+        return denied
     kind = part_of(response_type(request.API), each.answered, context.version)
     denials = Denials(authorizer, context)
     turns = Turns()
     for at, item in enumerate(getattr(request, each.asked)):
         resource = each.of(broker, item)
         if resource is not None and not denials.check(each.operation, resource):
-            refused[at] = refusal(kind, item, CODES[resource.kind], context.version)
-        if at & _LOOKS_AT_CLOCK == _LOOKS_AT_CLOCK and turns.are_over():
+            denied[at] = yield from refusing(kind, item, CODES[resource.kind], context.version, turns)
+        if at and at % LOOKS_AT_CLOCK == 0 and turns.are_over():
             yield
     denials.note()
-    return refused
+    return denied
 
 
 def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) -> Response:
@@ -219,6 +219,11 @@ class Denials:
     def note(self) -> None:
         for (operation, kind), names in self._names.items():
             self._authorizer.note_denied(self._context, operation, kind, list(names))
+
+
+def refused(kind: type[Response], request: Request, code: ErrorCode, context: Context) -> Answer:
+    """The refusal of a whole request."""
+    return after(refusing(kind, request, code, context.version, Turns()), lambda response: response)
 
 
 def after(checking: InTurns[T], go_on: Callable[[T], Answer]) -> Answer:

@@ -6,15 +6,17 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import refusal
+from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import (
     CLUSTER,
+    LOOKS_AT_CLOCK,
     Denials,
     Each,
     Resource,
     after,
     awaited,
     filtered,
+    refused,
     then,
     with_more,
 )
@@ -83,7 +85,7 @@ def produce(
         answer = filtered(WRITE_TOPICS, authorizer, handler, broker, request, context)
     else:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        answer = refusal(ProduceResponse, request, code, context.version)
+        answer = refused(ProduceResponse, request, code, context)
     # A client that wants no answers learns of it by being disconnected, as from Kafka.
     return _hang_up_after(answer) if request.acks == 0 else answer
 
@@ -112,7 +114,7 @@ def _fetch_rest(  # noqa: PLR0913
     broker: Broker,
     request: FetchRequest,
     context: Context,
-    denied: Mapping[int, FetchTopic],
+    denied: Mapping[int, FetchableTopicResponse],
 ) -> Answer:
     is_in_session = request.session_epoch > 0
     if denied and is_in_session:
@@ -120,13 +122,13 @@ def _fetch_rest(  # noqa: PLR0913
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     if denied:
         left = tuple(topic for at, topic in enumerate(request.topics) if at not in denied)
-        refused = _not_fetched(denied.values(), context)
+        not_fetched = tuple(denied.values())
         if not left:
-            return FetchResponse(responses=refused)
+            return FetchResponse(responses=not_fetched)
         # Without a session: what is denied would be in it for the client, and not for us.
         request = structs.replace(request, topics=left, session_id=_NO_SESSION, session_epoch=_WITHOUT_SESSION)
         answer = handler(broker, structs.replace(request, max_wait_ms=0), context)
-        return then(answer, lambda response: with_more(response, "responses", refused))
+        return then(answer, lambda response: with_more(response, "responses", not_fetched))
     answer = handler(broker, request, context)
     if is_in_session:
         # A session remembers partitions, and what may be read may have changed since.
@@ -150,15 +152,15 @@ def _not_fetched(topics: Iterable[FetchTopic], context: Context) -> tuple[Fetcha
 
 def _unreadable(
     authorizer: Authorizer, broker: Broker, topics: Sequence[FetchTopic], context: Context
-) -> InTurns[dict[int, FetchTopic]]:
+) -> InTurns[dict[int, FetchableTopicResponse]]:
     turns = Turns()
     denials = Denials(authorizer, context)
     denied = {}
     for at, topic in enumerate(topics):
         name = topic_name(broker, topic)
         if name is not None and not denials.check(_READ, Resource(_TOPIC, name)):
-            denied[at] = topic
-        if turns.are_over():
+            denied[at] = yield from refusing(FetchableTopicResponse, topic, _DENIED, context.version, turns)
+        if at % LOOKS_AT_CLOCK == 0 and at and turns.are_over():
             yield
     denials.note()
     return denied
@@ -206,10 +208,10 @@ def metadata(
         return handler(broker, request, context)  # refuses it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
 
-    def go_on(refused: dict[int, MetadataResponseTopic]) -> Answer:
+    def go_on(denied: dict[int, MetadataResponseTopic]) -> Answer:
         asked = request
-        if refused:
-            left = tuple(wanted for at, wanted in enumerate(request.topics or ()) if at not in refused)
+        if denied:
+            left = tuple(wanted for at, wanted in enumerate(request.topics or ()) if at not in denied)
             # From version 1 on no topics are none; before, they are all.
             asked = structs.replace(request, topics=left if left or context.version > 0 else None)
         hides_all = asked.topics is None and not wants_all
@@ -218,7 +220,7 @@ def metadata(
             topics = () if hides_all else response.topics
             if wants_all:
                 topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
-            response = structs.replace(response, topics=(*topics, *refused.values()))
+            response = structs.replace(response, topics=(*topics, *denied.values()))
             return _with_operations(authorizer, request, response, context)
 
         return then(handler(broker, asked, context), finish)
@@ -231,15 +233,15 @@ def _undescribed(
 ) -> InTurns[dict[int, MetadataResponseTopic]]:
     turns = Turns()
     denials = Denials(authorizer, context)
-    refused = {}
+    denied = {}
     for at, wanted in enumerate(request.topics or ()):
         denial = _metadata_denial(denials, broker, request, wanted, context.version)
         if denial is not None:
-            refused[at] = denial
-        if turns.are_over():
+            denied[at] = denial
+        if at % LOOKS_AT_CLOCK == 0 and at and turns.are_over():
             yield
     denials.note()
-    return refused
+    return denied
 
 
 def _metadata_denial(
@@ -290,17 +292,17 @@ def describe_topic_partitions(
 ) -> Answer:
     wants_all = not request.topics
 
-    def go_on(refused: dict[int, DescribeTopicPartitionsResponseTopic]) -> Answer:
-        left = tuple(one for at, one in enumerate(request.topics) if at not in refused)
-        if refused and not left:
-            return DescribeTopicPartitionsResponse(topics=tuple(refused.values()), next_cursor=None)
+    def go_on(hidden: dict[int, DescribeTopicPartitionsResponseTopic]) -> Answer:
+        left = tuple(one for at, one in enumerate(request.topics) if at not in hidden)
+        if hidden and not left:
+            return DescribeTopicPartitionsResponse(topics=tuple(hidden.values()), next_cursor=None)
 
         def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
             topics = response.topics
             if wants_all:
                 topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
             shown = tuple(_topic_with_operations(authorizer, one, context) for one in topics)
-            return structs.replace(response, topics=(*shown, *refused.values()))
+            return structs.replace(response, topics=(*shown, *hidden.values()))
 
         return then(handler(broker, structs.replace(request, topics=left), context), finish)
 
@@ -312,14 +314,14 @@ def _unlisted(
 ) -> InTurns[dict[int, DescribeTopicPartitionsResponseTopic]]:
     turns = Turns()
     denials = Denials(authorizer, context)
-    refused = {}
+    hidden = {}
     for at, one in enumerate(request.topics):
         if not denials.check(AclOperation.DESCRIBE, Resource(_TOPIC, one.name)):
-            refused[at] = refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED, context.version)
-        if turns.are_over():
+            hidden[at] = refusal(DescribeTopicPartitionsResponseTopic, one, _DENIED, context.version)
+        if at % LOOKS_AT_CLOCK == 0 and at and turns.are_over():
             yield
     denials.note()
-    return refused
+    return hidden
 
 
 # CreateTopics

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from ottla.broker.authorization.refusals import refusal
+from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
@@ -94,7 +94,7 @@ def _unwritable(
         said = [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED] * len(topics)
     refused = []
     for topic, code in zip(topics, said, strict=True):
-        refused.append(refusal(AddPartitionsToTxnTopicResult, topic, code, context.version))
+        refused.append((yield from refusing(AddPartitionsToTxnTopicResult, topic, code, context.version, turns)))
         if turns.are_over():
             yield
     return tuple(refused)

@@ -21,6 +21,7 @@ from ottla.broker.administration import NewTopic
 from ottla.broker.configs.alter import new_topic_configs
 from ottla.broker.configs.describe import describe_topic
 from ottla.broker.configs.replies import for_create
+from ottla.broker.topics import INTERNAL_TOPICS
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidPartitions, InvalidRequest, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
@@ -73,6 +74,8 @@ async def _create(
         broker.topics.check_new(topic.name)
         configs = new_topic_configs(broker.configs, topic.configs)
         partitions = placement.count_of(topic, broker.config.default_partitions, broker.surroundings.node_ids)
+        if topic.name not in INTERNAL_TOPICS:
+            broker.topic_limits.check_room(partitions)
         factor = placement.factor_of(topic)
         topic_id = NO_UUID
         if not request.validate_only:
@@ -120,7 +123,9 @@ async def create_partitions(
             except ApiError as refused:
                 results[topic.name] = _not_grown(topic.name, refused)
     try:
-        placement.check_added(sum(topic.count - len(state.partitions) for topic, state in allowed))
+        added = sum(topic.count - len(state.partitions) for topic, state in allowed)
+        placement.check_added(added)
+        broker.topic_limits.check_room(added)
     except ApiError as refused:
         results |= {topic.name: _not_grown(topic.name, refused) for topic, _ in allowed}
         allowed = []

@@ -72,9 +72,13 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
                 await asyncio.sleep(0)
     # Also where nothing had to be deleted: the start that an earlier request raised may not be on the disk yet.
     deleted = {one.partition: one.offset for one in outcomes.values() if isinstance(one, _Deleted)}
+    results = {}
     try:
         failed = await note_starts(broker, deleted)
-        results = {at: await _result(at[1], one, failed) for at, one in outcomes.items()}
+        for at, outcome in outcomes.items():
+            results[at] = await _result(at[1], outcome, failed)
+            if turns.are_over():
+                await asyncio.sleep(0)
     finally:
         _stop_waiting(outcomes.values())
     return DeleteRecordsResponse(

@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.turns import Turns
-from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
+from ottla.core.errors import ApiError, ErrorCode, InvalidRequest, InvalidTopic, UnknownTopicId, UnknownTopicOrPartition
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -77,6 +77,11 @@ async def _delete(broker: Broker, state: TopicState, times: int, context: Contex
     try:
         if times > 1:
             raise InvalidRequest("The provided topic name maps to an ID that was already supplied.")
+        if state.entry.is_internal and not broker.config.allow_internal_topic_deletion:
+            raise InvalidTopic(
+                f"{state.name} is an internal topic; to delete it, start the broker with "
+                "broker.allow_internal_topic_deletion = true"
+            )
         await broker.administration.delete_topic(state)
     except ApiError as refused:
         _logger.info("topic %s not deleted for %s: %s", state.name, context, refused)

@@ -64,6 +64,10 @@ def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> C
     if error is not ErrorCode.NONE:
         return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     topic = CONSUMER_OFFSETS if key_type == _GROUP else TRANSACTION_STATE
+    if broker.cluster is None and _is_damaged(broker, key, key_type):
+        error = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        message = f"the partition of {topic} that holds {key} is damaged; the broker's log says what to do"
+        return Coordinator(key=key, node_id=-1, host="", port=-1, error_code=error, error_message=message)
     found = broker.surroundings.coordinator_of(topic, key, context.connection)
     if found is None:
         error, message = ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{key} has no coordinator at the moment"
@@ -71,6 +75,12 @@ def _coordinator(broker: Broker, key: str, key_type: int, context: Context) -> C
     return Coordinator(
         key=key, node_id=found.id, host=found.host, port=found.port, error_code=error, error_message=message
     )
+
+
+def _is_damaged(broker: Broker, key: str, key_type: int) -> bool:
+    if key_type == _GROUP:
+        return bool(broker.groups.error_for(key))
+    return broker.has_had_transactions and bool(broker.transactions.error_for(key))
 
 
 def _caller(context: Context) -> Caller:
@@ -135,7 +145,8 @@ def list_groups(broker: Broker, request: ListGroupsRequest, _context: Context) -
     groups = broker.groups.rules.listed(request)
     if broker.has_shared:
         groups += broker.share.groups.listed(request)
-    return ListGroupsResponse(error_code=ErrorCode.NONE, groups=groups)
+    error = ErrorCode.COORDINATOR_NOT_AVAILABLE if broker.groups.are_some_unknown else ErrorCode.NONE
+    return ListGroupsResponse(error_code=error, groups=groups)
 
 
 async def delete_groups(broker: Broker, request: DeleteGroupsRequest, _context: Context) -> DeleteGroupsResponse:

@@ -77,6 +77,9 @@ def _those(
 
 
 def _create(broker: Broker, name: str) -> None:
+    broker.check_topic_name(name)
+    broker.topic_limits.check_auto_creation()
+    broker.topic_limits.check_room(broker.config.default_partitions)
     try:
         broker.create_topic(name)
     except TopicAlreadyExists:

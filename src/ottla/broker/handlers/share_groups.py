@@ -114,7 +114,7 @@ async def _offset_of(
     try:
         partition = broker.topics.partition(name, index)
         key = StateKey(group_id=group.id, topic_id=topic_id, partition=index)
-        found = await broker.share.states.progress(key, partition)
+        found = await broker.share.states.progress(key, partition) if broker.share.has_consumed(group) else None
         if found is None:
             return answer(partition_index=index, start_offset=-1, leader_epoch=0, error_code=ErrorCode.NONE)
     except ApiError as refused:

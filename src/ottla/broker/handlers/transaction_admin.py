@@ -82,7 +82,7 @@ def _described(broker: Broker, transactional_id: str) -> described.TransactionSt
         transactional_id=transactional_id,
         transaction_state=known.state.shown,
         transaction_timeout_ms=known.timeout_ms,
-        transaction_start_time_ms=known.started_ms if known.partitions else _NONE,
+        transaction_start_time_ms=known.started_ms,
         producer_id=known.producer_id,
         producer_epoch=known.epoch,
         topics=tuple(
@@ -100,7 +100,7 @@ def list_transactions(
     except InvalidPattern:
         error, found = ErrorCode.INVALID_REGULAR_EXPRESSION, []
     else:
-        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if broker.transactions.is_loading else ErrorCode.NONE
+        error = broker.transactions.listing_error()
     return ListTransactionsResponse(
         error_code=error, unknown_state_filters=unknown, transaction_states=() if error else tuple(found)
     )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _NONE: Final = -1
 _MANY_SINCE: Final = 4
+_AT_ONCE: Final = 500
 _EPOCHS_SINCE: Final = 5
 _INIT_FENCED_SINCE: Final = 4
 _FENCED_SINCE: Final = 2
@@ -76,8 +77,11 @@ async def add_partitions_to_txn(
     broker: Broker, request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse:
     if context.version >= _MANY_SINCE:
-        # Together, as each may wait until it is replicated.
-        added = await asyncio.gather(*(_added(broker, one, context.version) for one in request.transactions))
+        # Together, as each may wait until it is replicated; but not all of 100,000.
+        added: list[tuple[AddPartitionsToTxnTopicResult, ...]] = []
+        for start in range(0, len(request.transactions), _AT_ONCE):
+            some = request.transactions[start : start + _AT_ONCE]
+            added += await asyncio.gather(*(_added(broker, one, context.version) for one in some))
         return AddPartitionsToTxnResponse(
             results_by_transaction=tuple(
                 AddPartitionsToTxnResult(transactional_id=one.transactional_id, topic_results=results)

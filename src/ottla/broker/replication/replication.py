@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.log_starts import note_starts
 from ottla.broker.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
+from ottla.broker.replication.high_watermarks import HighWatermarks
 from ottla.broker.replication.isr_changes import IsrChanges
 from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.offline import OfflineReplicas
@@ -17,9 +18,9 @@ from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
 from ottla.broker.turns import Turns
 from ottla.cluster.election import has_its_folder
+from ottla.cluster.leaderless import leaderless
 from ottla.cluster.state import NO_NODE, PartitionKey
 from ottla.core.errors import ApiError
-from ottla.storage.checkpoints import HIGH_WATERMARKS, BadCheckpoint, read_offsets, write_offsets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -27,9 +28,9 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.broker.topics import TopicState
+    from ottla.cluster.leaderless import Leaderless
     from ottla.cluster.replication.config import ReplicationConfig
     from ottla.cluster.state import BrokerInfo, Cluster, PartitionState, ViewChange
-    from ottla.core.ids import TopicPartition
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -57,8 +58,7 @@ class Replication:
         self.tls = None if self.security is None else self.security.tls_context()
         self.others = OtherNodes(self)
         self.throttling = Throttling(broker, cluster.node_id)
-        self._checkpoint_path = broker.data_dir.path / HIGH_WATERMARKS
-        self._checkpointed = self._read_checkpoint()
+        self._high_watermarks = HighWatermarks(broker.data_dir.path)
 
     @property
     def is_fenced(self) -> bool:
@@ -131,7 +131,7 @@ class Replication:
     def _replica(self, partition: Partition, key: PartitionKey) -> Replica:
         replica = self.replicas.get(key)
         if replica is None or replica.partition is not partition:
-            replica = Replica(partition, key, self, self._checkpointed.get(partition.at, 0))
+            replica = Replica(partition, key, self, self._high_watermarks.of(partition.at))
             self.replicas[key] = partition.replica = replica
         return replica
 
@@ -216,6 +216,7 @@ class Replication:
         """The topic is deleted, and its logs are about to be."""
         for partition in topic.partitions:
             self._gone(PartitionKey(topic.entry.id, partition.at.partition))
+            self._high_watermarks.forget(partition.at)
 
     def _gone(self, key: PartitionKey) -> None:
         replica = self.replicas.pop(key, None)
@@ -232,7 +233,7 @@ class Replication:
             partition.close()
             self.broker.flusher.forget(partition)
             self.broker.maintenance.remove(self.broker.data_dir.delete_partitions([partition.at]))
-            self._checkpointed.pop(partition.at, None)
+            self._high_watermarks.forget(partition.at)
 
     # Following
 
@@ -285,15 +286,20 @@ class Replication:
                     replica.look_for_late()
             self.offline.open_due(loop.time())
 
-    # The checkpoint
+    def lost(self) -> list[PartitionKey]:
+        """The partitions whose folders were gone when this process came, and held records when the last one left."""
+        by_name = self.broker.topics.by_name
+        return [
+            PartitionKey(by_name[at.topic].entry.id, at.partition)
+            for at in self._high_watermarks.lost
+            if at.topic in by_name
+        ]
 
-    def _read_checkpoint(self) -> dict[TopicPartition, int]:
-        try:
-            return read_offsets(self._checkpoint_path)
-        except BadCheckpoint as bad:
-            # Leaders find out anew what is committed, and followers learn it from them.
-            _logger.warning("%s", bad)
-            return {}
+    def leaderless(self) -> list[Leaderless]:
+        """The partitions of the cluster that have no leader, and why."""
+        return list(leaderless(self.cluster.view))
+
+    # The checkpoint
 
     async def _checkpoint_now_and_then(self) -> None:
         while True:
@@ -301,19 +307,14 @@ class Replication:
             await self._checkpoint()
 
     async def _checkpoint(self) -> None:
-        """As Kafka does it, so that a restarted replica knows what it may show to consumers."""
-        offsets = {
-            replica.partition.at: replica.high_watermark
-            for replica in self.replicas.values()
-            if replica.is_here and replica.partition.is_open
-        }
-        self._checkpointed |= offsets
-        try:
-            await asyncio.get_running_loop().run_in_executor(
-                None, write_offsets, self._checkpoint_path, dict(self._checkpointed)
-            )
-        except OSError as failed:
-            _logger.error("what is committed could not be noted: %s", failed)
+        write = self._high_watermarks.note(
+            {
+                replica.partition.at: replica.high_watermark
+                for replica in self.replicas.values()
+                if replica.is_here and replica.partition.is_open
+            }
+        )
+        await asyncio.get_running_loop().run_in_executor(None, write)
 
 
 def _epochs(brokers: Mapping[int, BrokerInfo]) -> dict[int, int]:

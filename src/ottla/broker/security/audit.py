@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from ottla.broker.context import Context
+    from ottla.broker.context import Client, Context
 
 _MODE: Final = 0o600
 _MOST_NAMES: Final = 100
@@ -60,6 +60,14 @@ class Audit:
         if errors:
             about["errors"] = list(errors[:_MOST_NAMES])
         self._write("change", context.connection.principal, context.peer, about)
+
+    def noted(self, client: Client, action: str, names: Sequence[str]) -> None:
+        """An administrative change that is not one request of Kafka's."""
+        about: dict[str, object] = {"api": action, "names": [_cut(name) for name in names[:_MOST_NAMES]]}
+        self._write("change", client.principal, f"{client.peer[0]}:{client.peer[1]}", about)
+
+    def logged_in(self, mechanism: str, principal: str, peer: str) -> None:
+        self._write_limited("login", principal, peer, {"mechanism": mechanism})
 
     def login_failed(self, mechanism: str, peer: str, reason: str) -> None:
         self._write_limited("login failed", None, peer, {"mechanism": mechanism, "reason": _cut(reason)})

@@ -38,7 +38,7 @@ _LAST_ANSWERS_S: Final = 1.0
 class Login:
     """How far one connection is with saying who it is."""
 
-    __slots__ = ("_ends_s", "exchange", "is_known", "is_raw", "lifetime_ms", "mechanism", "mechanisms")
+    __slots__ = ("_ends_s", "exchange", "is_in_turn", "is_known", "is_raw", "lifetime_ms", "mechanism", "mechanisms")
 
     def __init__(self, mechanisms: Sequence[str]) -> None:
         self.mechanisms = tuple(mechanisms)
@@ -46,6 +46,8 @@ class Login:
         self.exchange: Exchange | None = None
         self.is_raw = False
         """SaslHandshake version 0: what follows are bare messages, and not requests."""
+        self.is_in_turn = False
+        """Whether the exchange has waited for as long as an address that fails often has to."""
         self.is_known = False
         self.lifetime_ms = 0
         """How long the last login lasts; 0 for as long as the connection, or if it is not complete."""
@@ -58,6 +60,7 @@ class Login:
     def begin(self, mechanism: str, exchange: Exchange, *, is_raw: bool) -> None:
         self.mechanism, self.exchange, self.is_raw = mechanism, exchange, is_raw
         self.lifetime_ms = 0
+        self.is_in_turn = False
 
     def succeed(self, lifetime_ms: int) -> None:
         self.exchange, self.is_raw, self.is_known = None, False, True
@@ -124,7 +127,12 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
     exchange = login.exchange
     if exchange is None:
         raise LoginFailed("no exchange was begun")
+    host, port = connection.peer
+    peer = f"{host}:{port}"
     try:
+        if not login.is_in_turn:
+            await logins.wait_for_turn(peer)
+            login.is_in_turn = True
         step = await logins.take(exchange, message)
         if isinstance(step, Challenge):
             return step
@@ -135,10 +143,11 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
             raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do
     except LoginFailed as refused:
         login.fail()
-        host, port = connection.peer
-        await logins.failed(login.mechanism, f"{host}:{port}", refused)
+        await logins.failed(login.mechanism, peer, refused)
         raise
-    logins.succeeded(login.mechanism)
+    logins.succeeded(login.mechanism, peer)
+    if not login.is_known:
+        logins.noted(login.mechanism, principal, peer)
     connection.principal, connection.groups = principal, step.groups
     connection.admit()
     login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))

@@ -14,6 +14,7 @@ from ottla.core.errors import StorageError
 from ottla.core.security import LoginFailed
 from ottla.net.sasl.decoys import Decoys, shapes_of
 from ottla.net.sasl.exchange import LoggedIn
+from ottla.net.sasl.guessing import Guessing
 from ottla.net.sasl.plain import Passwords, Plain
 from ottla.net.sasl.scram import Scram
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -55,6 +56,7 @@ class Logins:
         self.passwords = Passwords(self._find, self._decoys)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
+        self._guessing = Guessing()
         # Of their own: whoever floods us with passwords must not hold up what waits for the disk.
         self._threads = ThreadPoolExecutor(_THREADS, "ottla-login")
 
@@ -75,14 +77,16 @@ class Logins:
     async def by_password(self, user: str, password: str, peer: str) -> str:
         """The principal; LoginFailed if that is not its password."""
         if not self.passwords.is_remembered(user, password):
-            await self.counted("basic", peer, self._check_password(user, password))
+            await self.counted("basic", peer, self._check_password(user, password, peer))
+            self.noted("basic", f"User:{user}", peer)
         return f"User:{user}"
 
     async def by_token(self, token: str, peer: str) -> CheckedToken:
         """Whose token it is; LoginFailed if it is not valid."""
         return await self.counted("bearer", peer, self.in_thread(lambda: self._known_tokens().check(token)))
 
-    async def _check_password(self, user: str, password: str) -> LoggedIn:
+    async def _check_password(self, user: str, password: str, peer: str) -> LoggedIn:
+        await self.wait_for_turn(peer)
         if not await self.in_thread(lambda: self.passwords.is_right(user, password)):
             raise LoginFailed(f"wrong password for user {user!r}")
         return LoggedIn(user)
@@ -93,7 +97,7 @@ class Logins:
         except LoginFailed as refused:
             await self.failed(how, peer, refused)
             raise
-        self.succeeded(how)
+        self.succeeded(how, peer)
         return found
 
     def close(self) -> None:
@@ -102,15 +106,30 @@ class Logins:
     def in_thread(self, work: Callable[[], T]) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self._threads, work)
 
-    def succeeded(self, mechanism: str) -> None:
+    async def wait_for_turn(self, peer: str) -> None:
+        """An address that has failed often waits before its next attempt is looked at; LoginFailed if too many do."""
+        wait_s = self._guessing.wait_s(_host(peer), time.monotonic())
+        if wait_s is None:
+            raise LoginFailed("too many failed logins from this address")
+        if wait_s:
+            await asyncio.sleep(wait_s)
+
+    def succeeded(self, mechanism: str, peer: str) -> None:
         self.counts[f"{mechanism} succeeded"] += 1
+        self._guessing.succeeded(_host(peer))
+
+    def noted(self, mechanism: str, principal: str, peer: str) -> None:
+        """Write a login that succeeded to the audit log."""
+        if self._audit is not None:
+            self._audit.logged_in(mechanism, principal, peer)
 
     async def failed(self, mechanism: str, peer: str, refused: LoginFailed) -> None:
         """Noted, and held up: whoever guesses is to be slow."""
         self.counts[f"{mechanism} failed"] += 1
+        self._guessing.failed(_host(peer), time.monotonic())
         if self._audit is not None:
             self._audit.login_failed(mechanism, peer, str(refused))
-        host = peer.rpartition(":")[0]
+        host = _host(peer)
         if host not in self._reported:
             if len(self._reported) >= _MOST_REPORTED:
                 self._reported.clear()
@@ -127,6 +146,10 @@ class Logins:
         if self._tokens is None:
             raise LoginFailed("tokens are not served: security.oauth_jwks is not set")
         return self._tokens
+
+
+def _host(peer: str) -> str:
+    return peer.rpartition(":")[0]
 
 
 def ensure_decoy_key(catalog: Catalog) -> None:

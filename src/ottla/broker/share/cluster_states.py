@@ -55,6 +55,9 @@ class ClusterStates:
         # An administrator may move the group now, of which this node would not learn.
         self._led.drop_all(lambda key: key.group_id == group_id)
 
+    def check(self, key: StateKey) -> None:
+        """`ready` says so."""
+
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:  # noqa: ARG002
         await self._questions.initialize(key, 0, _FROM_ITS_START if at_its_start else _LEADER_DECIDES)
         return None
@@ -86,6 +89,10 @@ class ClusterStates:
         return Progress(
             max(found.start_offset, start), max(end - max(found.start_offset, start) - found.delivery_complete_count, 0)
         )
+
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:  # noqa: ARG002
+        """The leaders know: where a group has not begun, `progress` is none."""
+        return True
 
     def forget_topic(self, topic_id: bytes) -> None:
         self._led.drop_all(lambda key: key.topic_id == topic_id)

@@ -222,6 +222,10 @@ class ShareService:
 
     # Their offsets, as administrators see them
 
+    def has_consumed(self, group: ShareGroup) -> bool:
+        """Before that its offsets are not shown, as by Kafka: they say only where it would begin."""
+        return self.states.has_consumed(self._keys(group))
+
     def empty_group(self, group_id: str) -> ShareGroup:
         """The group; ApiError if it is not there, or is at work."""
         group = self.groups.get(group_id)
@@ -296,6 +300,7 @@ class ShareService:
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
         found = self.partitions.find(key, partition)
         if found is None:
+            self.states.check(key)
             raise UnknownTopicOrPartition(f"group {group_id} does not read {partition.at}")
         return found
 

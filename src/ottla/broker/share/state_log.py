@@ -10,7 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.replaying import batches_of
+from ottla.broker.asking import Refused
+from ottla.broker.replaying import Damaged, batches_of
 from ottla.broker.share.writing import append_records
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ProtocolError
@@ -23,6 +24,7 @@ from ottla.share.records import (
     encode_state_record,
     forget_state_record,
     state_batches,
+    state_name,
     state_partition_for,
 )
 
@@ -57,21 +59,36 @@ class Kept:
         self.snapshot_offset = 0
         self.updates = 0
 
+    @property
+    def is_as_begun(self) -> bool:
+        """Whether nothing has been acknowledged, and no administrator has said where to begin."""
+        return not (self.state_epoch or self.snapshot_epoch or self.updates)
+
 
 class StateLog:
     def __init__(self, broker: Broker, config: ShareConfig) -> None:
         self._broker = broker
         self._config = config
         self.kept: dict[StateKey, Kept] = {}
+        self._damaged = Damaged()
         self._pruning: set[asyncio.Task[None]] = set()
+
+    def check(self, key: StateKey) -> None:
+        """ApiError if nothing is known of this state because its partition is damaged, of a broker that is alone."""
+        if self._damaged and (error := self._damaged.error_for(self.partition_of(key).at.partition)):
+            raise Refused(error, f"the partition that holds {state_name(key)} is damaged")
 
     # Reading
 
     def load(self) -> None:
         state = self._broker.topics.by_name.get(SHARE_GROUP_STATE)
         for partition in state.partitions if state else ():
-            for _ in self.replayed(partition):
-                pass
+            try:
+                for _ in self.replayed(partition):
+                    pass
+            except ApiError as damaged:
+                self._damaged.add(partition, damaged)
+                self.unload(partition.at.partition)
         for kept in self.kept.values():
             kept.rules.settle()
 
@@ -91,6 +108,11 @@ class StateLog:
         count = 0 if state is None else len(state.partitions)
         for key in [each for each in self.kept if not count or state_partition_for(each, count) == index]:
             del self.kept[key]
+
+    def clear(self) -> None:
+        """The topic is deleted, and with it all that was known."""
+        self.kept.clear()
+        self._damaged.clear()
 
     def _replay(self, record: Record) -> None:
         key, value = decode_state_record(record.key or b"", record.value)

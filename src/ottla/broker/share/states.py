@@ -45,6 +45,9 @@ class States(Protocol):
 
     def rules_of(self, key: StateKey) -> SharePartition | None: ...
 
+    def check(self, key: StateKey) -> None:
+        """ApiError if there may be a state that cannot be read."""
+
     def change(self, key: StateKey, start: int, changes: Sequence[Change]) -> Written:
         """Write down what changes. ApiError if that cannot be."""
 
@@ -67,6 +70,9 @@ class States(Protocol):
     async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
         """None if the group has no state of this partition."""
 
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:
+        """Whether anything of these has been acknowledged, or was set by an administrator, as far as is known here."""
+
     # By all
 
     def forget_topic(self, topic_id: bytes) -> None: ...
@@ -83,6 +89,7 @@ class OwnStates:
         self._log = StateLog(broker, config)
         self._first_offset = first_offset
         self._dropped = dropped
+        self.check = self._log.check
         self.change = self._log.change
         self.changed = self._log.changed
 
@@ -103,17 +110,23 @@ class OwnStates:
         """What is known stays."""
 
     async def initialize(self, key: StateKey, partition: Partition, *, at_its_start: bool) -> Written | None:
+        self._log.check(key)
         if key in self._log.kept:
             return None
         start = partition.log.start_offset if at_its_start else self._first_offset(key.group_id, partition)
         return self._log.begin(key, start)
 
     async def move(self, key: StateKey, offset: int) -> Written | None:
+        self._log.check(key)
         self._dropped(key)
-        return self._log.begin(key, offset)
+        known = self._log.kept.get(key)
+        return self._log.begin(key, offset, 1 if known is None else known.state_epoch + 1)
 
     async def forget(self, keys: Iterable[StateKey]) -> Written | None:
-        return self._forget(keys)
+        doomed = list(keys)
+        for key in doomed:
+            self._log.check(key)
+        return self._forget(doomed)
 
     def _forget(self, keys: Iterable[StateKey]) -> Written | None:
         doomed = list(keys)
@@ -122,6 +135,7 @@ class OwnStates:
         return self._log.forget(doomed)
 
     async def progress(self, key: StateKey, partition: Partition) -> Progress | None:
+        self._log.check(key)
         rules = self.rules_of(key)
         if rules is None:
             return None
@@ -129,13 +143,16 @@ class OwnStates:
         rules.cut_end(partition.log.next_offset)
         return Progress(rules.start, max(partition.high_watermark - rules.start - rules.completed, 0))
 
+    def has_consumed(self, keys: Iterable[StateKey]) -> bool:
+        return not all((kept := self._log.kept.get(key)) is None or kept.is_as_begun for key in keys)
+
     def forget_topic(self, topic_id: bytes) -> None:
         self._forget(key for key in self._log.kept if key.topic_id == topic_id)
 
     def clear(self) -> None:
         for key in self._log.kept:
             self._dropped(key)
-        self._log.kept.clear()
+        self._log.clear()
 
 
 def states_of(broker: Broker, config: ShareConfig, first_offset: FirstOffset, dropped: Dropped) -> States:

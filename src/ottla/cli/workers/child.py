@@ -44,7 +44,7 @@ def main() -> None:
         telling.append(asyncio.create_task(_tell_once_settled(broker, http, plan.configs.workers.count)))
 
     try:
-        run(serve_until_stopped(plan.configs, tell, Inherited(catalog, bound)))
+        run(serve_until_stopped(plan.configs, tell, Inherited(catalog, bound, plan.configs.workers.count)))
     except OttlaError as refused:
         sys.exit(f"ottla: worker {plan.number}: {refused}")
 

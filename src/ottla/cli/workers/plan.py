@@ -11,7 +11,7 @@ from ottla.core.errors import ConfigError
 from ottla.net.listener_config import parse_listeners
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from ottla.broker.settings import Settings
     from ottla.cluster.builtin.config import WorkersConfig
@@ -80,11 +80,27 @@ def shared_listeners(configs: Configs) -> tuple[ListenerConfig, ...]:
     return configs.settings.net.all_listeners(configs.settings.security)
 
 
-def own_ports(listeners: Sequence[ListenerConfig], workers: WorkersConfig) -> list[list[int]]:
-    """For each worker, its port of each listener; 0 for a free one."""
+def http_ports(configs: Configs) -> frozenset[int]:
+    """Ports that workers serve HTTP on; a free one is not known yet."""
+    ports = {configs.http.port, *(_http_port(configs, number) for number in range(1, configs.workers.count))}
+    return frozenset(port for port in ports if port > 0)
+
+
+def own_ports(
+    listeners: Sequence[ListenerConfig], workers: WorkersConfig, taken: Collection[int] = ()
+) -> list[list[int]]:
+    """For each worker, its port of each listener; 0 for a free one. `taken`: what they use for HTTP."""
     first, count = workers.first_port, len(listeners)
+    needed = workers.count * count
     if not first and all(listener.port for listener in listeners):
         first = max(listener.port for listener in listeners) + 1
+        while clashing := [port for port in taken if first <= port < first + needed]:
+            first = max(clashing) + 1
+    if first and (clashing := [port for port in taken if first <= port < first + needed]):
+        raise ConfigError(
+            f"workers need the ports {first} to {first + needed - 1}, and {clashing[0]} is for HTTP: "
+            "set workers.first_port or http.port"
+        )
     ports = [[first + worker * count + at if first else 0 for at in range(count)] for worker in range(workers.count)]
     if first and ports[-1][-1] > 65535:
         raise ConfigError(f"workers need the ports {first} to {ports[-1][-1]}: set workers.first_port")

@@ -14,21 +14,23 @@ from ottla.net.binding import bind
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ottla.cluster.builtin.config import WorkersConfig
     from ottla.net.listener_config import ListenerConfig
 
 
 class Ports:
-    def __init__(self, listeners: Sequence[ListenerConfig], workers: WorkersConfig) -> None:
-        """OttlaError with the address that cannot be had."""
+    def __init__(
+        self, listeners: Sequence[ListenerConfig], workers: WorkersConfig, taken: Collection[int] = ()
+    ) -> None:
+        """OttlaError with the address that cannot be used; `taken` are ports for HTTP."""
         self.listeners = listeners
         self._sockets: list[socket.socket] = []
         self._shared = [self._bind(each.host, each.port) for each in listeners]
         self._own = [
             [self._bind(listener.host, port) for listener, port in zip(listeners, ports, strict=True)]
-            for ports in own_ports(listeners, workers)
+            for ports in own_ports(listeners, workers, taken)
         ]
 
     def _bind(self, host: str, port: int) -> list[socket.socket]:

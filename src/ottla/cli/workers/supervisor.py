@@ -14,7 +14,7 @@ import click
 from ottla.broker.key_rotation import open_sealer
 from ottla.cli.ready import write_ready_file
 from ottla.cli.workers.folder import WorkersFolder
-from ottla.cli.workers.plan import check, shared_listeners, worker_configs
+from ottla.cli.workers.plan import check, http_ports, shared_listeners, worker_configs
 from ottla.cli.workers.ports import Ports
 from ottla.cli.workers.process import Worker
 from ottla.core.errors import OttlaError
@@ -29,7 +29,7 @@ async def supervise(configs: Configs, logged: Logging, ready_file: Path | None, 
     """Until told to stop. OttlaError if the workers cannot all be started."""
     check(configs)
     with ExitStack() as closing:
-        ports = Ports(shared_listeners(configs), configs.workers)
+        ports = Ports(shared_listeners(configs), configs.workers, http_ports(configs))
         closing.callback(ports.close)
         data_dir = configs.settings.broker.data_dir
         sealer = open_sealer(configs.settings.encryption, data_dir)

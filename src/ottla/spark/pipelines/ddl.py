@@ -15,7 +15,7 @@ _SIMPLE: Final = (
 _NESTED: Final = ("array", "map", "struct")
 _WITH_ARGUMENTS: Final = re.compile(r"(decimal|dec|numeric|char|varchar)(\(\s*\d+\s*(,\s*\d+\s*)?\))?")
 _FIELD: Final = re.compile(
-    r"(?:`(?P<quoted>[^`]+)`|(?P<plain>\w+))\s*[: ]\s*(?P<type>.+?)(?:\s+not\s+null)?(?:\s+comment\s+'.*')?",
+    r"(?:`(?P<quoted>[^`]+)`|(?P<plain>[A-Za-z0-9_]+))\s*[: ]\s*(?P<type>.+?)(?:\s+not\s+null)?(?:\s+comment\s+'.*')?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -68,4 +68,4 @@ def split_outside(text: str) -> list[str]:
 
 def quoted(name: str) -> str:
     """A name as it stands in a schema or in SQL, whatever is in it."""
-    return name if re.fullmatch(r"[A-Za-z_]\w*", name) else "`" + name.replace("`", "``") + "`"
+    return name if re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII) else "`" + name.replace("`", "``") + "`"

@@ -38,7 +38,7 @@ format = "{format}"                   # json, csv, avro or raw
 {schema}
 start = "earliest"                # or latest, or a time such as 2026-11-15T09:30
 {time}
-# dead_letters = "{topic}.bad"    # where records go that do not parse
+# dead_letters = "{pipeline}.dead-letters"    # the topic for records that do not parse
 
 # Every source and step is a table for the SQL of those after it. Beside its own columns a row has
 # _key, _topic, _partition, _offset and _timestamp; columns that begin with _ do not reach a sink.
@@ -54,7 +54,8 @@ kind = "{sink}"
 """
 
 
-def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str) -> str:
+def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str, pipeline: str) -> str:
+    """`pipeline` is the name that the file will give it."""
     name = re.sub(r"\W", "_", topic)
     name = name if name[:1].isalpha() else f"t{name}"
     kind, schema = _looks_like(values)
@@ -64,6 +65,7 @@ def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str) 
         broker=broker,
         name=name,
         topic=topic,
+        pipeline=pipeline,
         format=kind,
         schema='# schema = "id bigint, name string"' if schema is None else f"schema = '''{schema}'''",
         time=(

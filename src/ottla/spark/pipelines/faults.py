@@ -9,31 +9,39 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.spark.pipelines.ddl import columns
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 _WHOLE: Final = ("tinyint", "byte", "smallint", "short", "int", "integer", "bigint", "long")
 _FRACTIONS: Final = ("float", "real", "double", "decimal", "dec", "numeric")
+_DECIMALS: Final = ("decimal", "dec", "numeric")
 _MOST_SHOWN: Final = 60
 
 
 class JsonFault:
-    """A function for Spark's workers: the value's bytes in, the reason out."""
+    """A function for Spark's workers: the value's bytes in, the reason out.
+
+    `nulls` are the columns that Spark's parser left empty: the field it refused is one of them, and has a value.
+    """
 
     def __init__(self, ddl: str) -> None:
         self._ddl = ddl
 
-    def __call__(self, value: bytes | None) -> str:
+    def __call__(self, value: bytes | None, nulls: Sequence[str]) -> str:
         if value is None:
             return "the record has no value"
+        wanted = columns(self._ddl)
         try:
             content = json.loads(value)
         except (ValueError, RecursionError) as wrong:
             return f"not JSON: {wrong}"
         if not isinstance(content, dict):
-            return f"the JSON is no object but {_shown(content)}"
-        for name, kind in columns(self._ddl).items():
-            if not _fits(content.get(name), kind):
-                return f"{name}: {_shown(content[name])} is no {kind}"
+            return f"not a JSON object: {_shown(content)}"
+        suspects = [name for name in nulls if content.get(name) is not None]
+        # Of a struct or list Spark may keep the parts that fit.
+        nested = [name for name in wanted if "<" in wanted[name] and content.get(name) is not None]
+        obvious = [name for name in suspects if not _fits(content[name], wanted[name])]
+        for name in obvious or _certain(suspects, nulls, wanted) or nested:
+            return f"{name}: {_shown(content[name])} is not a valid {wanted[name]}"
         return f"does not fit the schema {self._ddl}"
 
 
@@ -42,7 +50,7 @@ class CsvFault:
         self._ddl = ddl
         self._separator = options.get("sep") or options.get("delimiter") or ","
 
-    def __call__(self, value: bytes | None) -> str:
+    def __call__(self, value: bytes | None, nulls: Sequence[str]) -> str:
         if value is None:
             return "the record has no value"
         try:
@@ -53,10 +61,17 @@ class CsvFault:
         given = next(csv.reader([text], delimiter=self._separator[:1]), [])
         if len(given) != len(wanted):
             return f"has {len(given)} columns, and the schema {len(wanted)}"
-        for (name, kind), field in zip(wanted.items(), given, strict=True):
-            if field and not _reads_as(field, kind):
-                return f"{name}: {_shown(field)} is no {kind}"
+        fields = dict(zip(wanted, given, strict=True))
+        suspects = [name for name in nulls if fields[name]]
+        obvious = [name for name in suspects if not _reads_as(fields[name], wanted[name])]
+        for name in obvious or _certain(suspects, nulls, wanted):
+            return f"{name}: {_shown(fields[name])} is not a valid {wanted[name]}"
         return f"does not fit the schema {self._ddl}"
+
+
+def _certain(suspects: list[str], nulls: Sequence[str], wanted: Mapping[str, str]) -> list[str]:
+    """A parser that gave up leaves all columns empty, and that tells nothing of any of them."""
+    return suspects if len(suspects) == 1 or len(nulls) < len(wanted) else []
 
 
 def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - of JSON
@@ -72,6 +87,8 @@ def _fits(value: Any, kind: str) -> bool:  # noqa: ANN401 - of JSON
     word = kind.partition("<")[0].partition("(")[0].strip().lower()
     if word in _WHOLE:
         return isinstance(value, int) and not isinstance(value, bool)
+    if word in _DECIMALS:
+        return is_number or (isinstance(value, str) and _reads_as(value, word))
     if word in _FRACTIONS:
         return is_number
     return expected.get(word, isinstance(value, str))

@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 _TIMESTAMP: Final = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?")
 _DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_WIDER: Final = {frozenset(("bigint", "double")): "double", frozenset(("date", "timestamp")): "timestamp"}
+_LARGE: Final = "decimal(20,0)"
+"""Whole numbers beyond 64 bits with a sign, such as those of 64 bits without one."""
+_WIDER: Final = {
+    frozenset(("bigint", "double")): "double",
+    frozenset(("bigint", _LARGE)): _LARGE,
+    frozenset((_LARGE, "double")): "double",
+    frozenset(("date", "timestamp")): "timestamp",
+}
 _MOST_FIELDS: Final = 500
 
 
@@ -63,7 +70,15 @@ def _ddl(fields: Mapping[str, Any], seen: int, what: str) -> str:
         )
     if len(fields) > _MOST_FIELDS:
         raise ConfigError(f"no schema can be inferred: {seen} records have {len(fields)} different fields; write one")
-    return ", ".join(f"{quoted(name)} {_text(kind)}" for name, kind in fields.items())
+    return ", ".join(f"{quoted(name)} {_text(kind)}" for name, kind in _without_twins(fields).items())
+
+
+def _without_twins(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Without names that differ from an earlier one only in case: to Spark they are one column."""
+    kept: dict[str, tuple[str, Any]] = {}
+    for name, kind in fields.items():
+        kept.setdefault(name.lower(), (name, kind))
+    return dict(kept.values())
 
 
 def _type_of(value: Any) -> Any:  # noqa: ANN401 - a word, a list of one, or a dict of fields
@@ -72,7 +87,7 @@ def _type_of(value: Any) -> Any:  # noqa: ANN401 - a word, a list of one, or a d
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int):
-        return "bigint" if -(1 << 63) <= value < 1 << 63 else "double"
+        return "bigint" if -(1 << 63) <= value < 1 << 63 else _LARGE if abs(value) < 10**20 else "double"
     if isinstance(value, float):
         return "double"
     if isinstance(value, str):
@@ -118,5 +133,7 @@ def _text(kind: Any) -> str:  # noqa: ANN401 - types as above
     if isinstance(kind, dict):
         if not kind:
             return "map<string,string>"
-        return "struct<" + ",".join(f"{quoted(name)}:{_text(each)}" for name, each in kind.items()) + ">"
+        return (
+            "struct<" + ",".join(f"{quoted(name)}:{_text(each)}" for name, each in _without_twins(kind).items()) + ">"
+        )
     return kind or "string"

@@ -8,7 +8,9 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.spark.pipelines.avro import AvroDecoder
 from ottla.spark.pipelines.avro_schema import avro_ddl
+from ottla.spark.pipelines.ddl import columns
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
+from ottla.spark.pipelines.limits import MOST_HEADER_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -22,6 +24,7 @@ _TASK: Final = "_task"
 _PARSED_ONCE: Final = f"{_TASK} >= 0"
 """Always true. Spark would push filters below the parsing, and parse once more for each; it pushes none below a
 column that may differ when it is computed again."""
+_HEADERS: Final = "array<struct<key:string,value:binary>>"
 _NO_VALUE: Final = "the record has no value"
 _META: Final = {
     "_key": "key",
@@ -56,13 +59,32 @@ def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
         "ottla.offset": F.col("offset").cast("string"),
         "ottla.timestamp": F.unix_millis("timestamp").cast("string"),
     }
-    headers = F.array(
-        *(F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value")) for name, value in told.items())
+    cut = {
+        "ottla.value-bytes": F.when(F.length("value") > MOST_VALUE_BYTES, F.length("value")),
+        "ottla.key-bytes": F.when(F.length("key") > MOST_KEY_BYTES, F.length("key")),
+    }
+    headers = F.array(*(_header(name, value) for name, value in told.items()))
+    more = F.filter(F.array(*(_header(name, size.cast("string")) for name, size in cut.items())), _has_value)
+    own = F.coalesce(F.col("headers"), F.array().cast(_HEADERS))
+    own_bytes = F.aggregate(own, F.lit(0), lambda sum_, each: sum_ + F.length(each["key"]) + _length(each["value"]))
+    kept = F.when(own_bytes <= MOST_HEADER_BYTES, own).otherwise(F.array().cast(_HEADERS))
+    return bad.select(
+        F.substring("key", 1, MOST_KEY_BYTES).alias("key"),
+        F.substring("value", 1, MOST_VALUE_BYTES).alias("value"),
+        F.concat(kept, headers.cast(_HEADERS), more.cast(_HEADERS)).alias("headers"),
     )
-    theirs = F.coalesce(F.col("headers"), F.lit(None).cast("array<struct<key:string,value:binary>>"))
-    both = F.when(theirs.isNull(), headers).otherwise(F.concat(theirs, headers))
-    kind = "array<struct<key:string,value:binary>>"
-    return bad.select("key", "value", both.cast(kind).alias("headers"))
+
+
+def _header(name: str, value: Column) -> Column:
+    return F.struct(F.lit(name).alias("key"), value.cast("binary").alias("value"))
+
+
+def _has_value(header: Column) -> Column:
+    return header["value"].isNotNull()
+
+
+def _length(value: Column) -> Column:
+    return F.coalesce(F.length(value), F.lit(0))
 
 
 def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
@@ -91,9 +113,14 @@ def _reason(source: Source) -> Column:
     if source.format == "avro":
         why = F.col(_ERROR)
     else:
-        fault = (
-            JsonFault(source.schema or "") if source.format == "json" else CsvFault(source.schema or "", source.options)
-        )
+        schema = source.schema or ""
+        fault = JsonFault(schema) if source.format == "json" else CsvFault(schema, source.options)
         # A plain function: of one with types Spark wants to know whether it is for columns of pandas.
-        why = F.udf(lambda value: fault(value), "string")(F.col("value"))  # noqa: PLW0108
+        why = F.udf(lambda value, nulls: fault(value, nulls), "string")(F.col("value"), _null_columns(schema))  # noqa: PLW0108
     return F.when(F.col("value").isNull(), F.lit(_NO_VALUE)).otherwise(why)
+
+
+def _null_columns(schema: str) -> Column:
+    """The columns that Spark's parser left empty: those that it refused are among them."""
+    names = [F.when(F.col(f"{_PARSED}.`{name}`").isNull(), F.lit(name)) for name in columns(schema) if "`" not in name]
+    return F.array_compact(F.array(*names))

@@ -31,6 +31,19 @@ def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStat
     return replace(changed, batch_ms=batch_ms, rows_per_second=round(rows * 1000 / batch_ms, 1) if batch_ms else 0.0)
 
 
+def new_reports(query: Any, seen: str) -> list[dict[str, Any]]:  # noqa: ANN401 - a query of Spark's
+    """The reports after the one with this timestamp. All of them are read only if the last is a new one."""
+    last = query.lastProgress
+    if last is None or _tree(last)["timestamp"] <= seen:
+        return []
+    return [each for each in map(_tree, query.recentProgress) if each["timestamp"] > seen]
+
+
+def _tree(report: Any) -> dict[str, Any]:  # noqa: ANN401 - Spark's own
+    tree: dict[str, Any] = json.loads(report.json)
+    return tree
+
+
 def rows_read(progress: Mapping[str, Any]) -> int:
     """Over all sources: Spark Connect does not add them up."""
     return sum(int(source.get("numInputRows") or 0) for source in progress.get("sources") or ())

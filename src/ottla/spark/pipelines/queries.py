@@ -16,6 +16,7 @@ from ottla.spark.pipelines.frames import (
     StreamReading,
     dead_letter_rows,
     dead_letters_query,
+    first_line,
     query_name,
     sink_rows,
 )
@@ -57,7 +58,7 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
     queries = []
     for sink in pipeline.sinks.values():
         rows = sink_rows(spark, pipeline, sink.name, reading)
-        parts = stateful_parts(plan_text(rows))
+        parts = stateful_parts(_checked_plan(rows, sink.name))
         if any(part.startswith("TransformWithState") for part in parts):
             check_protobuf()
             spark.conf.set(_STATE_STORE, _ROCKSDB)
@@ -76,6 +77,14 @@ def check_protobuf() -> None:
         raise ConfigError(
             "transformWithState needs the package protobuf; run: pip install 'ottla[pipelines]'"
         ) from None
+
+
+def _checked_plan(rows: DataFrame, sink: str) -> str:
+    """Spark computes what is constant while it plans, and may fail over it."""
+    try:
+        return plan_text(rows)
+    except Exception as failed:
+        raise ConfigError(f"[sink.{sink}]: {first_line(failed)}") from failed
 
 
 def plan_text(frame: DataFrame) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -13,8 +12,9 @@ from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
 from ottla.spark.link import link_to
 from ottla.spark.pipelines.failures import reason_of
+from ottla.spark.pipelines.lags import group_lags
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
-from ottla.spark.pipelines.progress import line, rows_read, with_progress
+from ottla.spark.pipelines.progress import line, new_reports, rows_read, with_progress
 from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
@@ -86,6 +86,7 @@ class _Run:
         self._seen: dict[str, str] = {}
         self._failures: dict[str, int] = {}
         """How often each has failed since it last did something."""
+        lags = group_lags(link_to(kafka_of(pipeline)), {each.name: each.full_name for each in queries})
         self._status = PipelineStatus(
             name=pipeline.name,
             state="starting",
@@ -93,7 +94,7 @@ class _Run:
             file=str(pipeline.file),
             host=socket.gethostname(),
             pid=os.getpid(),
-            queries=tuple(QueryStatus(name=each.name, sink=each.sink) for each in queries),
+            queries=tuple(QueryStatus(name=each.name, sink=each.sink, lag=lags.get(each.name, 0)) for each in queries),
         )
 
     def to_the_end(self) -> PipelineStatus:
@@ -147,14 +148,12 @@ class _Run:
     def _take_progress(self) -> None:
         statuses = []
         for status in self._status.queries:
-            for report in self._running[status.name].recentProgress:
-                progress = json.loads(report.json)
-                if progress["timestamp"] > self._seen.get(status.name, ""):
-                    self._seen[status.name] = progress["timestamp"]
-                    status = with_progress(status, progress)  # noqa: PLW2901 - it grows
-                    self._failures.pop(status.name, None)
-                    if rows_read(progress):
-                        self._options.say(line(status))
+            for progress in new_reports(self._running[status.name], self._seen.get(status.name, "")):
+                self._seen[status.name] = progress["timestamp"]
+                status = with_progress(status, progress)  # noqa: PLW2901 - it grows
+                self._failures.pop(status.name, None)
+                if rows_read(progress):
+                    self._options.say(line(status))
             statuses.append(status)
         self._status = replace(self._status, queries=tuple(statuses))
 
@@ -167,11 +166,19 @@ class _Run:
                 continue
             self._failures[query.name] = self._failures.get(query.name, 0) + 1
             reason = f"{self._pipeline.name}: {query.name} failed: {reason_of(failure)}"
+            stack = self._state.keep_failure(query.name, f"{failure}\n{getattr(failure, '_stackTrace', None) or ''}")
             if self._failures[query.name] > self._options.restarts:
-                raise PipelineFailed(reason)
-            self._options.say(f"{reason}; it is started again")
+                raise PipelineFailed(f"{reason} (stack trace: {stack})")
+            self._options.say(f"{reason}; restarting it")
+            self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
             self._start_query(query)
+
+    def _count_restart(self, name: str) -> None:
+        counted = [
+            replace(each, restarts=each.restarts + 1) if each.name == name else each for each in self._status.queries
+        ]
+        self._status = replace(self._status, queries=tuple(counted))
 
     def _finish(self, state: State, error: str = "") -> None:
         deadline = time.monotonic() + _END_OF_BATCH_S

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.session import listen, session
@@ -20,6 +21,9 @@ _SETTINGS: Final = {
     # A micro-batch that is repeated must have the same tasks.
     "spark.sql.adaptive.enabled": "false",
 }
+_LOG_LEVEL: Final = "spark.log.level"
+_STACK_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
+"""They print the stack of everything that fails in the JVM."""
 
 
 def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
@@ -32,6 +36,14 @@ def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
     return spark
+
+
+def silence(spark: SparkSession, pipeline: Pipeline) -> None:
+    """Leave the JVM's log to those who ask for it: what fails is told in one line, and its stack is in a file."""
+    if hasattr(spark, "_jsparkSession") and _LOG_LEVEL not in pipeline.spark:
+        spark.sparkContext.setLogLevel("OFF")
+        for name in _STACK_LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 def activate(spark: SparkSession) -> None:

@@ -38,6 +38,12 @@ class StateFolder:
     def keep_fingerprint(self, query: str, fingerprint: dict[str, Any]) -> None:
         self._write(_FINGERPRINTS, self.fingerprints() | {query: fingerprint})
 
+    def keep_failure(self, query: str, text: str) -> Path:
+        """Write the whole text of a failure to a file, of which people are told one line."""
+        file = self.folder / f"{query}.failure.txt"
+        file.write_text(text, "utf-8")
+        return file
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """For one process at a time: two would write over each other's checkpoints."""

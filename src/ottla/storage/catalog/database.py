@@ -51,6 +51,15 @@ def close_untouched(db: sqlite3.Connection, path: Path) -> None:
     db.close()
 
 
+def damaged(path: Path, reason: object) -> DataDirError:
+    """Names the damage, and what can be done about it."""
+    return DataDirError(
+        f"{path} is damaged: {reason}. Restore it from a backup, or move {path.name} and {path.name}-wal to another "
+        "folder: the next start finds the topics by their folders, but topic configs, users, ACLs and quotas have to "
+        "be set again"
+    )
+
+
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
     """Committed and synced when it ends, or StorageError and nothing happened."""
@@ -87,7 +96,7 @@ def _refuse_foreign(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_HEADER_MAGIC):
-        raise DataDirError(f"{path} is not a SQLite database, so it cannot be Ottla's catalog")
+        raise damaged(path, "it is not a SQLite database")
     if _number_at(header, _APPLICATION_ID_AT) != APPLICATION_ID:
         raise DataDirError(f"{path} is a SQLite database, but not one that Ottla made")
     _refuse_newer(path, _number_at(header, _USER_VERSION_AT))
@@ -159,7 +168,7 @@ def _check(db: sqlite3.Connection, path: Path) -> None:
     except UnicodeDecodeError:
         problem = "SQLite cannot even name what it found"
     if problem != "ok":
-        raise DataDirError(f"{path} is damaged: {' '.join(problem.split())}")
+        raise damaged(path, " ".join(problem.split()))
 
 
 def _prepare(db: sqlite3.Connection) -> None:
@@ -186,5 +195,5 @@ def _sentence(path: Path, error: sqlite3.Error | StorageError) -> str:
     if code == sqlite3.SQLITE_BUSY:
         return f"{path} is in use by another process"
     if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        return f"{path} is damaged: {reason}"
+        return str(damaged(path, reason))
     return f"{path} cannot be used: {reason}"

@@ -11,7 +11,7 @@ from ottla.core.ids import TopicId
 from ottla.core.sealing import BrokenSeal
 from ottla.storage.catalog.acl_filter import matching
 from ottla.storage.catalog.catalog import PRODUCER_ID_BLOCK
-from ottla.storage.catalog.database import CATALOG_FILE, close_untouched, open_database, transaction
+from ottla.storage.catalog.database import CATALOG_FILE, close_untouched, damaged, open_database, transaction
 from ottla.storage.catalog.entries import ProducerIdBlock, Quota, ResourceConfigs, Topic
 from ottla.storage.catalog.rows import read_view, reseal, write
 from ottla.storage.catalog.rules import (
@@ -87,7 +87,7 @@ class SqliteCatalog:
         except (sqlite3.Error, AttributeError, TypeError, ValueError, BrokenSeal) as error:
             # SQLite keeps no checksums: a damaged row may hold another type than its column asks for.
             close_untouched(db, folder / CATALOG_FILE)
-            raise DataDirError(f"{folder / CATALOG_FILE} is damaged: {error}") from error
+            raise damaged(folder / CATALOG_FILE, error) from error
         catalog.reseal()
         return catalog
 

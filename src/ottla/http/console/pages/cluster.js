@@ -18,6 +18,7 @@ export async function show({ signal }) {
   const refusal = h("div.refusal");
   const facts = h("dl.facts");
   const folders = h("div.payload");
+  const leaderless = h("div.payload");
   const brokers = table(BROKER_COLUMNS, { caption: "Brokers" });
   const clients = table(CLIENT_COLUMNS, { caption: "Clients", empty: "No Kafka client is connected." });
   const configs = await configEditor("/v1/configs", signal);
@@ -29,6 +30,7 @@ export async function show({ signal }) {
       );
       replace(facts, factsOf(broker));
       brokers.update(cluster.brokers.map((one) => ({ ...one, isController: one.broker_id === cluster.controller_id })));
+      replace(leaderless, leaderlessOf(cluster.partitions_without_leader));
       replace(folders, dirs.log_dirs.map(folderOf));
       clients.update(connected.clients);
     }),
@@ -37,6 +39,7 @@ export async function show({ signal }) {
     "div.page",
     heading("Cluster"),
     refusal,
+    leaderless,
     card("Brokers", brokers),
     card("This broker", facts),
     card("Log folders", folders),
@@ -44,6 +47,14 @@ export async function show({ signal }) {
     h("h2", "Configs of this broker"),
     configs,
   );
+}
+
+function leaderlessOf(partitions) {
+  if (partitions.length === 0) return [];
+  const rows = partitions
+    .slice(0, MOST_PARTITIONS)
+    .map((one) => h("li", badge(one.replaced.length > 0 ? "data folder replaced" : "replicas away", "bad"), " ", one.problem));
+  return [card(`${plural(partitions.length, "partition")} without a leader`, h("ul", rows))];
 }
 
 function factsOf(broker) {

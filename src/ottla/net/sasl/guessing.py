@@ -1,0 +1,53 @@
+"""How fast passwords may be guessed. Pure: the time is an argument.
+
+An address that has failed a few times in a row waits before its next attempt is even looked at, whether the password
+is right or not, and however many connections it uses; a login that succeeds ends that. A user is never locked out:
+somebody else could see to that.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+_FREE_FAILURES: Final = 10
+_FORGET_AFTER_S: Final = 300.0
+_FIRST_WAIT_S: Final = 0.25
+_LONGEST_WAIT_S: Final = 4.0
+_MOST_WAITING_S: Final = 20.0
+_MOST_ADDRESSES: Final = 10_000
+
+
+class _Failures(NamedTuple):
+    times: int
+    last_s: float
+    next_s: float
+    """When the next attempt may be looked at."""
+
+
+class Guessing:
+    def __init__(self) -> None:
+        self._by_host: dict[str, _Failures] = {}
+
+    def wait_s(self, host: str, now_s: float) -> float | None:
+        """How long the next attempt of this address has to wait; None if too many wait already."""
+        known = self._by_host.get(host)
+        if known is None or known.times < _FREE_FAILURES or now_s - known.last_s > _FORGET_AFTER_S:
+            return 0.0
+        begin_s = max(now_s, known.next_s)
+        if begin_s - now_s > _MOST_WAITING_S:
+            return None
+        pause_s = min(_FIRST_WAIT_S * (1 << min(known.times - _FREE_FAILURES, 10)), _LONGEST_WAIT_S)
+        # One after the other: to guess on many connections at once is no quicker.
+        self._by_host[host] = known._replace(next_s=begin_s + pause_s)
+        return begin_s + pause_s - now_s
+
+    def failed(self, host: str, now_s: float) -> None:
+        known = self._by_host.get(host)
+        if known is None or now_s - known.last_s > _FORGET_AFTER_S:
+            if len(self._by_host) >= _MOST_ADDRESSES:
+                self._by_host.clear()
+            known = _Failures(0, now_s, now_s)
+        self._by_host[host] = known._replace(times=known.times + 1, last_s=now_s)
+
+    def succeeded(self, host: str) -> None:
+        self._by_host.pop(host, None)
