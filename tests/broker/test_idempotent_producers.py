@@ -11,7 +11,7 @@ from ottla.core.errors import ErrorCode, StorageError
 from ottla.wire.apis import INIT_PRODUCER_ID
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from .making import Topic, fetch
+from .making import Topic, create_topic, fetch
 from .producing import EACH_VERSION, numbered, produce, send
 from .raw_client import RawClient
 
@@ -98,3 +98,18 @@ def test_a_producer_gets_no_id_from_a_disk_that_refuses(
     monkeypatch.setattr(broker.broker.producer_ids, "next", refuse)
     answer = client.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000))
     assert (answer.error_code, answer.producer_id) == (ErrorCode.KAFKA_STORAGE_ERROR, -1)
+
+
+def test_older_batches_that_are_sent_again_after_a_restart_are_known_to_be_there(tmp_path: Path) -> None:
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        made = Topic("t", create_topic(client, "t"))
+        for sequence in range(3):
+            assert send(client, made, numbered(sequence)).error_code == ErrorCode.NONE
+    with ottla.Broker(tmp_path) as broker, RawClient(broker.bootstrap_servers) as client:
+        # Their answers were lost. A client takes this one for success, and goes on; where they were is not remembered.
+        for sequence in (0, 1):
+            assert send(client, made, numbered(sequence)).error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+        assert send(client, made, numbered(2)).base_offset == 2
+        assert send(client, made, numbered(3)).base_offset == 3
+        assert send(client, made, numbered(5)).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        assert fetch(client, "t").high_watermark == 4

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .work import Told
 
 _SESSION_S: Final = 6.0
+_GROUP_FOR_S: Final = 3.0
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -82,11 +83,15 @@ class ClassicMember(Job):
 
 
 class ModernMember(Job):
-    """Heartbeats of KIP-848: whoever was let in, and was heard of in time, is not forgotten."""
+    """Heartbeats of KIP-848: whoever was let in, and was heard of in time, is not forgotten.
+
+    Now and then there is a new group, which all members join at the same moment.
+    """
 
     def __init__(self, world: World, name: str, host: str, told: Told, group: str) -> None:
         super().__init__(world, name, host)
         self.told = told
+        self._groups = group
         self._group = group
         self._member_id = name.ljust(22, "x")
         self._owned: tuple[TopicPartitions, ...] = ()
@@ -95,6 +100,8 @@ class ModernMember(Job):
         epoch, heard_s = 0, -1000.0
         while not self.is_ending:
             began_s = self.world.loop.now_s
+            if (group := f"{self._groups}-{int(began_s // _GROUP_FOR_S)}") != self._group:
+                self._group, self._owned, epoch = group, (), 0
             answer = await self._beat(client, epoch)
             if answer is None:
                 pass
@@ -114,7 +121,8 @@ class ModernMember(Job):
                 epoch = 0
             elif answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH:
                 epoch = 0
-            await asyncio.sleep(1.0 if epoch else 0.2)
+            next_group_s = _GROUP_FOR_S - self.world.loop.now_s % _GROUP_FOR_S
+            await asyncio.sleep(min(1.0 if epoch else 0.2, next_group_s + 0.001))
         await self._beat(client, -1)
 
     async def _beat(self, client: Client, epoch: int) -> Any:

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SESSION_S: Final = 4.0
+_ENDS_WITHIN_S: Final = 600.0
+"""Of virtual time, after the last fault."""
 _SEGMENT_BYTES: Final = 16 * 1024
 
 
@@ -57,6 +59,8 @@ class HistoryRun:
         self.world = World(self.loop, network, Keeper(self.loop, _SESSION_S), chance, root)
         log = LogConfig(flush=plan.flush, segment_bytes=_SEGMENT_BYTES)  # type: ignore[arg-type]
         self.world.settings = quick_settings(log, 2)
+        last_s = plan.events[-1].at_s if plan.events else 0.0
+        self.loop.ends_by_s = self.loop.now_s + last_s + _ENDS_WITHIN_S
         self.damage = Damage(self.world.keeper.tree)
         self.faults = Actions(self.world, plan, self.damage)
         self.scene = SCENES.get(plan.profile, Scene)(self.world, plan.seed + 3)

@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
 from .blocking import Worker
-from .parties import party_of
+from .parties import current_party, party_of
 
 if TYPE_CHECKING:
     import random
@@ -28,13 +28,16 @@ _THREAD_DELAY_S: Final = (0.00002, 0.002)
 _SAMPLE: Final = 2_000
 
 
+def _place(task: asyncio.Task[Any]) -> str:
+    frames = task.get_stack()
+    return f"{frames[-1].f_code.co_qualname}:{frames[-1].f_lineno}" if frames else ""
+
+
 def _name(handle: asyncio.Handle) -> str:
     callback: Any = handle._callback
     task = getattr(callback, "__self__", None)
     if isinstance(task, asyncio.Task):
-        frames = task.get_stack()
-        where = f"{frames[-1].f_code.co_qualname}:{frames[-1].f_lineno}" if frames else ""
-        return f"{party_of(handle._context)} {task.get_coro().__qualname__} {where}"  # type: ignore[union-attr]
+        return f"{party_of(handle._context)} {task.get_coro().__qualname__} {_place(task)}"  # type: ignore[union-attr]
     return f"{party_of(handle._context)} {getattr(callback, '__qualname__', callback)}"
 
 
@@ -55,6 +58,8 @@ class SimFuture(asyncio.Future[Any]):
 class SimTask(asyncio.Task[Any]):
     def __init__(self, *what: Any, **options: Any) -> None:
         self._number = next(_numbers)
+        context = options.get("context")
+        self.party = current_party() if context is None else party_of(context)
         super().__init__(*what, **options)
 
     def __hash__(self) -> int:
@@ -73,6 +78,7 @@ class SimLoop(asyncio.BaseEventLoop):
         """A checksum of what happened and when: the same for two runs of one seed."""
         self.dump: Any = None
         """Where all of it is written to, if anybody wants to see it."""
+        self.ends_by_s = float("inf")
         self.callbacks = 0
         self.graveyard: list[asyncio.Handle] = []
         """What dead parties would have done. Kept: what waits in it must not be told to clean up."""
@@ -130,8 +136,18 @@ class SimLoop(asyncio.BaseEventLoop):
             if not timers:
                 raise Stuck("nobody waits for anything")
             self.now_s = max(self.now_s, timers[0][0])
+            if self.now_s > self.ends_by_s:
+                raise Stuck(f"the history does not end: {self._who_waits()}")
         while timers and timers[0][0] <= self.now_s:
             ready.append(heapq.heappop(timers)[2])
+
+    def _who_waits(self) -> list[str]:
+        """Those who are not nodes."""
+        return [
+            f"{task.get_name()} {task.get_coro().__qualname__} at {_place(task)}"  # type: ignore[union-attr]
+            for task in asyncio.all_tasks(self)
+            if not str(getattr(task, "party", "")).startswith("node")
+        ][:8]
 
     def _look_for_circles(self) -> None:
         if (second := int(self.now_s)) != self._second:

@@ -58,13 +58,6 @@ def _lax() -> None:
         decisions.settle = settle_anyhow  # type: ignore[attr-defined]
 
 
-def _unfenced() -> None:
-    """A node that is cut off from the catalog goes on as a leader."""
-    from ottla.cluster.lease import Lease
-
-    Lease.is_over = lambda _lease, _now_s: False  # type: ignore[method-assign]
-
-
 def _stubborn() -> None:
     """A follower keeps what its new leader does not have."""
     from ottla.storage.partition_log import PartitionLog
@@ -99,7 +92,6 @@ MUTANTS: Final = {
     "rash": Mutant("transactions", _rash),
     "forgetful": Mutant("transactions", _forgetful),
     "lax": Mutant("network", _lax),
-    "unfenced": Mutant("network", _unfenced),
     "stubborn": Mutant("network", _stubborn),
     "unflushed": Mutant("network", _unflushed),
     "repeating": Mutant("network", _repeating),

@@ -50,7 +50,7 @@ class Worker(Job):
         async with producer:
             while not self.is_ending:
                 await self._transact(producer)
-                await asyncio.sleep(self._chance.uniform(0.02, 0.3))
+                await asyncio.sleep(self._chance.uniform(0.1, 1.0))
 
     async def _transact(self, producer: Any) -> None:
         story = Story(self.name, len(self.stories))

@@ -85,6 +85,10 @@ class OffsetOutOfRange(ApiError):
     code = ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+class DuplicateSequenceNumber(ApiError):
+    code = ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+
+
 class OutOfOrderSequenceNumber(ApiError):
     code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 

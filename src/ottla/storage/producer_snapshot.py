@@ -58,7 +58,7 @@ def _fields(producer_id: int, producer: Producer) -> tuple[int, ...]:
 
 def _producer(fields: tuple[int, ...]) -> Producer:
     _, epoch, last_sequence, last_offset, offset_delta, timestamp, coordinator_epoch, start = fields
-    producer = Producer(epoch, last_timestamp=timestamp, coordinator_epoch=coordinator_epoch)
+    producer = Producer(epoch, last_timestamp=timestamp, coordinator_epoch=coordinator_epoch, is_restored=True)
     producer.transaction_start = start
     if last_offset >= 0:
         base_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK

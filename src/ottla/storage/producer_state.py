@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.core.errors import (
+    DuplicateSequenceNumber,
     InvalidProducerEpoch,
     InvalidTxnState,
     OutOfOrderSequenceNumber,
@@ -51,6 +52,8 @@ class Producer:
     last_timestamp: int = -1
     coordinator_epoch: int = -1
     transaction_start: int = NO_TRANSACTION
+    is_restored: bool = field(default=False, compare=False)
+    """From a snapshot, which has the last batch alone, and not the four before it."""
     ends: int = field(default=0, compare=False)
     """How many transactions have ended here since this was opened: two looks at it tell whether one did in between."""
 
@@ -75,6 +78,10 @@ class ProducerStates:
             for known in producer.batches:
                 if known.base_sequence == header.base_sequence and known.last_sequence == header.last_sequence:
                     return known
+            if _was_before_snapshot(producer, header):
+                raise DuplicateSequenceNumber(
+                    f"sequence {header.base_sequence} of producer {header.producer_id} is in the log; offset unknown"
+                )
             last = producer.batches[-1].last_sequence if producer.batches else NO_SEQUENCE
             expected = (last + 1) & _SEQUENCE_MASK
         if header.base_sequence != expected:
@@ -171,7 +178,19 @@ class ProducerStates:
         elif epoch > producer.epoch:
             producer.epoch = epoch
             producer.batches.clear()
+            producer.is_restored = False
         return producer
+
+
+def _was_before_snapshot(producer: Producer, header: BatchHeader) -> bool:
+    """Whether it repeats one of the last batches that a snapshot does not have. Clients take that for an answer.
+
+    Sequences of an epoch have no gaps, so what is below the first one remembered is in the log.
+    """
+    known = producer.batches
+    if not producer.is_restored or not known or len(known) == REMEMBERED_BATCHES:
+        return False
+    return 0 <= header.base_sequence <= header.last_sequence < known[0].base_sequence
 
 
 def _refuse_fenced(producer_id: int, producer: Producer, epoch: int) -> None:
