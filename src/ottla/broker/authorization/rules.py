@@ -252,7 +252,8 @@ def then(answer: Answer, change: Callable[[Any], Answer]) -> Answer:
     if answer is None:
         return None
     if isinstance(answer, Response):
-        return change(answer)
+        changed = change(answer)
+        return in_turns(changed) if isinstance(changed, GeneratorType) else changed
     if isinstance(answer, GeneratorType):
         return _in_turns(answer, change)
     return _later(answer, change)
@@ -260,9 +261,12 @@ def then(answer: Answer, change: Callable[[Any], Answer]) -> Answer:
 
 def _in_turns(turns: Generator[None, None, Any], change: Callable[[Any], Answer]) -> Generator[None, None, Any]:
     answer = yield from turns
-    return None if answer is None else change(answer)
+    if answer is None:
+        return None
+    changed = change(answer)
+    return (yield from changed) if isinstance(changed, GeneratorType) else changed
 
 
 async def _later(answer: Coroutine[Any, Any, Any], change: Callable[[Any], Answer]) -> Answer:
     response = await answer
-    return None if response is None else change(response)
+    return None if response is None else await awaited(change(response))

@@ -297,11 +297,14 @@ def describe_topic_partitions(
         if hidden and not left:
             return DescribeTopicPartitionsResponse(topics=tuple(hidden.values()), next_cursor=None)
 
-        def finish(response: DescribeTopicPartitionsResponse) -> DescribeTopicPartitionsResponse:
-            topics = response.topics
-            if wants_all:
-                topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
-            shown = tuple(_topic_with_operations(authorizer, one, context) for one in topics)
+        def finish(response: DescribeTopicPartitionsResponse) -> InTurns[DescribeTopicPartitionsResponse]:
+            turns = Turns()
+            shown = []
+            for one in response.topics:
+                if not wants_all or _may_see(authorizer, context, one.name):
+                    shown.append(_topic_with_operations(authorizer, one, context))
+                if turns.are_over():
+                    yield
             return structs.replace(response, topics=(*shown, *hidden.values()))
 
         return then(handler(broker, structs.replace(request, topics=left), context), finish)
