@@ -17,4 +17,4 @@ def test_offline_replicas_are_part_of_what_a_node_registers() -> None:
     offline = frozenset({PartitionKey(TopicId.random(), 7), PartitionKey(TopicId.random(), 0)})
     broker = BrokerInfo(1, listeners, "a", 5, 100, offline=offline)
 
-    assert read_broker(1, broker_data(broker, "folder"), 5, is_draining=False) == broker
+    assert read_broker(1, broker_data(broker), 5, is_draining=False) == broker

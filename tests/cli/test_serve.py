@@ -98,7 +98,12 @@ def test_it_serves_health_over_http(tmp_path: Path) -> None:
 
         status, body = ask("GET", "/health")
         assert status == 200
-        assert json.loads(body) == {"status": "ok", "node_id": 7, "kafka": serve.address}
+        assert json.loads(body) == {
+            "status": "ok",
+            "node_id": 7,
+            "kafka": serve.address,
+            "partitions_without_leader": 0,
+        }
         assert ask("GET", "/health?x=1")[0] == 200
         assert ask("HEAD", "/health") == (200, b"")
         assert ask("POST", "/health")[0] == 405

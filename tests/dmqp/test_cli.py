@@ -34,7 +34,7 @@ def test_a_topic_is_exposed_pushed_to_popped_from_and_unexposed(served: DmqpBrok
     assert run(served, "peek", topic).stdout == "empty\n"
     listed = json.loads(run(served, "list", "-o", "json").stdout)
     assert [row["shard"] for row in listed if row["topic"] == topic] == [0, 1]
-    assert run(served, "unexpose", topic).stdout == f"{topic} is not served over DMQP any more\n"
+    assert run(served, "unexpose", topic).stdout == f"{topic} is no longer served over DMQP\n"
     assert run(served, "pop", topic).stderr == f"ottla: topic '{topic}' is not exposed over DMQP\n"
 
 

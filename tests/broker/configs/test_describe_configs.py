@@ -251,5 +251,6 @@ def test_how_clients_have_to_log_in_is_told_under_kafkas_names() -> None:
         "sasl.enabled.mechanisms": "SCRAM-SHA-512,PLAIN",
         "ssl.client.auth": "requested",
         "connections.max.reauth.ms": "5000",
+        "sasl.server.max.receive.size": "131072",
     }
     assert security_settings(SecurityConfig(), NetConfig()) == {}

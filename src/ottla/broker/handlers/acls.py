@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.storage.catalog.acl_filter import AclFilter, matching
 from ottla.storage.catalog.entries import Acl, AclOperation, AclPermission, PatternType, ResourceType
@@ -74,7 +76,13 @@ def _by_resource(acls: Iterable[Acl]) -> tuple[DescribeAclsResource, ...]:
 
 async def create_acls(broker: Broker, request: CreateAclsRequest, _context: Context) -> CreateAclsResponse:
     """Each by itself: one that cannot be does not keep the others from being."""
-    return CreateAclsResponse(results=tuple([await _created(broker, one) for one in request.creations]))
+    turns = Turns()
+    results = []
+    for one in request.creations:
+        results.append(await _created(broker, one))
+        if turns.are_over():
+            await asyncio.sleep(0)
+    return CreateAclsResponse(results=tuple(results))
 
 
 async def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
@@ -97,7 +105,13 @@ async def _created(broker: Broker, wanted: AclCreation) -> AclCreationResult:
 
 
 async def delete_acls(broker: Broker, request: DeleteAclsRequest, _context: Context) -> DeleteAclsResponse:
-    return DeleteAclsResponse(filter_results=tuple([await _deleted(broker, one) for one in request.filters]))
+    turns = Turns()
+    results = []
+    for one in request.filters:
+        results.append(await _deleted(broker, one))
+        if turns.are_over():
+            await asyncio.sleep(0)
+    return DeleteAclsResponse(filter_results=tuple(results))
 
 
 async def _deleted(broker: Broker, wanted: DeleteAclsFilter) -> DeleteAclsFilterResult:
