@@ -80,6 +80,8 @@ def install() -> None:
     time.time_ns = lambda: EDGES.wall_ms() * 1_000_000
     time.sleep = blocking.sleep
     os.urandom = random._urandom = _random_bytes  # type: ignore[attr-defined]
+    # Lock files hold it, and it differs in its length.
+    os.getpid = lambda: 1
     futures.ThreadPoolExecutor = Serial  # type: ignore[misc, assignment]
 
 

@@ -155,7 +155,9 @@ class HistoryRun:
         found = []
         for place in places(self.world.keeper.tree):
             wanted = {node for node in place.replicas if (*place.at, node) not in self.damage.broken}
-            is_well = place.leader in up and wanted <= set(place.isr) and not place.is_moving
+            # A move to a folder that cannot be used does not end.
+            is_settled = not place.is_moving or len(wanted) < len(place.replicas)
+            is_well = place.leader in up and wanted <= set(place.isr) and is_settled
             if not is_well and not self.damage.is_rightly_leaderless(place):
                 found.append(f"not in sync: {place}")
         return found
