@@ -32,5 +32,5 @@ def test_there_are_many_places_to_begin(text: str, point: StartingPoint) -> None
 
 @pytest.mark.parametrize("text", ["", "start", "-", "1.5", "15 minutes", "2026-13-01"])
 def test_any_other_is_refused_with_those_there_are(text: str) -> None:
-    with pytest.raises(ConfigError, match="none of beginning, end, an offset"):
+    with pytest.raises(ConfigError, match="expected beginning, end, an offset"):
         starting_point(text, NOON)
