@@ -32,7 +32,7 @@ FOLDER = click.argument("path", type=click.Path(exists=True, path_type=Path))
 
 @click.group(cls=Verbs)
 def log() -> None:
-    """Inspect the segment files of a partition, even while a broker runs, and repair them."""
+    """Inspect and repair the segment files of a partition."""
 
 
 @log.command(

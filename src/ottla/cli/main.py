@@ -38,7 +38,7 @@ COMMANDS: Final = {
     "doctor": Command("ottla.cli.doctor", "Diagnose this machine's setup and a running broker."),
     "group": Command("ottla.cli.group", "Inspect consumer groups and reset their offsets."),
     "keys": Command("ottla.cli.keys", "Generate, rotate and inspect encryption keys."),
-    "log": Command("ottla.cli.log", "Inspect the segment files of a partition, even while a broker runs, and repair them."),
+    "log": Command("ottla.cli.log", "Inspect and repair the segment files of a partition."),
     "pipeline": Command("ottla.cli.pipeline", "Run topic-to-table pipelines defined in a TOML file."),
     "produce": Command("ottla.cli.produce", "Produce the lines of FILES, or of standard input, to TOPIC."),
     "queue": Command("ottla.cli.queue", "Use file queues without a broker."),
