@@ -14,13 +14,13 @@ from ottla.broker.security.oidc.flow import (
     authorization_url,
     challenge,
     check_id_token,
-    is_trusted,
     logout_url,
     new_attempt,
     read_logout,
     read_metadata,
 )
 from ottla.core.security import LoginFailed
+from ottla.core.trusted_http import is_trusted
 from ottla.net.security_config import SecurityConfig
 
 ISSUER = "https://login.example/realms/shop"

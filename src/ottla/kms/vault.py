@@ -10,21 +10,16 @@ import ssl
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from ottla.core.errors import ConfigError
+from ottla.core.trusted_http import is_trusted, opener
 
 if TYPE_CHECKING:
     from ottla.core.keys import EncryptionConfig
 
 _TIMEOUT_S: Final = 10.0
 _MOST_BYTES: Final = 1 << 16
-_LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
-        """A redirect would carry the token to another host: it is an HTTP error."""
 
 
 class VaultTransit:
@@ -32,14 +27,13 @@ class VaultTransit:
         self._address = (config.vault_address or os.environ.get("VAULT_ADDR", "")).rstrip("/")
         if not self._address:
             raise ConfigError("keys are wrapped by Vault: set encryption.vault_address or $VAULT_ADDR")
-        found = urlsplit(self._address)
-        if found.scheme != "https" and not (found.scheme == "http" and found.hostname in _LOOPBACK):
+        if not is_trusted(self._address):
             raise ConfigError(f"encryption.vault_address must be an https address, got {self._address!r}")
         self._mount = config.vault_mount
         self._key = config.wrapping_key
         self._token_file = config.vault_token_file
         trust = ssl.create_default_context(cafile=config.vault_ca_file)
-        self._opener = urllib.request.build_opener(_NoRedirects, urllib.request.HTTPSHandler(context=trust))
+        self._opener = opener(urllib.request.HTTPSHandler(context=trust))
 
     def wrap(self, key: bytes) -> str:
         answer = self._ask("encrypt", {"plaintext": base64.b64encode(key).decode()})

@@ -6,14 +6,13 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
 from ottla.core.security import LoginFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from urllib.request import OpenerDirector
 
     from ottla.net.sasl.signatures import Keys
 
@@ -66,29 +65,21 @@ class KeySource:
                 self._stamp = stamp
                 self._keys = _keys(Path(self._where).read_bytes())
         except (OSError, ValueError, KeyError, TypeError) as unusable:
-            _logger.error("the keys of tokens in %s cannot be read: %s", self._where, unusable)
+            _logger.error("could not load the JWKS from %s: %s", self._where, unusable)
 
     def _ask_if_due(self) -> None:
         if self._now_s() < self._look_again_s:
             return
+        from ottla.core.trusted_http import opener  # only for those who use it
+
         try:
-            with _opener().open(self._where, timeout=_PATIENCE_S) as answer:
+            with opener().open(self._where, timeout=_PATIENCE_S) as answer:
                 self._keys = _keys(answer.read(_MOST_BYTES))
         except (OSError, ValueError, KeyError, TypeError) as unusable:
             _logger.error("could not load the JWKS from %s: %s", self._where, unusable)
             self._look_again_s = self._now_s() + _RETRY_S
         else:
             self._look_again_s = self._now_s() + _ASK_AGAIN_S
-
-
-def _opener() -> OpenerDirector:
-    import urllib.request
-
-    class NoRedirect(urllib.request.HTTPRedirectHandler):
-        def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
-            """Whoever can redirect the request would say which keys are trusted. It is an HTTP error."""
-
-    return urllib.request.build_opener(NoRedirect)
 
 
 def _keys(document: bytes) -> Keys:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import ipaddress
 import secrets
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlencode
 
 import msgspec
 
 from ottla.core.security import LoginFailed
+from ottla.core.trusted_http import is_trusted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -114,23 +114,6 @@ def read_metadata(document: bytes, issuer: str) -> Metadata:
         if not is_trusted(address):
             raise LoginFailed(f"the discovery document of {issuer} names {address!r}, which is not an https address")
     return found
-
-
-def is_trusted(address: str) -> bool:
-    """Whether nobody between can read or change what is asked there: https, or http on this machine itself."""
-    found = urlsplit(address)
-    if found.scheme == "https":
-        return bool(found.hostname)
-    return found.scheme == "http" and _is_loopback(found.hostname or "")
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def check_id_token(claims: Mapping[str, Any], nonce: str | None, client_id: str) -> None:

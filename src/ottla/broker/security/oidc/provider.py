@@ -14,12 +14,12 @@ import msgspec
 
 from ottla.broker.security.oidc.flow import (
     check_id_token,
-    is_trusted,
     read_logout,
     read_metadata,
     redirect_url,
 )
 from ottla.core.security import LoginFailed
+from ottla.core.trusted_http import is_trusted, opener
 from ottla.net.sasl.tokens import TokenRules, Tokens, read_claims
 
 if TYPE_CHECKING:
@@ -57,16 +57,11 @@ class _TokenAnswer(msgspec.Struct):
     expires_in: float = 300.0
 
 
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
-        """A provider answers where its metadata says. A redirect is an HTTP error."""
-
-
 class Provider:
     def __init__(self, config: SecurityConfig, now_s: Callable[[], float] = time.monotonic) -> None:
         self._config = config
         self._now_s = now_s
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._opener = opener()
         self._lock = threading.Lock()
         self._metadata: Metadata | None = None
         self._metadata_until_s = 0.0
