@@ -1,0 +1,29 @@
+"""HTTP requests to services that are trusted with secrets or for keys: not in plain text, and never redirected."""
+
+from __future__ import annotations
+
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ottla.core.hosts import is_loopback
+
+if TYPE_CHECKING:
+    from urllib.request import BaseHandler, OpenerDirector
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
+        """A redirect would carry a secret to another host, or take its word for which keys are trusted: an error."""
+
+
+def opener(*handlers: BaseHandler) -> OpenerDirector:
+    return urllib.request.build_opener(_NoRedirects, *handlers)
+
+
+def is_trusted(address: str) -> bool:
+    """Whether requests there cannot be read or changed on the way: https, or http on this machine."""
+    found = urlsplit(address)
+    if found.scheme == "https":
+        return bool(found.hostname)
+    return found.scheme == "http" and is_loopback(found.hostname or "")
