@@ -75,7 +75,9 @@ def test_a_node_that_has_started_again_does_not_join_by_what_a_leader_heard_befo
             # Now it has.
             again = TestNode(zookeeper, other, folder=nodes[other - 1].folder)
             await again.start()
-            await leader.until(lambda: leader.epochs(other) != {other: heard[other]})
+            await leader.until(
+                lambda: other in leader.cluster.view.brokers and leader.epochs(other)[other] != heard[other]
+            )
             kept = await leader.cluster.change_isr(state.key, heard, 0, alone.version)
             assert kept.isr == (state.leader,)
             joined = await leader.cluster.change_isr(state.key, leader.epochs(1, 2), 0, kept.version)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, ResourceNotFound
 from ottla.net.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, verifier_of
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -81,8 +83,10 @@ async def alter_user_scram_credentials(
         changes.setdefault(deletion.name, []).append(deletion)
     for upsertion in request.upsertions:
         changes.setdefault(upsertion.name, []).append(upsertion)
-    results = []
+    results, turns = [], Turns()
     for name, all_wanted in changes.items():
+        if turns.are_over():
+            await asyncio.sleep(0)
         code, message = ErrorCode.NONE, None
         try:
             await _alter(broker, all_wanted)
