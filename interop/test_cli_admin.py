@@ -141,7 +141,7 @@ def test_members_of_either_protocol_are_shown(cli: Cli, broker: KafkaBroker, nam
         [member] = described["members"]
         assert (member["client"], member["partitions"]) == ("ann", [f"{name}-0", f"{name}-1"])
         assert [row["client"] for row in described["partitions"]] == ["ann", "ann"]
-        assert "with 1 member; stop them" in cli(
+        assert "with 1 member; stop its members" in cli(
             "group", "reset-offsets", name, "--to", "latest", "-t", name, "--execute", exit_code=1
         )
     finally:

