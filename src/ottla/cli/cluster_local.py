@@ -7,13 +7,13 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from ottla.cli.stopping import StopSignal
 from ottla.core.errors import OttlaError
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tu
     """Run a ZooKeeper and several brokers on this machine, for development."""
     more = [word for assignment in assignments for word in ("--set", assignment)]
     cluster = LocalCluster(data_dir, nodes, port, http_port, more)
-    ended = threading.Event()
+    ended = StopSignal()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     try:
@@ -164,7 +164,7 @@ def local(nodes: int, data_dir: Path, port: int, http_port: int, assignments: tu
         cluster.stop()
 
 
-def _watch(cluster: LocalCluster, ended: threading.Event) -> None:
+def _watch(cluster: LocalCluster, ended: StopSignal) -> None:
     """Until told to end; a node that ends by itself is told of, and the others go on."""
     missed: set[int] = set()
     while not ended.wait(0.5):

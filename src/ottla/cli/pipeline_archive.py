@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +9,7 @@ import click
 from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.connecting import reach_from, with_broker_options
 from ottla.cli.durations import Duration
+from ottla.cli.stopping import StopSignal
 from ottla.cli.tables import counted, printable
 from ottla.core.errors import ConfigError
 from ottla.event_loop import run
@@ -102,7 +101,8 @@ def _follow(topic: str, archiver: Archiver, report: ArchiveReport, every_s: floa
     """Until it is told to stop, once; told twice it breaks off, which does no harm. A broker may go and come back."""
     from ottla.client.errors import BrokerUnavailable
 
-    stopping = _stop_signal()
+    stopping = StopSignal()
+    stopping.on_first_signal()
     is_first = True
     while is_first or not stopping.wait(every_s):
         try:
@@ -110,19 +110,6 @@ def _follow(topic: str, archiver: Archiver, report: ArchiveReport, every_s: floa
         except BrokerUnavailable as away:
             click.echo(f"ottla: {printable(str(away))}; trying again", err=True)
         is_first = False
-
-
-def _stop_signal() -> threading.Event:
-    stopping = threading.Event()
-
-    def stop(*_: object) -> None:
-        stopping.set()
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-
-    for one in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(one, stop)
-    return stopping
 
 
 def _round(topic: str, archiver: Archiver, report: ArchiveReport, *, is_first: bool) -> None:
