@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES: Final = 128 * 1024
 """Decompressed in the event loop, which takes a millisecond or less."""
 _ANY_RATIO_BYTES: Final = 4 << 20
-"""Up to here the ratio does not count: a small batch of zeros is a bomb for nobody."""
+"""Up to here the ratio does not count: a small batch of zeros does no harm."""
 _THREADS: Final = 2
 
 T = TypeVar("T")

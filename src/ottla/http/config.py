@@ -31,7 +31,7 @@ class HttpConfig:
     cors_origins: tuple[str, ...] = ()
     """The web sites, such as "https://app.example", whose pages may use the REST API, and proxies; "*" lets all."""
     allowed_hosts: tuple[str, ...] = ()
-    """The names, such as "kafka.example", under which this port is reached, where nobody has to log in. IP addresses,
+    """The names, such as "kafka.example", under which this port is reached, where no login is required. IP addresses,
     this machine's own name and names without a dot need not be listed; "*" allows every name."""
     max_body_bytes: int = 2 * 1024 * 1024
     """The largest request body, and the longest line of a streamed one; a larger one is answered with 413."""

@@ -1,7 +1,7 @@
 """Which HTTP connections are served when there are more than may be. Pure.
 
 A connection without a request under way can be closed at any time, and its client connects again. So connections that
-do nothing keep nobody out: a new one takes the place of the one that has been idle for longest. If all of them are
+do nothing do not keep others out: a new one replaces the one that has been idle for longest. If all of them are
 busy, a few more are let in that get health checks answered, and nothing else.
 """
 

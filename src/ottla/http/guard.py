@@ -38,7 +38,7 @@ class Guard:
         hosts: Collection[str] | None = None,
         setting: str = "http.allowed_hosts",
     ) -> None:
-        """`hosts`: the names under which this server is known, where nobody has to log in; else None."""
+        """`hosts`: the names under which this server is known, where no login is required; else None."""
         self._app = app
         self._stats = stats
         self._origins = origins

@@ -60,7 +60,7 @@ class QueueServerConfig(QueuesConfig):
     log_level: LogLevel = "info"
     """What is worth telling on standard error."""
     allowed_hosts: tuple[str, ...] = ()
-    """The names, such as "queues.example", under which this server is reached, where nobody has to log in. IP
+    """The names, such as "queues.example", under which this server is reached, where no login is required. IP
     addresses, this machine's own name and names without a dot need not be listed; "*" allows every name."""
     max_stalled_ms: int = 30_000
     """Give up on a client that does not go on with the request it began, or does not read its answer, for this long."""

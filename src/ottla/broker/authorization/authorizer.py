@@ -45,7 +45,7 @@ class Authorizer:
             answer = self._decide(self._asker(client), operation, kind, name)
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
-            # A longer name is asked for by nobody who means it, and takes memory.
+            # Longer names are not valid, and would only take memory.
             if len(name) <= _LONGEST_REMEMBERED:
                 self._known[key] = answer
         return answer

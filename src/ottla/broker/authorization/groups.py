@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from ottla.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
     from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
     from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+    from ottla.wire.messages.share_group_describe import DescribedGroup as DescribedShareGroup
+
+Described = TypeVar("Described", "DescribedConsumerGroup", "DescribedShareGroup")
 
 _GROUP: Final = ResourceType.GROUP
 _TOPIC: Final = ResourceType.TOPIC
@@ -142,17 +145,7 @@ def describe_consumer_groups(
             for assignment in (member.assignment, member.target_assignment)
             for topic in assignment.topic_partitions
         } | {name for member in group.members for name in member.subscribed_topic_names}
-        if not all(_may_see(authorizer, name, context) for name in names):
-            return structs.replace(
-                group,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-                members=(),
-            )
-        if group.error_code or not request.include_authorized_operations:
-            return group
-        bits = authorizer.bits(context, _GROUP, group.group_id, GROUP_OPERATIONS)
-        return structs.replace(group, authorized_operations=bits)
+        return shown_group(authorizer, group, names, context, with_operations=request.include_authorized_operations)
 
     def all_visible(response: ConsumerGroupDescribeResponse) -> ConsumerGroupDescribeResponse:
         return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
@@ -193,9 +186,9 @@ def offset_fetch(
 
     def hiding(response: OffsetFetchResponse) -> OffsetFetchResponse:
         topics = [
-            one if _may_see(authorizer, one.name, context) else _hidden(one, context)
+            one if may_see(authorizer, one.name, context) else _hidden(one, context)
             for one in response.topics
-            if request.topics is not None or _may_see(authorizer, one.name, context)
+            if request.topics is not None or may_see(authorizer, one.name, context)
         ]
         return structs.replace(response, topics=tuple(topics))
 
@@ -209,7 +202,7 @@ def _hiding_in_groups(
         topics = []
         for one in group.topics:
             name = topic_name(broker, one)
-            if name is None or _may_see(authorizer, name, context):
+            if name is None or may_see(authorizer, name, context):
                 topics.append(one)
             elif group.group_id in asked:
                 # Who asked for all does not learn of what is hidden; who asked for this one is told.
@@ -219,7 +212,24 @@ def _hiding_in_groups(
     return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
 
 
-def _may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
+def shown_group(
+    authorizer: Authorizer, group: Described, topics: Iterable[str], context: Context, *, with_operations: bool
+) -> Described:
+    """A group as the client may see it: without members if it may not describe one of these topics."""
+    if not all(may_see(authorizer, name, context) for name in topics):
+        return structs.replace(
+            group,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="The group has described topic(s) that the client is not authorized to describe.",
+            members=(),
+        )
+    if group.error_code or not with_operations:
+        return group
+    bits = authorizer.bits(context, _GROUP, group.group_id, GROUP_OPERATIONS)
+    return structs.replace(group, authorized_operations=bits)
+
+
+def may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
     return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name)
 
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from ottla.broker.authorization.groups import may_see, shown_group
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
-from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType
@@ -47,17 +47,7 @@ def describe_share_groups(
     def visible(group: DescribedGroup) -> DescribedGroup:
         assigned = {topic.topic_name for member in group.members for topic in member.assignment.topic_partitions}
         names = assigned.union(*(member.subscribed_topic_names for member in group.members))
-        if not all(_may_see(authorizer, name, context) for name in names):
-            return structs.replace(
-                group,
-                error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                error_message="The group has described topic(s) that the client is not authorized to describe.",
-                members=(),
-            )
-        if group.error_code or not request.include_authorized_operations:
-            return group
-        bits = authorizer.bits(context, _GROUP, group.group_id, GROUP_OPERATIONS)
-        return structs.replace(group, authorized_operations=bits)
+        return shown_group(authorizer, group, names, context, with_operations=request.include_authorized_operations)
 
     def all_visible(response: ShareGroupDescribeResponse) -> ShareGroupDescribeResponse:
         return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
@@ -78,7 +68,7 @@ def describe_share_group_offsets(
     def visible(group: DescribeShareGroupOffsetsResponseGroup) -> DescribeShareGroupOffsetsResponseGroup:
         if group.error_code:
             return group
-        topics = (one for one in group.topics if _may_see(authorizer, one.topic_name, context))
+        topics = (one for one in group.topics if may_see(authorizer, one.topic_name, context))
         return structs.replace(group, topics=(*topics, *refused.get(group.group_id, ())))
 
     def all_visible(response: DescribeShareGroupOffsetsResponse) -> DescribeShareGroupOffsetsResponse:
@@ -114,7 +104,3 @@ def _without_hidden(
         groups.append(group if group.topics is None else structs.replace(group, topics=tuple(shown)))
     denials.note()
     return groups
-
-
-def _may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
-    return authorizer.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)

@@ -109,7 +109,7 @@ async def _result(
 
 
 def _stop_waiting(outcomes: Iterable[_Deleted | ApiError]) -> None:
-    """Of a client that has gone nobody asks how it ended."""
+    """Retrieve the outcome of a request whose client has disconnected."""
     for one in outcomes:
         elsewhere = one.elsewhere if isinstance(one, _Deleted) else None
         if elsewhere is not None and not elsewhere.cancel() and not elsewhere.cancelled():

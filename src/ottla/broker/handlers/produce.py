@@ -182,7 +182,7 @@ def _checked(  # noqa: PLR0913
 ) -> tuple[Partition, memoryview]:
     """Where the records go, if they may."""
     records = part.records
-    # Records of a request are slices of its frame, which nobody else holds: the log may write offsets into them.
+    # Records of a request are slices of its frame, which are not shared: the log may write offsets into them.
     if not isinstance(records, memoryview) or not records:
         raise InvalidRecord("a produce request without records")
     if context.header.version >= _BY_ID_SINCE:

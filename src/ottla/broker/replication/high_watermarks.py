@@ -65,6 +65,6 @@ class HighWatermarks:
         try:
             return read_offsets(self._path)
         except BadCheckpoint as bad:
-            # Leaders find out anew what is committed, and followers learn it from them.
+            # Leaders recompute the high watermark, and followers learn it from them.
             _logger.warning("%s", bad)
             return {}

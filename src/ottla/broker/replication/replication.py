@@ -197,7 +197,7 @@ class Replication:
     def _follow_or_not(self, replica: Replica, state: PartitionState) -> None:
         if self.node_id not in state.replicas:
             self.unfollow(replica)
-            # Without a leader nobody is known to have what was committed, and this may be the only copy.
+            # Without a leader no replica is known to have the committed records, and this may be the only copy.
             if state.leader != NO_NODE:
                 self._remove(replica)
         elif state.leader not in (NO_NODE, self.node_id):
