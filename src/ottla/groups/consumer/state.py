@@ -96,12 +96,7 @@ class GroupState:
 
     def put(self, key: Key, value: Value | None) -> Value | None:
         """Take over a record; what there was under its key before."""
-        before = self.records.pop(key, None)
-        if before is not None:
-            self.held_bytes -= record_bytes(key, before)
-        if value is not None and not isinstance(key, SubscriptionKey):
-            self.records[key] = value
-            self.held_bytes += record_bytes(key, value)
+        before = self._keep(key, value)
         match key, value:
             case EpochKey(), EpochValue() | None:
                 self.epoch = 0 if value is None else value.epoch
@@ -122,6 +117,15 @@ class GroupState:
                     self.regexes[key.regular_expression] = value
             case _:  # SubscriptionKey: kept by Kafka 4.0, not needed here
                 pass
+        return before
+
+    def _keep(self, key: Key, value: Value | None) -> Value | None:
+        before = self.records.pop(key, None)
+        if before is not None:
+            self.held_bytes -= record_bytes(key, before)
+        if value is not None and not isinstance(key, SubscriptionKey):
+            self.records[key] = value
+            self.held_bytes += record_bytes(key, value)
         return before
 
     def _put_member(self, member_id: str, value: MemberValue | None) -> None:
