@@ -87,9 +87,7 @@ def beat(client: RawClient, group: str, topics: tuple[str, ...], instance: str |
 
 
 def share(client: RawClient, group: str, topics: tuple[str, ...]) -> tuple[int, str]:
-    request = ShareGroupHeartbeatRequest(
-        group_id=group, member_id="m", member_epoch=0, subscribed_topic_names=topics
-    )
+    request = ShareGroupHeartbeatRequest(group_id=group, member_id="m", member_epoch=0, subscribed_topic_names=topics)
     answer = client.ask(request)
     return answer.error_code, answer.error_message or ""
 
