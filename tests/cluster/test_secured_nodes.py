@@ -117,7 +117,9 @@ def test_every_node_writes_its_audit_log_to_the_topic_whoever_leads_it(zookeeper
         until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
         for number, node in enumerate(nodes):
             with RawClient(str(node.broker.listener.ports[0].address)) as raw:
-                wanted = CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1)
+                wanted = CreatableTopic(
+                    name=f"t{number}", num_partitions=1, replication_factor=1, assignments=(), configs=()
+                )
                 raw.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=20_000))
         options: dict[str, Any] = {"security": login, "auto_offset_reset": "earliest"}
         found: set[int] = set()

@@ -33,7 +33,7 @@ Examples:
 @click.option(
     "--head", "heads", multiple=True, metavar="HASH", help="Require the line with this hash; repeat for more."
 )
-def verify_files(files: tuple[IO[bytes], ...], heads: tuple[str, ...]) -> None:
+def verify_files(files: tuple[str, ...], heads: tuple[str, ...]) -> None:
     """Verify the hash chain of audit logs.
 
     Give rotated files and the current one in any order. Prints each chain with the hash of its last line; keep that
