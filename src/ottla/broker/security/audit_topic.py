@@ -10,20 +10,17 @@ import asyncio
 import logging
 from collections import deque
 from contextlib import suppress
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
+from ottla.broker.answers import settled
 from ottla.broker.asking import LocalClient
 from ottla.broker.topics import AUDIT
-from ottla.broker.turns import in_turns
 from ottla.core.errors import ApiError, ErrorCode, OttlaError
 from ottla.records.encode import BatchBuilder
 from ottla.wire import apis
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from ottla.broker.broker import Broker
 
 _logger: Final = logging.getLogger(__name__)
@@ -109,11 +106,7 @@ class AuditTopic:
         topics = (TopicProduceData(name=AUDIT, partition_data=(data,)),)
         request = ProduceRequest(acks=-1, timeout_ms=_TIMEOUT_MS, topic_data=topics)
         context = self._client.context(request, _PRODUCE_VERSION)
-        answer: Any = broker.dispatcher.unguarded(apis.PRODUCE)(broker, request, context)
-        if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
-        if asyncio.iscoroutine(answer):
-            answer = await cast("Awaitable[object]", answer)
+        answer = await settled(broker.dispatcher.unguarded(apis.PRODUCE)(broker, request, context))
         result = answer.responses[0].partition_responses[0]
         if result.error_code:
             raise _Refused(result.error_message or ErrorCode(result.error_code).name)

@@ -64,7 +64,7 @@ def audited(audit: Audit, handler: Handler) -> Handler:
 def read_audited(audit: Audit, handler: Handler) -> Handler:
     """Around the handler, within the ACLs: it sees only topics that the client may read."""
 
-    def noted(broker: Broker, request: Request, context: Context) -> Answer:
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
         audit.read(context, _topics_read(broker, request))
         return handler(broker, request, context)
 
