@@ -28,7 +28,7 @@ PENDING: tuple[str, ...] = (
 )
 
 PHRASES = re.compile(
-    r"(?<!there )\b(?:is|are|was|were|be) no(?! longer| more than| less than| later than| earlier than| need| faster| slower)\b"
+    r"(?<!there )\b(?:is|are|was|were|be) no(?! longer| need| (?:more|less|later|earlier) than| faster| slower)\b"
     r"|\b(?:nobody|whoever|whomever|somebody|anybody|anew|thereof|whereof)\b"
     r"|\bcannot be had\b|\b(?:is|are|was|were) to be had\b|\bwhat is to\b|\b(?:those|the ones?) who\b"
     r"|\band the like\b|\bof it all\b|\bso many\b|\bfor so long\b|\bof (?:its|their|one's|our|your) own\b"
@@ -50,8 +50,7 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            for number, line in enumerate(node.value.splitlines(), node.lineno):
-                yield number, line
+            yield from enumerate(node.value.splitlines(), node.lineno)
 
 
 def files() -> Iterator[Path]:

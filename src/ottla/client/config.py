@@ -46,7 +46,7 @@ class ClientConfig:
     leader_election_retry_count: int = 3
     """How many times to wait leader_election_retry_ms for a partition to get a leader; 0 means no limit."""
     leader_election_retry_ms: int = 1000
-    """Maximum delay between two metadata requests for a topic without a leader; also how long a topic may be unknown."""
+    """Maximum delay between two metadata requests for a topic without a leader; also how long it may be unknown."""
     stale_metadata_retry_ms: int = 200
     """Maximum delay between two metadata requests after a leader fails or refuses a request."""
     backoff_first_ms: int = 50

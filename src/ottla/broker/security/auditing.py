@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.authorization.rules import then
+from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
@@ -16,10 +16,9 @@ from ottla.wire.messages.create_acls import AclCreation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 
@@ -48,7 +47,7 @@ _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_
 
 
 def audited(audit: Audit, handler: Handler) -> Handler:
-    def noted(broker: Broker, request: Request, context: Context) -> Answer:
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
         def note(response: Response) -> Response:
             errors = sorted({ErrorCode(code).name for code in error_codes(response)})
             audit.changed(context, list(dict.fromkeys(names_in(request))), errors)

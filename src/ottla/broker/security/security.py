@@ -11,9 +11,9 @@ from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, Scram
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.dispatch import Handler
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
