@@ -206,17 +206,21 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = _load_handler(api)
-            if self._broker.settling is not None:
-                found = self._broker.settling.around(api, found)
-            if self._broker.replication is not None:
-                from ottla.broker.forwarding import forwarding
-
-                found = forwarding(api, found)
-            found = self._broker.security.around(api, found)
+            found = self._broker.security.around(api, self.unguarded(api))
             tracing = self._broker.tracing
             found = found if tracing is None else tracing.traced(api, found)
             self._handlers[api.key] = found = found if self.around is None else self.around(api, found)
+        return found
+
+    def unguarded(self, api: Api) -> Handler:
+        """The same without ACLs, quotas and audit, for requests of the broker itself."""
+        found = _load_handler(api)
+        if self._broker.settling is not None:
+            found = self._broker.settling.around(api, found)
+        if self._broker.replication is not None:
+            from ottla.broker.forwarding import forwarding
+
+            found = forwarding(api, found)
         return found
 
     def reload_handlers(self) -> None:
