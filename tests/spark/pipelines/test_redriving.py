@@ -123,7 +123,7 @@ def test_what_is_left_out_is_kept_as_ranges() -> None:
     assert (known.note(), known.first, 2 in known, 1 in known) == ("left:0,2-3,7-8,12", 0, True, False)
     assert LeftOut("").note() == ""
     many = LeftOut()
-    for offset in range(10_000):
+    for offset in range(2000):
         many.take(offset, is_sent=bool(offset % 2))
     with pytest.raises(ConfigError, match="too many to keep"):
         many.note()

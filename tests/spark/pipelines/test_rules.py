@@ -386,3 +386,14 @@ def test_lag_is_the_time_since_the_oldest_unread_record_was_seen() -> None:
 def test_read_and_end_offsets_are_summed_up_over_sources() -> None:
     source = {"endOffset": {"t": {"0": 3, "1": 4}}, "latestOffset": '{"t":{"0":5,"1":2}}'}
     assert ends({"sources": [source, {"endOffset": None}]}) == (7, 9)
+
+
+def test_columns_that_are_only_carried_along_do_not_matter_to_a_checkpoint() -> None:
+    head = "Aggregate(keys=[at], functions=[partial_count(1)]) <- Project [_parsed.at AS at]"
+    before = f"{head} <- Project [value, from_json(…) AS _parsed]"
+    now = f"{head} <- Project [value, topic, _parsed] <- Project [value, topic, from_json(…) AS _parsed]"
+    common = {"sources": ["s"], "kind": "parquet", "place": "t", "partition_by": [], "mode": "append"}
+    refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [now]})
+    other = now.replace("_parsed.at", "_parsed.day")
+    with pytest.raises(ConfigError, match="made by other keys or functions"):
+        refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [other]})
