@@ -97,7 +97,11 @@ class Sink:
     target_file_bytes: int = 128 << 20
     topic: str = ""
     key: tuple[str, ...] = ()
-    """Columns: of the record's key in a topic, of the primary key in a database."""
+    """Columns: of the record's key in a topic; elsewhere those by which rows are replaced and deleted."""
+    delete_when: str | None = None
+    """A condition in SQL: rows for which it holds delete the row with their key."""
+    order_by: str | None = None
+    """The column by which a row is older than the stored one, and is then left out."""
     value: str | None = None
     """The column that is a record's value; None for all of them as JSON."""
     url: str = field(default="", repr=False)
@@ -108,6 +112,11 @@ class Sink:
     """The topic for rows that a database can never take; none stops the query at the first."""
     evolution: EvolutionPolicy = "add"
     """How far its table follows the columns of the query: new ones, wider types too, or not at all."""
+
+    @property
+    def may_refuse_rows(self) -> bool:
+        """Databases, and tables whose rows need a key."""
+        return self.kind in DATABASE_KINDS or (self.kind in TABLE_KINDS and bool(self.key))
 
     @property
     def place(self) -> str:

@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.marking import marked
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 
 if TYPE_CHECKING:
@@ -80,12 +81,9 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 
 
 def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
-    """The rows that a sink gets. Columns that begin with _ stay behind."""
-    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[pipeline.sinks[sink].of]
-    shown = [column for column in rows.columns if not column.startswith("_")]
-    if not shown:
-        raise ConfigError(f"[sink.{sink}] from: all columns of {pipeline.sinks[sink].of} begin with _; rename some")
-    return rows.select(*(f"`{column}`" for column in shown))
+    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged."""
+    wanted = pipeline.sinks[sink]
+    return marked(_all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of], wanted)
 
 
 def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.definition import DATABASE_KINDS, NO_DEAD_LETTERS
+from ottla.spark.pipelines.definition import NO_DEAD_LETTERS
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.reporting import ensure_topics
 from ottla.spark.pipelines.sampling import with_schema
@@ -79,7 +79,7 @@ def make_topics(pipeline: Pipeline) -> None:
     wanted += [
         sink.dead_letters
         for sink in pipeline.sinks.values()
-        if sink.kind in DATABASE_KINDS and sink.dead_letters != NO_DEAD_LETTERS
+        if sink.may_refuse_rows and sink.dead_letters != NO_DEAD_LETTERS
     ]
     wanted += [source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters]
     link = link_to(kafka_of(pipeline))
