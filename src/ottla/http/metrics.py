@@ -194,7 +194,12 @@ async def _groups(call: Call) -> tuple[Family, ...]:
         await others()
     for (state, type_), count in sorted(kinds.items()):
         members.add(count, state=state, type=type_)
-    return members, lags
+    budget = call.broker.groups.rules.table.memory
+    memory = gauge("ottla_groups_memory_bytes", "Memory of groups, members and committed offsets, estimated.")
+    memory.add(budget.held_bytes)
+    refused = counter("ottla_group_requests_too_large", "Requests of groups refused because of their size.")
+    refused.add(budget.refused)
+    return members, lags, memory, refused
 
 
 ENDPOINTS: Final = (
