@@ -1,5 +1,6 @@
 """Rows that replace and delete others by key: every sink that has a key ends with what a plain dictionary has."""
 
+import json
 import random
 import sqlite3
 from collections.abc import Callable, Sequence
@@ -9,8 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.spark.conftest import Cluster
+from tests.spark.pipelines.conftest import Pipelines
 from tests.spark.pipelines.test_evolution import BEFORE, CASES, FIRST, OLD, no_refusals, rows_of, sink_of
+from tests.spark.pipelines.test_sinks import forget_last_commit
 
+from ottla import Producer
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.definition import Sink
@@ -201,3 +206,72 @@ def test_a_merge_follows_a_change_of_columns_as_an_append_does(
     }
     assert found[1] == expected
     assert found[2] == {**expected, "id": 3}
+
+
+FILE = """
+[source.orders]
+topics = "{topic}"
+schema = "id bigint, city string, state string"
+nulls = "delete"
+key = "id"
+dead_letters = "none"
+[step.named]
+sql = "SELECT {columns} FROM orders"
+[sink.delta]
+kind = "delta"
+path = "delta"
+{key}
+{more}
+[sink.lite]
+kind = "sqlite"
+path = "shop.db"
+table = "orders"
+key = "id"
+delete_when = "_deleted OR state = 'closed'"
+[sink.copy]
+kind = "topic"
+topic = "{topic}.copy"
+key = "id"
+"""
+
+
+def test_tombstones_and_a_condition_delete_rows_and_a_repeated_micro_batch_changes_nothing(
+    pipelines: Pipelines, cluster: Cluster, read: Callable[[str], list[Any]], tmp_path: Path
+) -> None:
+    import deltalake
+
+    topic = cluster.topic(partitions=2)
+    given = {"topic": topic, "columns": "*", "key": 'key = "id"', "more": ""}
+    records = [(1, "Prag", "new"), (2, "Wien", "new"), (3, "Brno", "new"), (3, "Brno", "closed"), (2, None, None)]
+
+    def write(some: Sequence[tuple[int, str | None, str | None]]) -> None:
+        with Producer(cluster.servers) as producer:
+            for key, city, state in some:
+                value = None if city is None else json.dumps({"id": key, "city": city, "state": state}).encode()
+                # Both forms of a key.
+                producer.send(topic, value, key=b"%d" % key if key % 2 else b'{"id": %d}' % key, partition=key % 2)
+
+    write(records)
+    assert pipelines.run(FILE.format(**given)).state == "finished"
+    write([(1, None, None), (4, "Linz", "new")])
+    assert pipelines.run(FILE.format(**given)).state == "finished"
+    forget_last_commit(tmp_path, "delta")
+    assert pipelines.run(FILE.format(**given)).state == "finished"
+
+    rows = deltalake.DeltaTable(str(tmp_path / "delta")).to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["state"]) for row in rows) == [(3, "closed"), (4, "new")]
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as database:
+        assert database.execute("SELECT id FROM orders").fetchall() == [(4,)]
+    copies = read(f"{topic}.copy")
+    assert [record.value for record in copies if record.key == b"1"][1:] == [None]
+
+    for change, said in (
+        ({"columns": "id, city"}, "the steps drop the column _deleted that says so"),
+        ({"key": ""}, "may be deletes .column _deleted., and the sink has no key"),
+        ({"key": 'key = "city"'}, "the key was id, and is city now"),
+        ({"key": 'key = "idd"'}, "key: there is no column idd; did you mean id"),
+        ({"more": 'delete_when = "citty IS NULL"'}, "delete_when: .*citty"),
+        ({"more": 'delete_when = "city"'}, "delete_when: 'city' is a string, and must be boolean"),
+    ):
+        with pytest.raises(ConfigError, match=said):
+            pipelines.run(FILE.format(**{**given, **change}))

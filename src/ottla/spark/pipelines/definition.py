@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-Format = Literal["json", "csv", "avro", "raw"]
+Format = Literal["json", "csv", "avro", "debezium", "raw"]
 SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console"]
 
-FORMATS: Final = ("json", "csv", "avro", "raw")
+FORMATS: Final = ("json", "csv", "avro", "debezium", "raw")
 SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console")
 TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
 DATABASE_KINDS: Final = ("postgresql", "sqlite")
@@ -37,14 +37,23 @@ class Source:
     event_time: str | None = None
     watermark: str | None = None
     dead_letters: str = NO_DEAD_LETTERS
-    nulls: Literal["dead-letter", "skip", "keep"] = "dead-letter"
+    nulls: Literal["dead-letter", "skip", "keep", "delete"] = "dead-letter"
+    key: tuple[str, ...] = ()
+    """The columns that the record's key holds: those of a record without a value, which deletes its row."""
     max_per_batch: int | None = None
     fail_on_data_loss: bool = True
     archive: str = ""
     """Where the topics' past is, which is read as one with them."""
     framing: Literal["none", "confluent"] = "none"
+    flattened: bool = False
+    """Records of Debezium are rows by themselves, as its transformation ExtractNewRecordState leaves them."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Spark's own options of the format, such as sep."""
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether its rows say of themselves that they delete."""
+        return self.format == "debezium" or self.nulls == "delete"
 
     @property
     def has_dead_letters(self) -> bool:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.marking import marked
+from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 
 if TYPE_CHECKING:
@@ -83,7 +84,9 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
     """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged."""
     wanted = pipeline.sinks[sink]
-    return marked(_all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of], wanted)
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of]
+    refuse_lost_deletes(pipeline, wanted, rows.columns)
+    return marked(rows, wanted)
 
 
 def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:

@@ -73,6 +73,14 @@ def last_per_key(frame: DataFrame, sink: Sink) -> DataFrame:
     return kept.drop(_ROW, _RANK, *ORIGIN)
 
 
+def stored_rows(frame: DataFrame, sink: Sink) -> DataFrame:
+    """What an empty table has once these rows are in it."""
+    rows = last_per_key(frame, sink) if sink.kind in MERGING_KINDS and sink.key else frame
+    if DELETE in rows.columns:
+        rows = rows.where(~F.col(DELETE))
+    return rows.select(*(f"`{name}`" for name in rows.columns if not name.startswith("_")))
+
+
 def without_key(sink: Sink) -> Column:
     found = F.lit(False)  # noqa: FBT003 - a literal of Spark's
     for name in sink.key:

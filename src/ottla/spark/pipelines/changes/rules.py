@@ -10,9 +10,9 @@ from ottla.spark.pipelines.evolution.types import shown
 from ottla.spark.pipelines.fields import suggestion
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from ottla.spark.pipelines.definition import Sink
+    from ottla.spark.pipelines.definition import Pipeline, Sink
     from ottla.spark.pipelines.evolution.types import Struct
 
 DELETED: Final = "_deleted"
@@ -55,6 +55,19 @@ def check_columns(sink: Sink, columns: Struct) -> None:
 def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
     """Why a row can be merged into no table."""
     return next((f"key column {name} is null" for name in key if row[name] is None), None)
+
+
+def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]) -> None:
+    """Refuse steps that drop the column that says which rows delete: deletes would be written as rows of nulls."""
+    sources = [source.name for source in pipeline.sources.values() if source.has_deletes]
+    if not sources or DELETED in columns or sink.delete_when is not None:
+        return
+    # What a function does is its own affair, and whoever names the column has thought of it.
+    if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):
+        raise ConfigError(
+            f"[sink.{sink.name}]: rows of {', '.join(sources)} may be deletes, and the steps drop the column {DELETED} "
+            f"that says so. Select it too (SELECT …, {DELETED}), or leave deletes out (WHERE NOT {DELETED})"
+        )
 
 
 def appended_deletes(sink: Sink) -> ConfigError:
