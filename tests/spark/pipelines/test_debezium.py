@@ -186,3 +186,17 @@ def test_a_table_follows_its_source_and_a_truncation_is_a_dead_letter(
     ):
         with pytest.raises(ConfigError, match=said):
             pipelines.load(FILE.format(topic=topic, more=more))
+
+
+@pytest.mark.parametrize("sink", ["parquet", "delta", "iceberg", "topic", "sqlite", "console"])
+def test_init_recognises_change_events_and_writes_a_file_that_is_valid(sink: str, tmp_path: Path) -> None:
+    from ottla.spark.pipelines.example import example
+    from ottla.spark.pipelines.loading import parse_pipeline
+
+    text = example("customers", "localhost:9092", [as_bytes(value) for _, value in FULL], sink, "customers")
+    pipeline = parse_pipeline(text, tmp_path / "customers.toml", {})
+
+    assert pipeline.sources["customers"].format == "debezium"
+    assert pipeline.sources["customers"].schema == SCHEMA
+    assert pipeline.sinks[sink].key == (() if sink in ("parquet", "console") else ("id",))
+    assert "_deleted" in (pipeline.steps[0].sql or "")
