@@ -47,7 +47,7 @@ class DebeziumRows:
         for name in self._types:
             old = self._old(name)
             gone = F.coalesce(keys[name], old) if name in keys else old
-            found.append(F.when(is_deleted, gone).otherwise(self._new(name)).alias(name))
+            found.append(F.when(is_deleted, gone).otherwise(self.new_value(name)).alias(name))
         times = [F.timestamp_millis(self._field(name)) for name in _TIMES[self._source.flattened]]
         told = (is_deleted, self._op(), F.coalesce(*times))
         return [*found, *(column.alias(name) for name, column in zip(CHANGE_COLUMNS, told, strict=True))]
@@ -55,7 +55,7 @@ class DebeziumRows:
     def empty_columns(self) -> Column:
         """The names of columns that the parser left empty."""
         is_deleted = self._is_deleted()
-        values = {name: F.when(is_deleted, self._old(name)).otherwise(self._new(name)) for name in self._types}
+        values = {name: F.when(is_deleted, self._old(name)).otherwise(self.new_value(name)) for name in self._types}
         names = [F.when(value.isNull(), F.lit(name)) for name, value in values.items() if "`" not in name]
         return F.array_compact(F.array(*names))
 
@@ -74,7 +74,7 @@ class DebeziumRows:
             self._field("__op" if self._source.flattened else "op")
         )
 
-    def _new(self, name: str) -> Column:
+    def new_value(self, name: str) -> Column:
         return self._field(quoted(name) if self._source.flattened else f"after.{quoted(name)}")
 
     def _old(self, name: str) -> Column:

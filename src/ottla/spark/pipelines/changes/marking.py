@@ -23,8 +23,6 @@ _RANK: Final = "_ottla_rank"
 def marked(rows: DataFrame, sink: Sink) -> DataFrame:
     """The columns that a sink stores, and those that say how its rows are merged."""
     shown = [name for name in rows.columns if not name.startswith("_")]
-    if not shown:
-        raise ConfigError(f"[sink.{sink.name}] from: all columns of {sink.of} begin with _; rename some")
     stored = [F.col(f"`{name}`") for name in shown]
     is_deleted = _is_deleted(rows, sink)
     if is_deleted is not None:

@@ -41,9 +41,9 @@ def check_columns(sink: Sink, columns: Struct) -> None:
         for name in names:
             kind = columns.get(name)
             if kind is None:
-                near = suggestion(name, columns.names)
-                have = ", ".join(columns.names)
-                raise ConfigError(f"[sink.{sink.name}] {what}: there is no column {name}{near}; there are {have}")
+                raise ConfigError(
+                    f"[sink.{sink.name}] {what}: there is no column {name}{suggestion(name, columns.names)}"
+                )
             if not isinstance(kind, str) or kind == "variant":
                 text = f"column {name} is a {shown(kind)}, which cannot be compared"
                 raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select a field of it under a name of its own")
