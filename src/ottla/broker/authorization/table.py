@@ -28,6 +28,8 @@ _TOPIC: Final = ResourceType.TOPIC
 _GROUP: Final = ResourceType.GROUP
 _CLUSTER: Final = ResourceType.CLUSTER
 _TXN: Final = ResourceType.TRANSACTIONAL_ID
+_TOKEN: Final = ResourceType.DELEGATION_TOKEN
+_USER: Final = ResourceType.USER
 _CONFIGURED: Final = {2: _TOPIC, 32: _GROUP}
 """Resource types of configs; all but these are the cluster's."""
 
@@ -196,6 +198,11 @@ RULES: Final[Mapping[int, Rule]] = {
     apis.DELETE_ACLS.key: Rule((Need(Op.ALTER, _CLUSTER),)),
     apis.DESCRIBE_USER_SCRAM_CREDENTIALS.key: Rule((Need(Op.DESCRIBE, _CLUSTER),)),
     apis.ALTER_USER_SCRAM_CREDENTIALS.key: Rule((Need(Op.ALTER, _CLUSTER),)),
+    # Their handlers ask: what is needed depends on whose token it is.
+    apis.CREATE_DELEGATION_TOKEN.key: Rule(also=((Op.CREATE_TOKENS, _USER),)),
+    apis.RENEW_DELEGATION_TOKEN.key: Rule(),
+    apis.EXPIRE_DELEGATION_TOKEN.key: Rule(),
+    apis.DESCRIBE_DELEGATION_TOKEN.key: Rule(also=((Op.DESCRIBE, _TOKEN), (Op.DESCRIBE_TOKENS, _USER))),
     apis.DESCRIBE_CLIENT_QUOTAS.key: Rule((Need(Op.DESCRIBE_CONFIGS, _CLUSTER),)),
     apis.ALTER_CLIENT_QUOTAS.key: Rule((Need(Op.ALTER_CONFIGS, _CLUSTER),)),
 }
