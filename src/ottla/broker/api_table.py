@@ -72,6 +72,7 @@ _APIS: Final = (
         lambda: handlers.fetch.fetch,
         Rule(custom=lambda: authorization.topics.fetch, also=((Op.READ, _TOPIC), (Op.CLUSTER_ACTION, _CLUSTER))),
         forward=lambda: forwarding.FETCH,
+        audit="read",
     ),
     ServedApi(
         apis.LIST_OFFSETS,
@@ -105,26 +106,26 @@ _APIS: Final = (
             custom=lambda: authorization.topics.create_topics,
             also=((Op.CREATE, _TOPIC), (Op.CREATE, _CLUSTER), (Op.DESCRIBE_CONFIGS, _TOPIC)),
         ),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.DELETE_TOPICS,
         lambda: handlers.delete_topics.delete_topics,
         Rule(custom=lambda: authorization.topics.delete_topics, also=((Op.DELETE, _TOPIC),)),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.CREATE_PARTITIONS,
         lambda: handlers.create_topics.create_partitions,
         Rule(each=Each(Op.ALTER, _TOPIC, "topics", "results")),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.DELETE_RECORDS,
         lambda: handlers.delete_records.delete_records,
         Rule(each=Each(Op.DELETE, _TOPIC, "topics", "topics")),
         forward=lambda: forwarding.OFFSETS_BY_LEADER,
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.DESCRIBE_PRODUCERS,
@@ -161,7 +162,7 @@ _APIS: Final = (
         lambda: handlers.group_offsets.offset_delete,
         Rule((_DELETE_GROUP,), Each(Op.READ, _TOPIC, "topics", "topics", always_asked={})),
         forward=lambda: forwarding.TO_GROUP_COORDINATOR,
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.LIST_GROUPS,
@@ -180,7 +181,7 @@ _APIS: Final = (
         lambda: handlers.groups.delete_groups,
         Rule(each=Each(Op.DELETE, _GROUP, "groups_names", "results", _listed_name)),
         forward=lambda: forwarding.by_group("groups_names", str, "results"),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.CONSUMER_GROUP_HEARTBEAT,
@@ -218,6 +219,7 @@ _APIS: Final = (
             Each(Op.READ, _TOPIC, "topics", "responses", topic_name, always_asked={"max_wait_ms": 0}),
             waits=True,
         ),
+        audit="read",
     ),
     ServedApi(
         apis.SHARE_ACKNOWLEDGE,
@@ -261,13 +263,13 @@ _APIS: Final = (
         lambda: handlers.share_groups.alter_share_group_offsets,
         Rule((_READ_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic)),
         forward=lambda: forwarding.TO_GROUP_COORDINATOR,
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.DELETE_SHARE_GROUP_OFFSETS,
         lambda: handlers.share_groups.delete_share_group_offsets,
         Rule((_DELETE_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic, always_asked={})),
-        is_audited=True,
+        audit="change",
     ),
     # Transactions
     ServedApi(
@@ -339,7 +341,7 @@ _APIS: Final = (
             each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
             also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
         ),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.INCREMENTAL_ALTER_CONFIGS,
@@ -348,18 +350,18 @@ _APIS: Final = (
             each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
             also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
         ),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.LIST_CONFIG_RESOURCES, lambda: handlers.configs.list_config_resources, _on_cluster(Op.DESCRIBE_CONFIGS)
     ),
     ServedApi(apis.DESCRIBE_LOG_DIRS, lambda: handlers.log_dirs.describe_log_dirs, _on_cluster(Op.DESCRIBE)),
-    ServedApi(apis.ELECT_LEADERS, lambda: handlers.reassignments.elect_leaders, _on_cluster(Op.ALTER), is_audited=True),
+    ServedApi(apis.ELECT_LEADERS, lambda: handlers.reassignments.elect_leaders, _on_cluster(Op.ALTER), audit="change"),
     ServedApi(
         apis.ALTER_PARTITION_REASSIGNMENTS,
         lambda: handlers.reassignments.alter_partition_reassignments,
         _on_cluster(Op.ALTER),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.LIST_PARTITION_REASSIGNMENTS,
@@ -368,8 +370,8 @@ _APIS: Final = (
     ),
     # Security
     ServedApi(apis.DESCRIBE_ACLS, lambda: handlers.acls.describe_acls, _on_cluster(Op.DESCRIBE)),
-    ServedApi(apis.CREATE_ACLS, lambda: handlers.acls.create_acls, _on_cluster(Op.ALTER), is_audited=True),
-    ServedApi(apis.DELETE_ACLS, lambda: handlers.acls.delete_acls, _on_cluster(Op.ALTER), is_audited=True),
+    ServedApi(apis.CREATE_ACLS, lambda: handlers.acls.create_acls, _on_cluster(Op.ALTER), audit="change"),
+    ServedApi(apis.DELETE_ACLS, lambda: handlers.acls.delete_acls, _on_cluster(Op.ALTER), audit="change"),
     ServedApi(
         apis.DESCRIBE_USER_SCRAM_CREDENTIALS,
         lambda: handlers.users.describe_user_scram_credentials,
@@ -379,7 +381,7 @@ _APIS: Final = (
         apis.ALTER_USER_SCRAM_CREDENTIALS,
         lambda: handlers.users.alter_user_scram_credentials,
         _on_cluster(Op.ALTER),
-        is_audited=True,
+        audit="change",
     ),
     ServedApi(
         apis.DESCRIBE_CLIENT_QUOTAS, lambda: handlers.quotas.describe_client_quotas, _on_cluster(Op.DESCRIBE_CONFIGS)
@@ -388,7 +390,7 @@ _APIS: Final = (
         apis.ALTER_CLIENT_QUOTAS,
         lambda: handlers.quotas.alter_client_quotas,
         _on_cluster(Op.ALTER_CONFIGS),
-        is_audited=True,
+        audit="change",
     ),
 )
 

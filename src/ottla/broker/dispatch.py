@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
+    from ottla.broker.served_api import ServedApi
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
     from ottla.wire.declare import AnyBytes
@@ -127,25 +128,23 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = self._handlers[api.key] = self._surrounded(api)
+            broker = self._broker
+            found = broker.security.around(_served(api), self.unguarded(api))
+            found = found if broker.tracing is None else broker.tracing.traced(api, found)
+            self._handlers[api.key] = found = found if self.around is None else self.around(api, found)
         return found
 
-    def _surrounded(self, api: Api) -> Handler:
-        """The handler with all that goes around it, the innermost first."""
-        served = SERVED.get(api.key)
-        if served is None:
-            raise ProtocolError(f"{api} is not served")
+    def unguarded(self, api: Api) -> Handler:
+        """The same without ACLs, quotas and audit, for requests of the broker itself."""
+        served = _served(api)
         found = served.load_handler()
-        broker = self._broker
-        if broker.settling is not None and served.waits_for_cluster:
-            found = broker.settling.around(found)
-        if broker.replication is not None and served.forward is not None:
+        if self._broker.settling is not None and served.waits_for_cluster:
+            found = self._broker.settling.around(found)
+        if self._broker.replication is not None and served.forward is not None:
             from ottla.broker.forwarding import forwarding
 
             found = forwarding(served.forward(), found)
-        found = broker.security.around(served, found)
-        found = found if broker.tracing is None else broker.tracing.traced(api, found)
-        return found if self.around is None else self.around(api, found)
+        return found
 
     def reload_handlers(self) -> None:
         """What goes around them has changed."""
@@ -166,6 +165,13 @@ async def _later(
             stats.note_errors(answer)
     stats.add(perf_counter_ns() - began_ns)
     return buffers
+
+
+def _served(api: Api) -> ServedApi:
+    served = SERVED.get(api.key)
+    if served is None:
+        raise ProtocolError(f"{api} is not served")
+    return served
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
 
@@ -24,7 +24,8 @@ class ServedApi(Struct, frozen=True):
     """What a client must be allowed, where ACLs are on."""
     forward: Callable[[], ForwardingRule] | None = None
     """Where a request from inside the process is answered in a cluster; without it, on this node."""
-    is_audited: bool = False
+    audit: Literal["change", "read"] | None = None
+    """Whether the audit log has its requests; reads only with `security.audit_reads`."""
     waits_for_cluster: bool = False
     """Not answered before a node that starts knows its cluster."""
 

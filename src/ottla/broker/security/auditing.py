@@ -8,6 +8,7 @@ from msgspec import structs
 
 from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
+from ottla.broker.topics import AUDIT
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
 from ottla.wire.messages.create_acls import AclCreation
@@ -35,6 +36,28 @@ def audited(audit: Audit, handler: Handler) -> Handler:
         return answer if getattr(request, "validate_only", False) else then(answer, note)
 
     return noted
+
+
+def read_audited(audit: Audit, handler: Handler) -> Handler:
+    """Around the handler, within the ACLs: it sees only topics that the client may read."""
+
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+        audit.read(context, _topics_read(broker, request))
+        return handler(broker, request, context)
+
+    return noted
+
+
+def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401 - Fetch or ShareFetch
+    if max(getattr(request, "replica_id", -1), getattr(getattr(request, "replica_state", None), "replica_id", -1)) >= 0:
+        return  # a follower
+    for topic in request.topics or ():
+        name = getattr(topic, "topic", "")
+        if not name and (state := broker.topics.by_id.get(topic.topic_id)) is not None:
+            name = state.name
+        # A reader of the audit topic would cause a line with each line it reads.
+        if name and name != AUDIT:
+            yield name
 
 
 def names_in(request: Request) -> Iterator[str]:
