@@ -1,4 +1,4 @@
-"""Which requests the audit log takes note of, and what of them: names, never values."""
+"""What the audit log notes of an admin request: names, never values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from ottla.broker.metrics import error_codes
 from ottla.broker.topics import AUDIT
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
-from ottla.wire import apis
 from ottla.wire.messages.create_acls import AclCreation
 
 if TYPE_CHECKING:
@@ -23,31 +22,6 @@ if TYPE_CHECKING:
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 
-AUDITED: Final = frozenset(
-    api.key
-    for api in (
-        apis.CREATE_TOPICS,
-        apis.DELETE_TOPICS,
-        apis.CREATE_PARTITIONS,
-        apis.DELETE_RECORDS,
-        apis.ALTER_CONFIGS,
-        apis.INCREMENTAL_ALTER_CONFIGS,
-        apis.DELETE_GROUPS,
-        apis.OFFSET_DELETE,
-        apis.CREATE_ACLS,
-        apis.DELETE_ACLS,
-        apis.ALTER_USER_SCRAM_CREDENTIALS,
-        apis.ALTER_CLIENT_QUOTAS,
-        apis.CREATE_DELEGATION_TOKEN,
-        apis.RENEW_DELEGATION_TOKEN,
-        apis.EXPIRE_DELEGATION_TOKEN,
-        apis.ELECT_LEADERS,
-        apis.ALTER_PARTITION_REASSIGNMENTS,
-        apis.ALTER_SHARE_GROUP_OFFSETS,
-        apis.DELETE_SHARE_GROUP_OFFSETS,
-    )
-)
-READS: Final = frozenset({apis.FETCH.key, apis.SHARE_FETCH.key})
 _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_filter")
 
 

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
+    from ottla.broker.served_api import ServedApi
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
-    from ottla.wire.apis import Api
 
 
 class Security:
@@ -87,22 +87,22 @@ class Security:
         if self.audit is not None:
             self.audit.close()
 
-    def around(self, api: Api, handler: Handler) -> Handler:
-        """The handler of this API with all that goes around it; just the handler, if nothing does."""
+    def around(self, served: ServedApi, handler: Handler) -> Handler:
+        """The handler within its quotas, its rule and the audit log; just the handler, if none of them is on."""
         if self._quotas is not None and self._quotas.are_for_clients:
-            handler = self._quotas.around(api, handler)
-        if self.audit is not None and self.config.audit_reads:
-            from ottla.broker.security.auditing import READS, read_audited
+            handler = self._quotas.around(served.api, handler)
+        if self.audit is not None and served.audit == "read" and self.config.audit_reads:
+            from ottla.broker.security.auditing import read_audited
 
-            handler = read_audited(self.audit, handler) if api.key in READS else handler
+            handler = read_audited(self.audit, handler)
         if self.authorizer is not None:
-            from ottla.broker.authorization.table import rule_for
+            from ottla.broker.authorization.guarding import guarded
 
-            handler = rule_for(api).around(self.authorizer, handler)
-        if self.audit is not None:
-            from ottla.broker.security.auditing import AUDITED, audited
+            handler = guarded(served.rule, self.authorizer, handler)
+        if self.audit is not None and served.audit == "change":
+            from ottla.broker.security.auditing import audited
 
-            handler = audited(self.audit, handler) if api.key in AUDITED else handler
+            handler = audited(self.audit, handler)
         return handler
 
     @property
