@@ -7,8 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
-from ottla.storage.data_dir import remove_deleted
-from ottla.storage.files import storage_errors
+from ottla.storage.files import remove_deleted, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
