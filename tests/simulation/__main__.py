@@ -56,7 +56,11 @@ def _options() -> argparse.Namespace:
     add("--events", type=int, default=200, help="faults and actions of each history")
     add("--profile", choices=list(PROFILES | UNSAFE), help="of all histories; else it follows from the seed, too")
     add("--mutant", choices=list(MUTANTS), help="with this planted bug: run until it is found")
-    add("--twice", action="store_true", help="run each history in two processes that differ in their hashes, and compare")
+    add(
+        "--twice",
+        action="store_true",
+        help="run each history in two processes, and compare",
+    )
     add("--traces", action="store_true", help="print the checksum of each history")
     return parser.parse_args()
 

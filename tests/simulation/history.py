@@ -15,7 +15,7 @@ from .actions import Actions
 from .catalog import Keeper
 from .cluster import SimNode, World, quick_settings
 from .edges import EDGES
-from .loop import SimLoop, Stuck
+from .loop import NeverEnds, SimLoop, Stuck
 from .network import Network
 from .placement import Damage, LeaderWatch, places
 from .scenes import SCENES, Scene
@@ -74,6 +74,8 @@ class HistoryRun:
             self.loop.run_until_complete(self._live())
         except Stuck as stuck:
             self.found.append(f"stuck: {stuck}")
+        except NeverEnds as running:
+            self.found.append(f"never ends: {running}")
         return Outcome(
             self.plan.seed,
             self.plan.profile,

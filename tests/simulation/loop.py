@@ -97,6 +97,10 @@ class Stuck(Exception):  # noqa: N818
     """Nothing can happen any more, or the same happens all the time."""
 
 
+class NeverEnds(KeyboardInterrupt):
+    """One callback runs and runs. Of this kind, because a task keeps every other exception to itself."""
+
+
 class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, chance: random.Random, network: Network) -> None:
         super().__init__()

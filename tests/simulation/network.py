@@ -224,11 +224,7 @@ class Transport(asyncio.Transport):
         self.write(b"".join(buffers))
 
     def get_write_buffer_size(self) -> int:
-        return (
-            self._unsent
-            if self._unsent > _HIGH_WATER or self._out.is_cut
-            else 0
-        )
+        return self._unsent if self._unsent > _HIGH_WATER or self._out.is_cut else 0
 
     def _passed(self, size: int) -> None:
         self._unsent -= size
