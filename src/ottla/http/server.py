@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
     from ottla.http.serving import Serving
+    from ottla.net.listener_config import ListenerConfig
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -28,7 +29,7 @@ class HttpServer:
         self.address = Address(config.host or host, config.port)
         self._tls = None
         if config.tls:
-            self._tls = broker.security.http_tls(*self.address, config.cert_file, config.key_file)
+            self._tls = broker.security.http_tls(_listener(config, self.address))
         self._broker = broker
         self._config = config
         self._queues = queues or QueuesConfig()
@@ -89,6 +90,19 @@ class HttpServer:
     def _close(self) -> None:
         for listening in self._sockets:
             listening.close()
+
+
+def _listener(config: HttpConfig, address: Address) -> ListenerConfig:
+    from ottla.net.listener_config import ListenerConfig
+
+    return ListenerConfig(
+        protocol="SSL",
+        host=address.host,
+        port=address.port,
+        cert_file=config.cert_file,
+        key_file=config.key_file,
+        client_certificates=config.client_certificates,
+    )
 
 
 def _import() -> type[Serving]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
 from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Mapping
 
     from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
@@ -59,18 +59,20 @@ class Security:
             raise RuntimeError("nobody can log in here")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
-    def http_tls(self, host: str, port: int, cert_file: Path | None, key_file: Path | None) -> ServerTls:
+    def http_tls(self, own: ListenerConfig) -> ServerTls:
         """For the HTTP port: its own certificate, or that of all listeners."""
-        from ottla.net.listener_config import ListenerConfig
         from ottla.net.tls import ServerTls
 
-        own = ListenerConfig(
-            protocol="SSL", host=host, port=port, cert_file=cert_file, key_file=key_file, client_certificates="none"
-        )
         try:
             return ServerTls(own.completed(self.config), self.config)
         except ValueError as wrong:
             raise ConfigError(f"http.tls: {wrong}") from None
+
+    def user_in(self, certificate: Mapping[str, Any]) -> str | None:
+        """The user that a client's certificate names on a port that is not a Kafka listener."""
+        from ottla.net.certificate_names import PrincipalRules
+
+        return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
 
     def start(self) -> None:
         """Once there is a listener to tell of quotas."""
