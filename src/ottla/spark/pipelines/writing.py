@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.core.errors import OttlaError
 from ottla.spark.pipelines.databases.opening import database_of
 from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
 from ottla.spark.pipelines.evolution.conforming import conformed, frame_columns
@@ -77,7 +78,7 @@ class EachBatch:
         self._next_orphans_s = time.monotonic() + _ORPHANS_EVERY_S
         try:
             table.remove_orphans(_ORPHAN_AGE_S)
-        except OSError as failed:
+        except (OSError, OttlaError) as failed:
             _log.warning("%s: could not remove orphaned files: %s", self._sink.name, failed)
 
     def _query(self, frame: DataFrame) -> str:

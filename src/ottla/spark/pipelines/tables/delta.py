@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
@@ -12,7 +12,7 @@ from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.tables.delta_log import files_to_remove
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
-from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.staging import BatchId, Staging, clear, put_in_place, stage
 from ottla.spark.pipelines.tables.strays import remove_strays
 
 if TYPE_CHECKING:
@@ -22,17 +22,19 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.stores.files import FileInfo, Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 
 _CHECKPOINT_EVERY: Final = 10
 """Commits. Readers replay those since the last checkpoint; Delta's default is 100."""
 _CREATED_BY_PIPELINE: Final = "ottla.createdByPipeline"
+_LOG: Final = "_delta_log"
 _CONFIGURATION: Final = {"delta.checkpointInterval": str(_CHECKPOINT_EVERY), _CREATED_BY_PIPELINE: "true"}
 
 
 class DeltaTable:
-    def __init__(self, path: str, partition_by: Sequence[str] = (), keep_versions: int | None = None) -> None:
-        self._root = Path(path)
+    def __init__(self, files: Files, partition_by: Sequence[str] = (), keep_versions: int | None = None) -> None:
+        self._files = files
         self._keep_versions = keep_versions
         self._partition_by = list(partition_by)
         self._table: Any = None
@@ -47,20 +49,20 @@ class DeltaTable:
         return None if table is None else TableColumns(columns_of(json.loads(table.schema().to_json())))
 
     def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
-        return stage(frame, self._root, batch, self._partition_by)
+        return stage(frame, self._files, batch, Staging(self._partition_by))
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
-        put_in_place(self._root, files)
+        put_in_place(self._files, files)
         if evolution.changes:
             self._add_columns(evolution)
         self._commit(files, evolution.columns, batch)
-        clear(self._root, batch)
+        clear(self._files, batch)
         return sum(each.row_count for each in files)
 
     def files(self) -> list[str]:
         table = self._opened()
         if table is None:
-            raise ConfigError(f"there is no Delta table in {self._root}")
+            raise ConfigError(f"there is no Delta table in {self._files.root}")
         return list(table.file_uris())
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
@@ -73,17 +75,15 @@ class DeltaTable:
         return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], self.remove_orphans(orphan_age_s))
 
     def remove_orphans(self, age_s: float) -> int:
-        if not (self._root / "_delta_log").is_dir():
-            return 0
-        known = {str(self._root / path) for path in _referenced(self._root)}
-        return remove_strays(self._root, known, age_s)
+        log = self._files.listed(_LOG)
+        return remove_strays(self._files, _referenced(self._files, log), age_s) if log else 0
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
         """As it is now. Opened each time: an open one that follows the log never begins at a later checkpoint."""
         deltalake = imported_deltalake()
-        uri = str(self._root)
-        has_log = (self._root / "_delta_log").is_dir() and deltalake.DeltaTable.is_deltatable(uri)
-        self._table = deltalake.DeltaTable(uri) if has_log else None
+        root, options = self._files.root, self._files.delta_options
+        has_log = self._files.exists(_LOG) and deltalake.DeltaTable.is_deltatable(root, options)
+        self._table = deltalake.DeltaTable(root, storage_options=options) if has_log else None
         return self._table
 
     def _add_columns(self, evolution: Evolution) -> None:
@@ -102,11 +102,12 @@ class DeltaTable:
             self._table
             or self._opened()
             or deltalake.DeltaTable.create(
-                str(self._root),
+                self._files.root,
                 schema=schema,
                 partition_by=self._partition_by or None,
                 configuration=_CONFIGURATION,
                 raise_if_key_not_exists=False,
+                storage_options=self._files.delta_options,
             )
         )
         self._table = None
@@ -130,35 +131,34 @@ class DeltaTable:
             if _CREATED_BY_PIPELINE not in table.metadata().configuration:
                 return  # Its history is for others to shorten.
             keep = KEEP_VERSIONS
-        log = self._root / "_delta_log"
-        for name in files_to_remove([each.name for each in log.iterdir()], table.version(), keep):
-            (log / name).unlink(missing_ok=True)
+        names = [each.name.removeprefix(f"{_LOG}/") for each in self._files.listed(_LOG)]
+        self._files.remove(f"{_LOG}/{name}" for name in files_to_remove(names, table.version(), keep))
 
     def _add_action(self, file: StagedFile) -> Any:  # noqa: ANN401 - deltalake's own
         from deltalake.transaction import AddAction
 
-        about = (self._root / file.name).stat()
         return AddAction(
             path=file.name,
-            size=about.st_size,
+            size=file.size,
             partition_values=dict(file.partition),
-            modification_time=int(about.st_mtime * 1000),
+            modification_time=int(time.time() * 1000),
             data_change=True,
             stats=json.dumps({"numRecords": file.row_count}),
         )
 
 
-def _referenced(root: Path) -> set[str]:
+def _referenced(files: Files, log: Sequence[FileInfo]) -> set[str]:
     """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself."""
     named: set[str] = set()
-    for file in (root / "_delta_log").glob("*.json"):
-        for line in file.read_text("utf-8").splitlines():
+    for name in (each.name for each in log if each.name.endswith(".json")):
+        found = files.read(name)
+        for line in found.data.splitlines() if found is not None else ():
             action = json.loads(line)
             named |= {each["path"] for kind in ("add", "remove") if (each := action.get(kind)) is not None}
     import pyarrow.parquet as pq
 
-    for file in (root / "_delta_log").glob("*.checkpoint*.parquet"):
-        table = pq.read_table(file, columns=["add.path", "remove.path"])
+    for name in (each.name for each in log if ".checkpoint" in each.name and each.name.endswith(".parquet")):
+        table = pq.read_table(files.source(name), columns=["add.path", "remove.path"])
         for kind in ("add", "remove"):
             if kind in table.column_names:
                 named |= {each["path"] for each in table.column(kind).to_pylist() if each and each.get("path")}
