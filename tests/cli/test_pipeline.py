@@ -56,8 +56,9 @@ def test_an_example_is_written_for_a_topic_and_is_fine(call: Any, broker: str, t
     code, said = call("init", "shop-orders")
     assert (code, said.splitlines()[0]) == (
         0,
-        "shop-orders.toml is written, from 3 records of shop-orders. Look at it, and then:",
+        "wrote shop-orders.toml and shop-orders.tests.toml from 3 records of shop-orders. Next:",
     )
+    assert '{"id": 0, "at": "2026-01-01T00:00:00Z"}' in (tmp_path / "shop-orders.tests.toml").read_text()
     assert "schema = '''id bigint, at timestamp'''" in (tmp_path / "shop-orders.toml").read_text()
     code, said = call("check", "shop-orders.toml", "--no-spark")
     assert code == 0

@@ -185,6 +185,11 @@ class Group(RuleBasedStateMachine):
         assert {key for key in deadlines if isinstance(key, str)} <= known
 
     @invariant()
+    def what_members_take_is_known(self) -> None:
+        members = self.group._rebalance.members
+        assert members._member_bytes == sum(member.held_bytes for member in members)
+
+    @invariant()
     def nobody_is_lost(self) -> None:
         assert self.told <= self.members()
 

@@ -11,6 +11,7 @@ from ottla.core.errors import (
     ShareSessionLimitReached,
     ShareSessionNotFound,
 )
+from ottla.core.memory_budget import MemoryBudget
 from ottla.share.assignor import TopicSize, assign
 from ottla.share.config import ShareConfig
 from ottla.share.group import Caller, Heard, ShareGroup, hear
@@ -97,7 +98,7 @@ def test_a_group_is_what_was_written_of_it() -> None:
     ann = joined(first, "ann")
     both = joined(ann, "bob")
     left = beat(both, "ann", -1).group
-    table = ShareGroups()
+    table = ShareGroups(MemoryBudget(1 << 20))
     for before, after in ((first, ann), (ann, both), (both, left)):
         for key, value in records_between(before, after):
             table.replay(key, value)
@@ -112,7 +113,7 @@ def test_a_group_is_what_was_written_of_it() -> None:
 
 
 def test_a_session_ends_with_silence() -> None:
-    table = ShareGroups()
+    table = ShareGroups(MemoryBudget(1 << 20))
     table.heard_of("g", "ann", 0, 100)
     table.heard_of("g", "bob", 0, 100)
     table.heard_of("g", "bob", 90, 100)

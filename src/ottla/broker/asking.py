@@ -6,20 +6,16 @@ The same handlers answer, so whatever they check, refuse or wait for holds for e
 from __future__ import annotations
 
 import asyncio
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from ottla.broker.answers import settled
 from ottla.broker.context import Context
-from ottla.broker.turns import in_turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import ANONYMOUS
 from ottla.wire.apis import METADATA
-from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from ottla.broker.broker import Broker
     from ottla.broker.inflating import Inflating
     from ottla.core.ids import Address
@@ -102,11 +98,7 @@ class LocalClient:
     async def ask(self, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as the request says
         """The answer to this request, in the newest version there is unless told otherwise."""
         context = self.context(request, version)
-        answer = self._broker.dispatcher.handler(request.API)(self._broker, request, context)
-        if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
-        if answer is not None and not isinstance(answer, Response):
-            answer = await cast("Awaitable[Response | None]", answer)
+        answer = await settled(self._broker.dispatcher.handler(request.API)(self._broker, request, context))
         if self._pause_s:
             pause_s, self._pause_s = self._pause_s, 0.0
             await asyncio.sleep(pause_s)

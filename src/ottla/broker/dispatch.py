@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from importlib import import_module
 from time import perf_counter_ns
-from types import GeneratorType
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ottla.broker.answers import normalized
 from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.broker.metrics import ApiStats
-from ottla.broker.turns import in_turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.wire import apis
 from ottla.wire.apis import API_VERSIONS, APIS, request_type
@@ -23,14 +22,11 @@ from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Mapping
 
+    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.turns import InTurns
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
-    from ottla.wire.declare import AnyBytes, Request
-
-    Answer = Response | None
-    Handler = Callable[[Broker, Request, Context], Answer | InTurns[Answer] | Coroutine[object, object, Answer]]
+    from ottla.wire.declare import AnyBytes
 
 
 class Route(NamedTuple):
@@ -169,8 +165,6 @@ class Dispatcher:
         stats.bytes_in += len(frame)
         request = decode_request(header, frame)
         response = served.handler(self._broker, request, Context(header, connection))
-        if type(response) is GeneratorType:
-            response = in_turns(response)
         buffers = None
         if isinstance(response, Response):
             buffers = encode_response(header, response)
@@ -179,7 +173,7 @@ class Dispatcher:
                 stats.bytes_out += sum(map(len, buffers[1:]))
                 stats.note_errors(response)
         elif response is not None:
-            return _later(header, cast("Coroutine[object, object, Answer]", response), stats, began_ns)
+            return _later(header, response, stats, began_ns)
         # As `Histogram.add` does, without the call: every produce request passes here.
         elapsed_ns = perf_counter_ns() - began_ns
         stats.by_bits[elapsed_ns.bit_length()] += 1
@@ -212,17 +206,21 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = _load_handler(api)
-            if self._broker.settling is not None:
-                found = self._broker.settling.around(api, found)
-            if self._broker.replication is not None:
-                from ottla.broker.forwarding import forwarding
-
-                found = forwarding(api, found)
-            found = self._broker.security.around(api, found)
+            found = self._broker.security.around(api, self.unguarded(api))
             tracing = self._broker.tracing
             found = found if tracing is None else tracing.traced(api, found)
             self._handlers[api.key] = found = found if self.around is None else self.around(api, found)
+        return found
+
+    def unguarded(self, api: Api) -> Handler:
+        """The same without ACLs, quotas and audit, for requests of the broker itself."""
+        found = _load_handler(api)
+        if self._broker.settling is not None:
+            found = self._broker.settling.around(api, found)
+        if self._broker.replication is not None:
+            from ottla.broker.forwarding import forwarding
+
+            found = forwarding(api, found)
         return found
 
     def reload_handlers(self) -> None:
@@ -250,7 +248,7 @@ def _load_handler(api: Api) -> Handler:
     route = ROUTES.get(api.key)
     if route is None:
         raise ProtocolError(_NO_ROUTE % api)
-    return cast("Handler", getattr(import_module(route.module), route.function))
+    return normalized(getattr(import_module(route.module), route.function))
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:

@@ -7,25 +7,23 @@ told when it has not. Who may do what was decided before: this goes around a han
 from __future__ import annotations
 
 import asyncio
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from ottla.broker.answers import settled
 from ottla.broker.asking import LocalClient, NodeAway
 from ottla.broker.partition_facts import node_to_ask
 from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from ottla.broker.turns import in_turns
 from ottla.wire import apis
-from ottla.wire.declare import Response
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.replication.replication import Replication
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request
@@ -51,7 +49,7 @@ def forwarding(api: Api, handler: Handler) -> Handler:
     if way is None:
         return handler
 
-    def answer(broker: Broker, request: Request, context: Context) -> Any:  # noqa: ANN401 - as the handler's
+    def answer(broker: Broker, request: Request, context: Context) -> NowOrLater:
         client = context.connection
         if broker.replication is None or not isinstance(client, LocalClient) or not client.forwards:
             return handler(broker, request, context)
@@ -69,7 +67,7 @@ async def _asked(
 ) -> object:
     async def ask(node: int, part: Any) -> Any:  # noqa: ANN401
         if node == replication.node_id:
-            return await _awaited(here(part))
+            return await settled(here(part))
         try:
             return await replication.others.ask(node, part, version)
         except NodeAway as away:
@@ -78,14 +76,6 @@ async def _asked(
             return way.failed(part, away)
 
     return way.join(await asyncio.gather(*(ask(node, part) for node, part in parts.items())))
-
-
-async def _awaited(answer: object) -> object:
-    if isinstance(answer, GeneratorType):
-        answer = in_turns(answer)
-    if answer is None or isinstance(answer, Response):
-        return answer
-    return await cast("Awaitable[object]", answer)
 
 
 # By partition

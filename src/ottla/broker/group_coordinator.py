@@ -23,6 +23,7 @@ from ottla.groups.actions import (
     AnswerJoin,
     AnswerLeave,
     AnswerSync,
+    LimitReached,
     MemberExpired,
     PersistOffsets,
     Written,
@@ -233,6 +234,8 @@ class GroupCoordinator:
         for action in actions:
             if isinstance(action, MemberExpired):
                 _logger.info("member %s of group %s missed its %s", action.member_id, action.group_id, action.missed)
+            elif isinstance(action, LimitReached):
+                _logger.warning("group %s: request refused: %s", action.group_id, action.message)
             elif isinstance(action, Written):
                 try:
                     partition, last_offset = self._append(action)

@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import in_turns
+from ottla.broker.answers import settled
 from ottla.cluster.state import NO_NODE
 from ottla.wire import apis
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
+    from ottla.broker.answers import Answer, Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Answer, Handler
     from ottla.cluster.state import Cluster, ViewChange
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request
@@ -64,7 +60,7 @@ class Settling:
         if api.key not in _HELD or self.is_over:
             return handler
 
-        def held(broker: Broker, request: Request, context: Context) -> Any:  # noqa: ANN401 - what the handler returns
+        def held(broker: Broker, request: Request, context: Context) -> NowOrLater:
             if self.is_over:
                 return handler(broker, request, context)
             return self._later(handler, broker, request, context)
@@ -78,9 +74,5 @@ class Settling:
         except TimeoutError:
             _logger.warning("no controller, or not all brokers registered, after %d s", _MOST_S)
             self._over.set()
-        answer: Any = handler(broker, request, context)
-        if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
-        if answer is None or isinstance(answer, Response):
-            return answer
-        return await cast("Awaitable[Answer]", answer)
+        answer: Answer = await settled(handler(broker, request, context))
+        return answer

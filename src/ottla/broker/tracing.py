@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from ottla import __version__
@@ -29,11 +28,10 @@ if TYPE_CHECKING:
 
     from opentelemetry.trace import Span
 
+    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Answer, Handler
     from ottla.broker.tracing_config import TracingConfig
-    from ottla.broker.turns import InTurns
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request
 
@@ -74,8 +72,6 @@ class Tracing:
             except BaseException as failed:
                 _fail(span, failed)
                 raise
-            if isinstance(answer, GeneratorType):
-                return _in_turns(span, answer)
             if answer is None or isinstance(answer, Response):
                 _end(span, answer)
                 return answer
@@ -116,16 +112,6 @@ def _topics_of(request: Any) -> tuple[str, ...]:  # noqa: ANN401 - of any API
     listed = getattr(request, "topic_data", None) or getattr(request, "topics", None) or ()
     names = (topic if isinstance(topic, str) else getattr(topic, "name", None) or "" for topic in listed[:_MOST_TOPICS])
     return tuple(filter(None, names))
-
-
-def _in_turns(span: Span, turns: InTurns[Answer]) -> InTurns[Answer]:
-    try:
-        answer = yield from turns
-    except BaseException as failed:
-        _fail(span, failed)
-        raise
-    _end(span, answer)
-    return answer
 
 
 async def _later(span: Span, answer: Awaitable[Answer]) -> Answer:

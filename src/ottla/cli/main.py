@@ -29,6 +29,7 @@ class Command:
 
 COMMANDS: Final = {
     "acl": Command("ottla.cli.acl", "List, add and delete ACLs."),
+    "audit": Command("ottla.cli.audit", "Verify audit logs."),
     "bench": Command("ottla.cli.bench", "Benchmark a broker: throughput and latency."),
     "cluster": Command("ottla.cli.cluster", "Inspect and configure brokers, and move partitions."),
     "completion": Command("ottla.cli.completion", "Print a shell completion script."),

@@ -47,6 +47,8 @@ Examples:
 @with_broker_options
 def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Generate a pipeline file for TOPIC with an inferred schema."""
+    from ottla.spark.pipelines.cases.example import example_tests
+    from ottla.spark.pipelines.cases.loading import tests_file
     from ottla.spark.pipelines.example import example
     from ottla.spark.pipelines.sampling import first_records
 
@@ -56,10 +58,15 @@ def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  
         raise ConfigError(f"{file} exists; choose another name with --file")
     kafka = {"bootstrap.servers": reach.servers, **kafka_settings(reach)}
     records = first_records(kafka, [topic], 1000)
-    text = example(topic, reach.servers, [record.value for record in records], sink, file.stem)
-    file.write_text(text, "utf-8")
-    click.echo(f"{file} is written, from {len(records)} records of {topic}. Look at it, and then:")
-    click.echo(f"  ottla pipeline check {file}\n  ottla pipeline run {file}")
+    values = [record.value for record in records]
+    file.write_text(example(topic, reach.servers, values, sink, file.stem), "utf-8")
+    tests, cases = tests_file(file), example_tests(file.name, values)
+    has_tests = 'format = "json"' in file.read_text("utf-8") and cases is not None and not tests.exists()
+    if has_tests and cases is not None:
+        tests.write_text(cases, "utf-8")
+    click.echo(f"wrote {file}{f' and {tests}' if has_tests else ''} from {len(records)} records of {topic}. Next:")
+    commands = ["check", *(["test"] if has_tests else []), "run"]
+    click.echo("\n".join(f"  ottla pipeline {command} {file}" for command in commands))
 
 
 @click.command(

@@ -32,41 +32,41 @@ _MOST_IN_FLIGHT_IN_ORDER: Final = 5
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientConfig:
     client_id: str = field(default_factory=lambda: f"ottla-{os.getpid()}")
-    """What brokers call this client in their logs and quotas."""
+    """The client id in broker logs and quotas."""
     request_timeout_ms: int = 30_000
-    """A request that is not answered within this time fails."""
+    """Fail a request that is not answered within this time."""
     connect_timeout_ms: int = 10_000
-    """A broker that is not connected to within this time, with TLS and SASL, is unreachable."""
+    """Limit for connecting to a broker, including TLS and SASL."""
     metadata_max_age_ms: int = 300_000
-    """Ask about the brokers and topics anew at least this often."""
+    """Refresh metadata at least this often."""
     metadata_refresh_retry_count: int = 3
-    """Ask all brokers this many times before giving up; 0 for ever."""
+    """Rounds over all brokers before a metadata refresh fails; 0 means no limit."""
     metadata_refresh_retry_ms: int = 1000
-    """The pause between two rounds over all brokers."""
+    """Delay between two rounds over all brokers."""
     leader_election_retry_count: int = 3
-    """Wait this many times leader_election_retry_ms for a topic to have a leader; 0 for ever."""
+    """How many times to wait leader_election_retry_ms for a partition to get a leader; 0 means no limit."""
     leader_election_retry_ms: int = 1000
-    """The longest pause between two questions about a topic that has no leader; also how long it may be unknown."""
+    """Maximum delay between two metadata requests for a topic without a leader; also how long it may be unknown."""
     stale_metadata_retry_ms: int = 200
-    """The longest pause between two questions about who leads, once the one who did fails or refuses."""
+    """Maximum delay between two metadata requests after a leader fails or refuses a request."""
     backoff_first_ms: int = 50
-    """The pause after a first failure; it doubles with each further one."""
+    """Delay after the first failure; doubles with each further failure."""
     backoff_max_ms: int = 1000
-    """The longest pause between two attempts."""
+    """Maximum delay between two attempts."""
     fetcher_bundle_max_wait_ms: int = 100
-    """Wait this long after the first for more partitions to put into a fetch request."""
+    """How long a fetch request may wait for further partitions to become ready."""
     fetcher_bundle_min_requests: int = 10
-    """Send a fetch request at once when so many partitions are ready, or all there are."""
+    """Send a fetch request at once when this many partitions, or all of them, are ready."""
     pusher_bundle_max_wait_ms: int = 100
-    """Wait this long after the first for more partitions to put into a produce request."""
+    """How long a produce request may wait for further partitions to become ready."""
     pusher_bundle_min_requests: int = 10
-    """Send a produce request at once when so many partitions are ready, or all there are."""
+    """Send a produce request at once when this many partitions, or all of them, are ready."""
     serializer_chunk_bytes: int = 4096
-    """A request is put together and written at once up to this size, or 16 KiB; data of larger ones is not copied."""
+    """Requests up to this size, or 16 KiB, are assembled and written at once; data of larger requests is not copied."""
     deserializer_chunk_bytes: int = 4096
-    """How much is read from a socket at once; connections that fetch read more, or they would be slow."""
+    """How much to read from a socket at once; fetch connections read more."""
     security: Security | None = None
-    """TLS and SASL; None for neither."""
+    """TLS and SASL; None for plaintext without authentication."""
 
     def __post_init__(self) -> None:
         _check_at_least(self, 1, "request_timeout_ms", "connect_timeout_ms", "metadata_max_age_ms")
@@ -82,31 +82,31 @@ class ClientConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProducerConfig:
     acks: Acks = "all"
-    """Who must have a message before it counts as delivered: all replicas in sync, the leader (1), or nobody (0)."""
+    """Acknowledgements required: from the full ISR ("all"), from the leader (1) or none (0)."""
     idempotence: bool = True
-    """Number the batches, so that one that is sent again is not stored twice. Needs acks="all"."""
+    """Number the batches so that retries are not stored twice. Requires acks="all"."""
     transactional_id: str | None = None
-    """Send in transactions under this name, of which one producer at a time may make use; None to send without."""
+    """Send in transactions under this id, used by one producer at a time; None for no transactions."""
     transaction_timeout_ms: int = 60_000
-    """A transaction that is not ended within this time is aborted by its coordinator."""
+    """The coordinator aborts a transaction that is open for longer."""
     compression: CompressionName = "none"
-    """What batches are compressed with."""
+    """The compression type of batches."""
     compression_level: int | None = None
-    """How hard gzip, lz4 or zstd try; None for each one's own default."""
+    """Compression level for gzip, lz4 and zstd; None for the codec's default."""
     producer_batch_timeout_ms: int = 100
     """Send a batch this long after its first message, full or not."""
     producer_max_bytes: int = 1 << 20
-    """Send a batch when it is this large; no message may be larger."""
+    """Maximum size of a batch, and of a message."""
     producer_queue_buffers: int = 2
-    """How many batches of a partition may be filled, waiting or under way; then sending waits too."""
+    """Maximum number of batches per partition being filled, queued or in flight; beyond that, sending waits."""
     produce_request_timeout_ms: int = 1000
     """How long the broker may wait for its replicas."""
     delivery_timeout_ms: int = 120_000
-    """A message that is not acknowledged within this time, with all attempts, is reported as failed."""
+    """Fail a message that is not acknowledged within this time, including all retries."""
     max_in_flight: int = 5
-    """How many requests may be under way to one broker, and with idempotence batches of one partition."""
+    """Maximum number of requests in flight per broker, and with idempotence of batches per partition."""
     partitioner: Partitioner | None = None
-    """Which partition a message goes to; None for Kafka's rule: by its key, or a batch at a time without one."""
+    """Chooses a message's partition; None for Kafka's default: by key, or sticky without a key."""
 
     def __post_init__(self) -> None:
         _check_one_of(self, "acks", ("all", 0, 1))
@@ -143,39 +143,39 @@ class ProducerConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerConfig:
     group: str | None = None
-    """The consumer group to be a member of; None to read alone."""
+    """The consumer group; None to read without a group."""
     group_instance_id: str | None = None
-    """A name for this member that outlives it: a restart within session_timeout_ms moves no partitions."""
+    """Static member name: a restart within session_timeout_ms moves no partitions."""
     auto_offset_reset: ResetPolicy = "latest"
-    """Where to begin when nothing is committed, or the offset is gone; "none" raises OffsetOutOfRange."""
+    """Where to start without a committed offset or when the offset is out of range; "none" raises OffsetOutOfRange."""
     consumer_max_wait_ms: int = 100
-    """How long a broker may wait for consumer_min_bytes to arrive."""
+    """How long the broker may wait for consumer_min_bytes to arrive."""
     consumer_min_bytes: int = 1
-    """A broker answers at once when it has this much."""
+    """The broker answers as soon as it has this much data."""
     consumer_max_bytes: int = 1 << 20
-    """How much to fetch of a partition at once."""
+    """Maximum size of a fetch per partition."""
     consumer_queue_buffers: int = 2
-    """How many fetched buffers of a partition may wait to be read; then no more is fetched of it."""
+    """Maximum number of fetched buffers per partition; beyond that, fetching pauses."""
     isolation_level: IsolationLevel = "read_uncommitted"
-    """Whether messages of transactions that are open or aborted are delivered."""
+    """Whether to deliver messages of open and aborted transactions."""
     check_crcs: bool = True
-    """Check that what was fetched is what was written."""
+    """Verify the checksums of fetched batches."""
     auto_commit: bool = True
-    """Commit what was delivered every auto_commit_interval_ms and when a partition is given up."""
+    """Commit delivered messages every auto_commit_interval_ms and when a partition is revoked."""
     auto_commit_interval_ms: int = 5000
-    """How often that is."""
+    """The interval of automatic commits."""
     session_timeout_ms: int = 45_000
-    """A member that its group has not heard of for this long is dropped from it."""
+    """The group removes a member that sends no heartbeat for this long."""
     heartbeat_interval_ms: int = 3000
-    """How often a member tells its group that it is there."""
+    """The interval of heartbeats."""
     max_poll_interval_ms: int = 300_000
-    """A member that does not ask for messages for this long leaves its group."""
+    """A member that does not poll for this long leaves the group."""
     assignors: tuple[AssignorName, ...] = ("range", "cooperative-sticky")
-    """How the group may share out partitions, the favourite first; all members must have one in common."""
+    """Supported partition assignors, preferred first; all members must have one in common."""
     rack: str = ""
-    """Where this consumer is, to read from the nearest replica."""
+    """The rack of this consumer, to fetch from the closest replica."""
     ordered: bool = False
-    """Deliver the messages of all partitions as one stream, in the order of their timestamps."""
+    """Deliver the messages of all partitions as one stream, in timestamp order."""
 
     def __post_init__(self) -> None:
         _check_one_of(self, "auto_offset_reset", ("latest", "earliest", "none"))

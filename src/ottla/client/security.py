@@ -18,25 +18,25 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
     tls: bool | ssl.SSLContext = False
-    """Encrypt; or a context of your own, which then decides all about it."""
+    """Use TLS; an ssl.SSLContext overrides the other TLS options."""
     ca_file: str | None = None
-    """Whom to trust, in PEM; None for those the system trusts."""
+    """Trusted CA certificates, in PEM; None for the system's."""
     cert_file: str | None = None
-    """This client's own certificate, in PEM, if the broker asks for one."""
+    """The client certificate, in PEM, for mutual TLS."""
     key_file: str | None = None
     """The key of cert_file, if it is not in the same file."""
     key_password: str | None = field(default=None, repr=False)
-    """What key_file is encrypted with."""
+    """The passphrase of key_file."""
     check_hostname: bool = True
-    """Whether the broker's certificate must be for the host that was asked for."""
+    """Whether the broker's certificate must match the host name."""
     mechanism: Mechanism | None = None
-    """How to log in with SASL; None for not at all."""
+    """The SASL mechanism; None for no authentication."""
     username: str | None = None
     """For PLAIN and SCRAM."""
     password: str | None = field(default=None, repr=False)
     """For PLAIN and SCRAM."""
     token: Callable[[], str] | None = None
-    """Called for each connection to get its OAUTHBEARER token; in a thread, so it may take its time."""
+    """Returns the OAUTHBEARER token for a connection; called in a thread, so it may block."""
 
     def __post_init__(self) -> None:
         self._check_tls()

@@ -100,9 +100,16 @@ class MemberExpired(Struct, frozen=True):
     missed: Literal["heartbeat", "join", "rejoin", "sync", "revocation"]
 
 
+class LimitReached(Struct, frozen=True):
+    """Nothing to be done, but worth a line in the log: a request was refused because of its size."""
+
+    group_id: str
+    message: str
+
+
 Written: TypeAlias = Persist | PersistOffsets | PersistRecords
 Answer: TypeAlias = AnswerJoin | AnswerSync | AnswerLeave | AnswerHeartbeat
-Action: TypeAlias = Written | Answer | MemberExpired
+Action: TypeAlias = Written | Answer | MemberExpired | LimitReached
 
 
 def records_of(action: Written) -> list[KeyValue]:

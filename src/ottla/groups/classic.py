@@ -119,6 +119,15 @@ class ClassicGroup:
         return self._rebalance.members
 
     @property
+    def held_bytes(self) -> int:
+        return self._rebalance.members.held_bytes
+
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        """What is held for this member; 0 if there is no such member."""
+        member = self.members.get(member_id) or self.members.static(instance_id)
+        return 0 if member is None else member.held_bytes
+
+    @property
     def member_names(self) -> list[str]:
         return [member.client_id or member.id for member in self.members]
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
-from ottla.groups.actions import PersistOffsets
+from ottla.groups.actions import LimitReached, PersistOffsets
 from ottla.groups.offsets import new_value
+from ottla.groups.refusals import Refused
 from ottla.groups.states import State
 from ottla.wire.declare import NO_UUID
 from ottla.wire.messages.offset_commit import (
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from ottla.groups.actions import Action
     from ottla.groups.formats import OffsetCommitValue
+    from ottla.groups.limits import Limits
     from ottla.groups.table import GroupTable
     from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
     from ottla.wire.messages.offset_delete import OffsetDeleteRequest
@@ -40,14 +42,18 @@ _FIRST_COMMIT_WITH_GROUP_NOT_FOUND: Final = 9
 
 
 class Commits:
-    def __init__(self, table: GroupTable) -> None:
+    def __init__(self, table: GroupTable, limits: Limits) -> None:
         self._table = table
+        self._limits = limits
 
     def commit(
         self, request: OffsetCommitRequest, version: int, now_ms: int
     ) -> tuple[OffsetCommitResponse, list[Action]]:
         """What to answer once the actions are done. Topics that travel by id have been given their names."""
         refusal = self._check_commit(request, version)
+        notes: list[Action] = []
+        if refusal is ErrorCode.NONE:
+            refusal, notes = self._check_room(request)
         if refusal is ErrorCode.NONE and (group := self._table.get(request.group_id)) is not None:
             group.note_commit(request.member_id, now_ms)
         changes: dict[TopicPartition, OffsetCommitValue | None] = {}
@@ -63,7 +69,7 @@ class Commits:
             topics.append(
                 OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=tuple(results))
             )
-        actions: list[Action] = [PersistOffsets(request.group_id, changes)] if changes else []
+        actions: list[Action] = [PersistOffsets(request.group_id, changes)] if changes else notes
         return OffsetCommitResponse(topics=tuple(topics)), actions
 
     def commit_in_transaction(
@@ -71,6 +77,9 @@ class Commits:
     ) -> tuple[TxnOffsetCommitResponse, list[Action]]:
         """The same for offsets that take effect when the producer's transaction is committed."""
         refusal = self._check_commit_in_transaction(request)
+        notes: list[Action] = []
+        if refusal is ErrorCode.NONE:
+            refusal, notes = self._check_room(request)
         changes: dict[TopicPartition, OffsetCommitValue | None] = {}
         topics = []
         for topic in request.topics:
@@ -83,7 +92,7 @@ class Commits:
                 results.append(TxnOffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
             topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=tuple(results)))
         producer = request.producer_id, request.producer_epoch
-        actions: list[Action] = [PersistOffsets(request.group_id, changes, producer)] if changes else []
+        actions: list[Action] = [PersistOffsets(request.group_id, changes, producer)] if changes else notes
         return TxnOffsetCommitResponse(topics=tuple(topics)), actions
 
     def is_unstable(self, group_id: str, at: TopicPartition) -> bool:
@@ -172,6 +181,13 @@ class Commits:
         if group is None:
             return ErrorCode.NONE if request.generation_id < 0 else ErrorCode.ILLEGAL_GENERATION
         return group.check_commit_in_transaction(request.member_id, request.group_instance_id, request.generation_id)
+
+    def _check_room(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> tuple[ErrorCode, list[Action]]:
+        try:
+            self._limits.check_commit(request)
+        except Refused as refused:
+            return refused.code, [LimitReached(request.group_id, str(refused))]
+        return ErrorCode.NONE, []
 
     def _check_metadata(self, metadata: str | None) -> ErrorCode:
         is_too_long = len(metadata or "") > self._table.config.offset_metadata_max_bytes

@@ -31,6 +31,14 @@ class GroupConfig:
     offset_metadata_max_bytes: int = 4096
     """offset.metadata.max.bytes: the longest note a commit may carry. Counted in characters, as Kafka does."""
 
+    max_id_length: int = 1024
+    """Characters of a group id, member id, group instance id, rack id or client id of a member. 32,767 in Kafka."""
+    max_member_bytes: int = 1 << 20
+    """Metadata or subscription that a member may join with. In Kafka, as here, max.message.bytes of
+    __consumer_offsets is the limit for all members of a group together once they have their assignments."""
+    max_memory_bytes: int = 256 << 20
+    """Memory for all groups, their members and their committed offsets, estimated. No limit in Kafka."""
+
     consumer_session_timeout_ms: int = 45_000
     """group.consumer.session.timeout.ms: how long a member of a consumer group may be silent."""
     consumer_min_session_timeout_ms: int = 45_000
@@ -62,6 +70,8 @@ class GroupConfig:
         _at_least(1, offsets_retention_check_interval_ms=self.offsets_retention_check_interval_ms)
         _at_least(0, initial_rebalance_delay_ms=self.initial_rebalance_delay_ms)
         _at_least(0, offset_metadata_max_bytes=self.offset_metadata_max_bytes)
+        _at_least(1, max_id_length=self.max_id_length)
+        _at_least(1024, max_member_bytes=self.max_member_bytes, max_memory_bytes=self.max_memory_bytes)
         if self.max_session_timeout_ms < self.min_session_timeout_ms:
             raise ValueError(
                 f"max_session_timeout_ms must be at least min_session_timeout_ms, "

@@ -17,9 +17,19 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ErrorCode
-from ottla.groups.actions import AnswerLeave, Persist, PersistOffsets, PersistRecords, refuse_join, refuse_sync
+from ottla.groups.actions import (
+    AnswerLeave,
+    LimitReached,
+    Persist,
+    PersistOffsets,
+    PersistRecords,
+    refuse_join,
+    refuse_sync,
+)
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.commits import Commits
+from ottla.groups.limits import Limits
+from ottla.groups.refusals import Refused
 from ottla.groups.states import State
 from ottla.groups.table import GroupTable
 from ottla.wire.messages.describe_groups import DescribedGroup
@@ -42,19 +52,25 @@ _FIRST_DESCRIPTION_WITH_NOT_FOUND: Final = 6
 class Coordinator:
     def __init__(self, environment: Environment) -> None:
         self.table = GroupTable(environment)
-        self.offsets = Commits(self.table)
+        self.limits = Limits(self.table)
+        self.offsets = Commits(self.table, self.limits)
 
     @cached_property
     def consumers(self) -> ConsumerGroups:
         from ottla.groups.consumer.coordinator import ConsumerGroups  # no start has to wait for it
 
-        return ConsumerGroups(self.table)
+        return ConsumerGroups(self.table, self.limits)
 
     # ── Members ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
         if not request.group_id:
             return [refuse_join(caller.token, ErrorCode.INVALID_GROUP_ID, request.member_id)]
+        try:
+            self.limits.check_join(request, caller)
+        except Refused as refused:
+            note = LimitReached(request.group_id, str(refused))
+            return [note, refuse_join(caller.token, refused.code, request.member_id)]
         if request.member_id and self.table.get(request.group_id) is None:
             return [refuse_join(caller.token, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)]
         group = self.table.get_or_make(request.group_id, now_ms)
@@ -74,6 +90,10 @@ class Coordinator:
         if group is None:
             return [refuse_sync(token, ErrorCode.UNKNOWN_MEMBER_ID)]
         members = group if isinstance(group, ClassicGroup) else group.classic_members
+        try:
+            self.limits.check_sync(request)
+        except Refused as refused:
+            return [LimitReached(request.group_id, str(refused)), refuse_sync(token, refused.code)]
         actions = members.sync(request, token, now_ms)
         self.table.settle(group)
         return actions

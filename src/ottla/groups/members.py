@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ottla.groups.sizes import MEMBER_BYTES, PENDING_ID_BYTES, protocols_bytes, text_bytes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,6 +47,11 @@ class Member:
     def protocol_names(self) -> set[str]:
         return {protocol.name for protocol in self.protocols}
 
+    @property
+    def held_bytes(self) -> int:
+        size = MEMBER_BYTES + protocols_bytes(self.protocols) + len(self.assignment)
+        return size + text_bytes(self.id, self.client_id, self.group_instance_id)
+
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((protocol.metadata for protocol in self.protocols if protocol.name == protocol_name), b"")
 
@@ -52,13 +59,16 @@ class Member:
 class Members:
     """Members by id, in the order in which they came, and ids that were handed out but not used yet."""
 
-    __slots__ = ("_by_id", "_by_instance", "_supporters", "leader_id", "pending")
+    __slots__ = ("_by_id", "_by_instance", "_counted", "_member_bytes", "_supporters", "leader_id", "pending")
 
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._by_instance: dict[str, Member] = {}
         self._supporters: Counter[str] = Counter()
         """How many members have each protocol."""
+        self._counted: dict[str, int] = {}
+        """What each member takes, as it was when it was last changed."""
+        self._member_bytes = 0
         self.pending: set[str] = set()
         self.leader_id: str | None = None
 
@@ -77,6 +87,10 @@ class Members:
     def waiting(self, token: Token) -> Member | None:
         """The member whose request this is."""
         return next((member for member in self if token in (member.join_token, member.sync_token)), None)
+
+    @property
+    def held_bytes(self) -> int:
+        return self._member_bytes + PENDING_ID_BYTES * len(self.pending)
 
     @property
     def joined(self) -> int:
@@ -98,9 +112,11 @@ class Members:
             self._by_instance[member.group_instance_id] = member
         if self.leader_id is None:
             self.leader_id = member.id
+        self._count(member)
 
     def remove(self, member: Member) -> None:
         del self._by_id[member.id]
+        self._member_bytes -= self._counted.pop(member.id)
         self._supporters.subtract(member.protocol_names)
         if member.group_instance_id is not None:
             self._by_instance.pop(member.group_instance_id, None)
@@ -133,6 +149,17 @@ class Members:
         self._supporters.subtract(member.protocol_names)
         member.protocols = protocols
         self._supporters.update(member.protocol_names)
+        self._count(member)
+
+    def assign(self, member: Member, assignment: bytes) -> None:
+        if member.assignment != assignment:
+            member.assignment = assignment
+            self._count(member)
+
+    def _count(self, member: Member) -> None:
+        size = member.held_bytes
+        self._member_bytes += size - self._counted.get(member.id, 0)
+        self._counted[member.id] = size
 
     def all_have(self, protocol_name: str) -> bool:
         return self._supporters[protocol_name] == len(self)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ottla.core.ids import TopicPartition
 from ottla.groups.formats import OffsetCommitValue
+from ottla.groups.sizes import offset_bytes
 from ottla.wire.declare import NO_UUID
 
 if TYPE_CHECKING:
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 class GroupOffsets:
     """The committed offsets of one group."""
 
-    __slots__ = ("_by_topic",)
+    __slots__ = ("_by_topic", "held_bytes")
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[int, OffsetCommitValue]] = {}
+        self.held_bytes = 0
 
     def __bool__(self) -> bool:
         return bool(self._by_topic)
@@ -44,9 +46,16 @@ class GroupOffsets:
         found = self._by_topic.get(topic, {}).get(partition)
         return None if found is None or is_of_another_topic(found, topic_id) else found
 
+    def growth_at(self, at: TopicPartition, metadata: str | None) -> int:
+        """How many bytes more a commit with this metadata takes; None for one that is forgotten."""
+        known = self._by_topic.get(at.topic, {}).get(at.partition)
+        growth = 0 if metadata is None else offset_bytes(at.topic, metadata)
+        return growth if known is None else growth - offset_bytes(at.topic, known.metadata)
+
     def apply(self, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
         """Take over what has been appended."""
         for at, value in changes.items():
+            self.held_bytes += self.growth_at(at, None if value is None else value.metadata)
             if value is not None:
                 self._by_topic.setdefault(at.topic, {})[at.partition] = value
             elif at.topic in self._by_topic:

@@ -180,7 +180,7 @@ class Rebalance:
         """The leader has spoken: everybody who waits gets what is theirs."""
         self._move_to(State.STABLE, now_ms)
         for member in self.members:
-            member.assignment = assignments.get(member.id, b"")
+            self.members.assign(member, assignments.get(member.id, b""))
         actions: list[Action] = [self.persist()]
         for member in self.members:
             if member.sync_token is not None:
@@ -199,13 +199,13 @@ class Rebalance:
     def forget_assignment(self, now_ms: int) -> list[Action]:
         """What was assigned could not be stored: try again with another generation."""
         for member in self.members:
-            member.assignment = b""
+            self.members.assign(member, b"")
         return self.begin(now_ms)
 
     def _call_off_sync(self, now_ms: int) -> list[Action]:
         actions: list[Action] = []
         for member in self.members:
-            member.assignment = b""
+            self.members.assign(member, b"")
             if member.sync_token is not None:
                 actions.append(refuse_sync(member.sync_token, ErrorCode.REBALANCE_IN_PROGRESS))
                 member.sync_token = None

@@ -6,12 +6,14 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
 from ottla.core.ids import TopicPartition
+from ottla.core.memory_budget import MemoryBudget
 from ottla.groups.actions import PersistOffsets, PersistRecords
 from ottla.groups.classic import ClassicGroup
 from ottla.groups.formats import GroupKey, OffsetKey
 from ottla.groups.offsets import GroupOffsets
 from ottla.groups.pending import PendingOffsets
 from ottla.groups.records import TOPIC, decode_group_value, decode_key, decode_offset_value
+from ottla.groups.sizes import GROUP_BYTES
 from ottla.groups.states import State
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ class GroupTable:
         self._groups: dict[str, Group] = {}
         self._offsets: dict[str, GroupOffsets] = {}
         self.pending = PendingOffsets()
+        self.memory = MemoryBudget(self.config.max_memory_bytes)
+        self._counted: dict[str, int] = {}
         # A group is in the heap once for its earliest deadline, and may be there again for later ones that no
         # longer hold; heartbeats only ever put a deadline off, and need not touch the heap at all.
         self._wake_ups: list[tuple[int, str]] = []
@@ -77,11 +81,15 @@ class GroupTable:
                 self._apply_offsets(of.group, {at: decoded})
             elif decoded is not None:
                 self.pending.add(of.group, producer_id, {at: decoded})
+                self._count(of.group)
 
     def transaction_ended(self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool) -> None:
         """The log of some groups has the end of a transaction: what it committed takes effect, or never was."""
         for group_id, changes in self.pending.ended(producer_id, is_one_of_them, is_commit=is_commit):
-            self._take_over(group_id, changes)
+            if changes:
+                self._take_over(group_id, changes)
+            else:
+                self._count(group_id)
 
     def apply(self, action: Written) -> None:
         """Take over what has just been appended."""
@@ -91,6 +99,7 @@ class GroupTable:
             else:
                 kept = {at: value for at, value in action.changes.items() if value is not None}
                 self.pending.add(action.group_id, action.producer[0], kept)
+                self._count(action.group_id)
         elif isinstance(action, PersistRecords):
             self._apply_records(action)
         elif action.value is None:
@@ -117,6 +126,7 @@ class GroupTable:
         self._offsets.pop(group_id, None)
         self.pending.forget(group_id)
         self._wakes_at_ms.pop(group_id, None)
+        self._count(group_id)
         return [] if group is None else group.die(error)
 
     def _replay_group(self, group_id: str, value: bytes | None) -> None:
@@ -153,20 +163,37 @@ class GroupTable:
         elif group_id not in self._groups:
             # Consumers that assign themselves have offsets, and no other sign of being a group.
             self._make_from(group_id, offsets)
+        self._count(group_id)
 
     def _erase(self, group_id: str) -> None:
         self._groups.pop(group_id, None)
         self._wakes_at_ms.pop(group_id, None)
         if (offsets := self._offsets.get(group_id)) is not None:
             self._make_from(group_id, offsets)
+        self._count(group_id)
 
     def _make_from(self, group_id: str, offsets: GroupOffsets) -> None:
         self.get_or_make(group_id, max(value.commit_timestamp for _, value in offsets))
 
+    # ── Memory ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _count(self, group_id: str) -> None:
+        group, offsets = self._groups.get(group_id), self._offsets.get(group_id)
+        size = self.pending.held_bytes(group_id)
+        size += 0 if group is None else GROUP_BYTES + len(group_id) + group.held_bytes
+        size += 0 if offsets is None else offsets.held_bytes
+        self.memory.held_bytes += size - self._counted.pop(group_id, 0)
+        if size:
+            self._counted[group_id] = size
+
     # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self, group: Group) -> None:
-        """Take note of a group's next deadline after it was asked for something that may have changed it."""
+        """Take note of a group's next deadline and its size after a request that may have changed it."""
+        self._note_deadline(group)
+        self._count(group.group_id)
+
+    def _note_deadline(self, group: Group) -> None:
         group_id = group.group_id
         if self._groups.get(group_id) is not group:
             return

@@ -119,6 +119,24 @@ def _security(broker: Broker) -> Iterator[Family]:
         if port.tls is not None:
             failures.add(port.tls.failures, listener=str(port.address))
     yield failures
+    yield from _audit(broker)
+
+
+def _audit(broker: Broker) -> Iterator[Family]:
+    audit = broker.security.audit
+    if audit is None:
+        return
+    lines = counter("ottla_audit_lines", "Audit lines, by event.")
+    for event, count in sorted(audit.counts.items()):
+        lines.add(count, event=event)
+    yield lines
+    dropped = counter("ottla_audit_dropped_lines", "Audit lines that a target could not take, by target.")
+    for target in audit.targets:
+        dropped.add(target.dropped, target=target.name)
+    yield dropped
+    suppressed = counter("ottla_audit_suppressed_lines", "Audit lines beyond the rate limit of an address.")
+    suppressed.add(audit.suppressed)
+    yield suppressed
 
 
 def _http(stats: HttpStats) -> Iterator[Family]:
@@ -194,7 +212,12 @@ async def _groups(call: Call) -> tuple[Family, ...]:
         await others()
     for (state, type_), count in sorted(kinds.items()):
         members.add(count, state=state, type=type_)
-    return members, lags
+    budget = call.broker.groups.rules.table.memory
+    memory = gauge("ottla_groups_memory_bytes", "Memory of groups, members and committed offsets, estimated.")
+    memory.add(budget.held_bytes)
+    refused = counter("ottla_group_requests_too_large", "Requests of groups refused because of their size.")
+    refused.add(budget.refused)
+    return members, lags, memory, refused
 
 
 ENDPOINTS: Final = (

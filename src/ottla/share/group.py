@@ -33,6 +33,13 @@ TYPE: Final = "share"
 PROTOCOL: Final = "share"
 
 
+_GROUP_BYTES: Final = 2000
+_STATE_BYTES: Final = 1000
+_MEMBER_BYTES: Final = 1000
+_NAME_BYTES: Final = 100
+_ASSIGNED_BYTES: Final = 50
+
+
 class Caller(NamedTuple):
     client_id: str
     client_host: str
@@ -50,6 +57,12 @@ class Member:
     target: Assignment = field(default_factory=dict)
     assigned: Assignment = field(default_factory=dict)
     """What it was told last."""
+
+    @property
+    def held_bytes(self) -> int:
+        assigned = sum(len(each) for each in (*self.target.values(), *self.assigned.values()))
+        names = sum(_NAME_BYTES + len(name) for name in self.topics)
+        return _MEMBER_BYTES + len(self.id) + len(self.client_id) + names + _ASSIGNED_BYTES * assigned
 
 
 class Initialized(NamedTuple):
@@ -70,6 +83,12 @@ class ShareGroup:
     @property
     def state(self) -> str:
         return "Stable" if self.members else "Empty"
+
+    @property
+    def held_bytes(self) -> int:
+        """An estimate, with that of the state of its partitions."""
+        states = sum(len(one.partitions) for one in self.initialized.values())
+        return _GROUP_BYTES + _STATE_BYTES * states + sum(each.held_bytes for each in self.members.values())
 
     @property
     def topics(self) -> frozenset[str]:

@@ -12,12 +12,15 @@ from ottla.share.records import decode_group_record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ottla.core.memory_budget import MemoryBudget
     from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest
 
 
 class ShareGroups:
-    def __init__(self) -> None:
+    def __init__(self, memory: MemoryBudget) -> None:
+        self.memory = memory
         self._groups: dict[str, ShareGroup] = {}
+        self._counted: dict[str, int] = {}
         self._seen_until_ms: dict[tuple[str, str], int] = {}
         # Heartbeats only ever put a session's end off, and need not touch the heap: a member is in it once, and those
         # that have come back may be there again for an end that no longer holds.
@@ -32,12 +35,18 @@ class ShareGroups:
 
     def put(self, group: ShareGroup) -> None:
         self._groups[group.id] = group
+        size = group.held_bytes
+        self.memory.held_bytes += size - self._counted.get(group.id, 0)
+        self._counted[group.id] = size
 
     def remove(self, group_id: str) -> None:
         self._groups.pop(group_id, None)
+        self.memory.held_bytes -= self._counted.pop(group_id, 0)
 
     def clear(self) -> None:
         self._groups.clear()
+        self.memory.held_bytes -= sum(self._counted.values())
+        self._counted.clear()
         self._seen_until_ms.clear()
         self._wakes_at_ms.clear()
 

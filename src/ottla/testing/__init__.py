@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ottla.testing.ephemeral import EphemeralBroker as broker  # noqa: N813 - used like a function
     from ottla.testing.ephemeral_cluster import EphemeralCluster
     from ottla.testing.ephemeral_cluster import EphemeralCluster as cluster  # noqa: N813
+    from ottla.testing.pipelines import PipelineUnderTest, SampleRecord
     from ottla.testing.snapshots import Snapshot
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "EphemeralCluster",
     "ErrorCode",
     "Fault",
+    "PipelineUnderTest",
+    "SampleRecord",
     "SeenRequest",
     "Snapshot",
     "broker",
@@ -34,6 +37,8 @@ _WHERE: Final = {
     "EphemeralCluster": ("ottla.testing.ephemeral_cluster", "EphemeralCluster"),
     "ErrorCode": ("ottla.core.errors", "ErrorCode"),
     "Fault": ("ottla.broker.faults.fault", "Fault"),
+    "PipelineUnderTest": ("ottla.testing.pipelines", "PipelineUnderTest"),
+    "SampleRecord": ("ottla.testing.pipelines", "SampleRecord"),
     "SeenRequest": ("ottla.broker.faults.filters", "SeenRequest"),
     "Snapshot": ("ottla.testing.snapshots", "Snapshot"),
     "broker": ("ottla.testing.ephemeral", "EphemeralBroker"),

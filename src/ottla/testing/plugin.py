@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ottla.broker.settings import Settings
-    from ottla.testing import EphemeralBroker, EphemeralCluster
+    from ottla.testing import EphemeralBroker, EphemeralCluster, PipelineUnderTest
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -55,3 +56,17 @@ def ottla_cluster(ottla_settings: Settings | None) -> Iterator[EphemeralCluster]
 
     with EphemeralCluster(settings=ottla_settings) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def ottla_pipeline() -> Iterator[Callable[[str | Path], PipelineUnderTest]]:
+    """Load a pipeline's file to run it on sample records, without a broker. One Spark for all tests of the session."""
+    from pyspark.sql import SparkSession
+
+    from ottla.testing import PipelineUnderTest
+
+    was_running = SparkSession.getActiveSession() is not None
+    yield lambda file: PipelineUnderTest(Path(file))
+    running = SparkSession.getActiveSession()
+    if running is not None and not was_running:
+        running.stop()

@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from ottla.core.errors import ErrorCode
 from ottla.groups.partitions import Partition, each_partition
+from ottla.groups.sizes import GROUP_BYTES, record_bytes
 from ottla.groups.states import State
 
 from .making import REBALANCE_MS, SESSION_MS, Office, topic_partitions
@@ -155,6 +156,15 @@ class ConsumerGroups(RuleBasedStateMachine):
         there = [reader for reader in self.readers if reader.id in members]
         for one, other in combinations(there, 2):
             assert not one.reads & other.reads
+
+    @invariant()
+    def what_groups_take_is_known(self) -> None:
+        table = self.office.groups.table
+        for group in table:
+            state = group.state_of_members  # type: ignore[union-attr]
+            assert state.held_bytes == sum(record_bytes(key, value) for key, value in state.records.items())
+        groups = sum(GROUP_BYTES + len(group.group_id) + group.held_bytes for group in table)
+        assert table.memory.held_bytes == groups + sum(table.offsets(group.group_id).held_bytes for group in table)
 
     @invariant()
     def epochs_only_grow(self) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
+from ottla.broker.answers import then
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered, then
+from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered
 from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
@@ -31,11 +32,10 @@ from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
-    from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.wire.messages.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,
@@ -57,7 +57,7 @@ _COORDINATED: Final = {0: _GROUP, 1: ResourceType.TRANSACTIONAL_ID}
 
 def find_coordinator(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: FindCoordinatorRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     kind = _COORDINATED.get(request.key_type)
     if kind is None and context.version < _SHARE_STATE_SINCE:
         return handler(broker, request, context)  # refuses it
@@ -86,7 +86,7 @@ def _code_of(resource: Resource) -> ErrorCode:
 
 def list_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ListGroupsRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     """All, to who may describe the cluster; else those that one may describe."""
     answer = handler(broker, request, context)
     if authorizer.is_allowed(context, AclOperation.DESCRIBE, *CLUSTER):
@@ -108,7 +108,7 @@ DESCRIBE_GROUPS: Final = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups",
 
 def describe_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeGroupsRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     answer = filtered(DESCRIBE_GROUPS, authorizer, handler, broker, request, context)
     if not request.include_authorized_operations:
         return answer
@@ -134,7 +134,7 @@ DESCRIBE_CONSUMER_GROUPS: Final = Each(
 
 def describe_consumer_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ConsumerGroupDescribeRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     """Nothing of a group whose members have topics that one may not describe."""
     answer = filtered(DESCRIBE_CONSUMER_GROUPS, authorizer, handler, broker, request, context)
 
@@ -159,7 +159,7 @@ def subscribe(
     broker: Broker,
     request: ConsumerGroupHeartbeatRequest | ShareGroupHeartbeatRequest,
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     """A member may only name topics that it may describe."""
     names = request.subscribed_topic_names or ()
     if all(authorizer.check(context, AclOperation.DESCRIBE, _TOPIC, name) for name in names):
@@ -175,7 +175,7 @@ def subscribe(
 
 def offset_fetch(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: OffsetFetchRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     if context.version >= _GROUPS_SINCE:
         each = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups", name=lambda _, group: str(group.group_id))
         asked = {one.group_id for one in request.groups if one.topics is not None}

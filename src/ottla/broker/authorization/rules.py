@@ -6,16 +6,16 @@ refused in the answer beside what the handler says of the rest.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec import structs
 
+from ottla.broker.answers import after, then
 from ottla.broker.authorization.refusals import CODES, part_of, refusal, refusing
-from ottla.broker.turns import Turns, in_turns
+from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -23,19 +23,16 @@ from ottla.wire.apis import response_type
 from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.turns import InTurns
     from ottla.wire.declare import Message, Request
 
-T = TypeVar("T")
 LOOKS_AT_CLOCK: Final = 32
 """After so many entries of a list."""
-Answer: TypeAlias = Any
-"""What a handler returns: the response now, in turns, or later."""
-Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], Answer]
+Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], "NowOrLater"]
 """What stands around a handler."""
 
 
@@ -111,7 +108,7 @@ class Rule:
         if not self.needs and self.each is None:
             return handler if self.custom is None else partial(self.custom, authorizer, handler)
 
-        def guarded(broker: Broker, request: Request, context: Context) -> Answer:
+        def guarded(broker: Broker, request: Request, context: Context) -> NowOrLater:
             for need in self.needs:
                 resource = need.resource(request)
                 if resource is not None and not authorizer.check(context, need.operation, *resource):
@@ -145,12 +142,12 @@ def filtered(  # noqa: PLR0913
     broker: Broker,
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     """The answer to what is allowed, with refusals of the rest."""
     if getattr(request, each.asked) is None:
         return handler(broker, request, context)
 
-    def go_on(denied: dict[int, Message]) -> Answer:
+    def go_on(denied: dict[int, Message]) -> NowOrLater:
         if not denied:
             return handler(broker, request, context)
         left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in denied)
@@ -221,52 +218,10 @@ class Denials:
             self._authorizer.note_denied(self._context, operation, kind, list(names))
 
 
-def refused(kind: type[Response], request: Request, code: ErrorCode, context: Context) -> Answer:
+def refused(kind: type[Response], request: Request, code: ErrorCode, context: Context) -> NowOrLater:
     """The refusal of a whole request."""
     return after(refusing(kind, request, code, context.version, Turns()), lambda response: response)
 
 
-def after(checking: InTurns[T], go_on: Callable[[T], Answer]) -> Answer:
-    """What `go_on` makes of the outcome; at once, if one turn is enough for the checks."""
-    first = in_turns(checking)
-    return _after(first, go_on) if isinstance(first, Coroutine) else go_on(first)
-
-
-async def _after(checking: Coroutine[object, object, T], go_on: Callable[[T], Answer]) -> Answer:
-    return await awaited(go_on(await checking))
-
-
-async def awaited(answer: Answer) -> Answer:
-    """The answer itself, whichever way it is given."""
-    if isinstance(answer, GeneratorType):
-        answer = in_turns(answer)
-    return await answer if isinstance(answer, Coroutine) else answer
-
-
 def with_more(response: Response, field: str, more: tuple[Message, ...]) -> Response:
     return structs.replace(response, **{field: (*getattr(response, field), *more)})
-
-
-def then(answer: Answer, change: Callable[[Any], Answer]) -> Answer:
-    """The answer, changed once it is there; none stays none."""
-    if answer is None:
-        return None
-    if isinstance(answer, Response):
-        changed = change(answer)
-        return in_turns(changed) if isinstance(changed, GeneratorType) else changed
-    if isinstance(answer, GeneratorType):
-        return _in_turns(answer, change)
-    return _later(answer, change)
-
-
-def _in_turns(turns: Generator[None, None, Any], change: Callable[[Any], Answer]) -> Generator[None, None, Any]:
-    answer = yield from turns
-    if answer is None:
-        return None
-    changed = change(answer)
-    return (yield from changed) if isinstance(changed, GeneratorType) else changed
-
-
-async def _later(answer: Coroutine[Any, Any, Any], change: Callable[[Any], Answer]) -> Answer:
-    response = await answer
-    return None if response is None else await awaited(change(response))

@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from ottla.broker.answers import after, then
 from ottla.broker.authorization.groups import may_see, shown_group
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
+from ottla.broker.authorization.rules import Denials, Each, Resource, filtered
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsResponseTopic
 
 if TYPE_CHECKING:
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
-    from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.turns import InTurns
     from ottla.wire.messages.describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
@@ -40,7 +40,7 @@ _OFFSETS: Final = Each(AclOperation.DESCRIBE, _GROUP, "groups", "groups", name=l
 
 def describe_share_groups(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ShareGroupDescribeRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     """As Kafka does it: nothing of a group whose members have topics that the client may not describe."""
     answer = filtered(_DESCRIBED, authorizer, handler, broker, request, context)
 
@@ -61,7 +61,7 @@ def describe_share_group_offsets(
     broker: Broker,
     request: DescribeShareGroupOffsetsRequest,
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     """Topics that may not be described are refused where they were named, and left out where all were asked for."""
     refused: dict[str, list[DescribeShareGroupOffsetsResponseTopic]] = {}
 
@@ -74,7 +74,7 @@ def describe_share_group_offsets(
     def all_visible(response: DescribeShareGroupOffsetsResponse) -> DescribeShareGroupOffsetsResponse:
         return structs.replace(response, groups=tuple(visible(one) for one in response.groups))
 
-    def go_on(groups: list[DescribeShareGroupOffsetsRequestGroup]) -> Answer:
+    def go_on(groups: list[DescribeShareGroupOffsetsRequestGroup]) -> NowOrLater:
         asked = structs.replace(request, groups=tuple(groups))
         return then(filtered(_OFFSETS, authorizer, handler, broker, asked, context), all_visible)
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
+from ottla.broker.answers import then
 from ottla.broker.authorization import groups, share_groups, topics, transactions
-from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule, then
+from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
 from ottla.broker.topic_names import topic_name
 from ottla.storage.catalog.entries import AclOperation as Op
@@ -17,11 +18,10 @@ from ottla.wire import apis
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
-    from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.wire.apis import Api
 
 _TOPIC: Final = ResourceType.TOPIC
@@ -51,7 +51,7 @@ def _describe_cluster(
     broker: Broker,
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     answer = handler(broker, request, context)
     if not request.include_cluster_authorized_operations:
         return answer
@@ -65,7 +65,7 @@ def _delete_topics(
     broker: Broker,
     request: Any,  # noqa: ANN401 - of whatever API
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     from ottla.broker.authorization.rules import filtered
 
     by_name = Each(Op.DELETE, _TOPIC, "topic_names", "responses", _as_named)

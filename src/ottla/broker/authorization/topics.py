@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import structs
 
+from ottla.broker.answers import after, settled, then
 from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import (
     CLUSTER,
@@ -13,16 +14,13 @@ from ottla.broker.authorization.rules import (
     Denials,
     Each,
     Resource,
-    after,
-    awaited,
     filtered,
     refused,
-    then,
     with_more,
 )
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from ottla.broker.topic_names import is_by_id_too_early, topic_name
-from ottla.broker.turns import Turns
+from ottla.broker.turns import Turns, in_turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.describe_topic_partitions import (
@@ -48,11 +46,10 @@ from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
-    from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.turns import InTurns
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 
@@ -72,7 +69,7 @@ WRITE_TOPICS: Final = Each(AclOperation.WRITE, _TOPIC, "topic_data", "responses"
 
 def produce(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: ProduceRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     transaction = request.transactional_id
     if transaction is None or authorizer.check(context, _WRITE, ResourceType.TRANSACTIONAL_ID, transaction):
         # By far the most frequent request: nothing is made for one that is allowed.
@@ -90,15 +87,17 @@ def produce(
     return _hang_up_after(answer) if request.acks == 0 else answer
 
 
-async def _hang_up_after(answer: Answer) -> NoReturn:
-    await awaited(answer)
+async def _hang_up_after(answer: NowOrLater) -> NoReturn:
+    await settled(answer)
     raise ProtocolError("a produce request with acks=0 was refused: it is not allowed")
 
 
 # Fetch
 
 
-def fetch(authorizer: Authorizer, handler: Handler, broker: Broker, request: FetchRequest, context: Context) -> Answer:
+def fetch(
+    authorizer: Authorizer, handler: Handler, broker: Broker, request: FetchRequest, context: Context
+) -> NowOrLater:
     replica = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
     if replica >= 0:
         return _fetch_of_broker(authorizer, handler, broker, request, context)
@@ -115,7 +114,7 @@ def _fetch_rest(  # noqa: PLR0913
     request: FetchRequest,
     context: Context,
     denied: Mapping[int, FetchableTopicResponse],
-) -> Answer:
+) -> NowOrLater:
     is_in_session = request.session_epoch > 0
     if denied and is_in_session:
         # Its next fetch is a whole one, and gets an answer that says what is denied.
@@ -140,7 +139,7 @@ def _fetch_rest(  # noqa: PLR0913
 
 def _fetch_of_broker(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: FetchRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
         return handler(broker, request, context)
     return FetchResponse(responses=_not_fetched(request.topics, context))
@@ -203,12 +202,12 @@ def _without_records(topic: FetchableTopicResponse, context: Context) -> Fetchab
 
 def metadata(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: MetadataRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     if is_by_id_too_early(request, context.version):
         return handler(broker, request, context)  # refuses it
     wants_all = request.topics is None or (context.version == 0 and not request.topics)
 
-    def go_on(denied: dict[int, MetadataResponseTopic]) -> Answer:
+    def go_on(denied: dict[int, MetadataResponseTopic]) -> NowOrLater:
         asked = request
         if denied:
             left = tuple(wanted for at, wanted in enumerate(request.topics or ()) if at not in denied)
@@ -289,10 +288,10 @@ def describe_topic_partitions(
     broker: Broker,
     request: DescribeTopicPartitionsRequest,
     context: Context,
-) -> Answer:
+) -> NowOrLater:
     wants_all = not request.topics
 
-    def go_on(hidden: dict[int, DescribeTopicPartitionsResponseTopic]) -> Answer:
+    def go_on(hidden: dict[int, DescribeTopicPartitionsResponseTopic]) -> NowOrLater:
         left = tuple(one for at, one in enumerate(request.topics) if at not in hidden)
         if hidden and not left:
             return DescribeTopicPartitionsResponse(topics=tuple(hidden.values()), next_cursor=None)
@@ -307,7 +306,8 @@ def describe_topic_partitions(
                     yield
             return structs.replace(response, topics=(*shown, *hidden.values()))
 
-        return then(handler(broker, structs.replace(request, topics=left), context), finish)
+        answer = handler(broker, structs.replace(request, topics=left), context)
+        return then(answer, lambda response: in_turns(finish(response)))
 
     return after(_unlisted(authorizer, request, context), go_on)
 
@@ -334,7 +334,7 @@ CREATE_TOPICS: Final = Each(AclOperation.CREATE, _TOPIC, "topics", "topics", or_
 
 def create_topics(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: CreateTopicsRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     answer = filtered(CREATE_TOPICS, authorizer, handler, broker, request, context)
     return then(answer, lambda response: _without_hidden_configs(authorizer, response, context))
 

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
+from ottla.broker.answers import after, then
 from ottla.broker.authorization.refusals import refusal, refusing
-from ottla.broker.authorization.rules import Denials, Each, Resource, after, filtered, then
+from ottla.broker.authorization.rules import Denials, Each, Resource, filtered
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -19,11 +20,10 @@ from ottla.wire.messages.add_partitions_to_txn import (
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 if TYPE_CHECKING:
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
-    from ottla.broker.authorization.rules import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.turns import InTurns
     from ottla.wire.messages.describe_transactions import (
         DescribeTransactionsRequest,
@@ -40,7 +40,7 @@ _FOR_BROKERS_SINCE: Final = 4
 
 def init_producer_id(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: InitProducerIdRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     if request.transactional_id is not None:
         is_allowed = authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.transactional_id)
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -57,13 +57,13 @@ def init_producer_id(
 
 def add_partitions_to_txn(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: AddPartitionsToTxnRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     if context.version >= _FOR_BROKERS_SINCE:
         if authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION):
             return handler(broker, request, context)
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
-    def go_on(refused: tuple[AddPartitionsToTxnTopicResult, ...]) -> Answer:
+    def go_on(refused: tuple[AddPartitionsToTxnTopicResult, ...]) -> NowOrLater:
         if not refused:
             return handler(broker, request, context)
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=refused)
@@ -102,7 +102,7 @@ def _unwritable(
 
 def describe_transactions(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeTransactionsRequest, context: Context
-) -> Answer:
+) -> NowOrLater:
     """Of those who may see a transaction, each is shown the topics in it that it may see."""
 
     def visible(state: TransactionState) -> TransactionState:

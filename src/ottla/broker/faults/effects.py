@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgspec import structs
 
+from ottla.broker.answers import settled
 from ottla.broker.asking import Refused
 from ottla.broker.faults.subjects import Subject
 from ottla.broker.topic_names import topic_name
-from ottla.broker.turns import in_turns
 from ottla.core.errors import ErrorCode
 from ottla.net.connection import Connection
 from ottla.wire.codec import encode_response
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
+    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Answer, Handler
     from ottla.broker.faults.fault import Fault
     from ottla.broker.faults.filters import Filter
     from ottla.broker.faults.gate import Gate
@@ -41,12 +37,8 @@ class Call(NamedTuple):
     context: Context
 
     async def serve(self, request: Request | None = None) -> Answer:
-        answer: Any = self.handler(self.broker, request or self.request, self.context)
-        if isinstance(answer, GeneratorType):
-            answer = in_turns(answer)
-        if answer is None or isinstance(answer, Response):
-            return answer
-        return await cast("Awaitable[Answer]", answer)
+        answer: Answer = await settled(self.handler(self.broker, request or self.request, self.context))
+        return answer
 
     def connection(self) -> Connection:
         """Who asks over another door has none, and is told what comes of that."""

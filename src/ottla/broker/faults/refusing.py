@@ -15,7 +15,7 @@ from ottla.wire import apis
 from ottla.wire.apis import response_type
 
 if TYPE_CHECKING:
-    from ottla.broker.dispatch import Answer
+    from ottla.broker.answers import Answer
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import Filter
 

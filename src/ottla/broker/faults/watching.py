@@ -11,9 +11,9 @@ from ottla.broker.fetch_sessions import FetchSessions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ottla.broker.answers import Handler
     from ottla.broker.broker import Broker
     from ottla.broker.context import Client, Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.faults.faults import Faults
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.authorization.rules import then
+from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
+from ottla.broker.topics import AUDIT
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
 from ottla.wire import apis
@@ -16,10 +17,9 @@ from ottla.wire.messages.create_acls import AclCreation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 
@@ -44,11 +44,12 @@ AUDITED: Final = frozenset(
         apis.DELETE_SHARE_GROUP_OFFSETS,
     )
 )
+READS: Final = frozenset({apis.FETCH.key, apis.SHARE_FETCH.key})
 _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_filter")
 
 
 def audited(audit: Audit, handler: Handler) -> Handler:
-    def noted(broker: Broker, request: Request, context: Context) -> Answer:
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
         def note(response: Response) -> Response:
             errors = sorted({ErrorCode(code).name for code in error_codes(response)})
             audit.changed(context, list(dict.fromkeys(names_in(request))), errors)
@@ -58,6 +59,28 @@ def audited(audit: Audit, handler: Handler) -> Handler:
         return answer if getattr(request, "validate_only", False) else then(answer, note)
 
     return noted
+
+
+def read_audited(audit: Audit, handler: Handler) -> Handler:
+    """Around the handler, within the ACLs: it sees only topics that the client may read."""
+
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+        audit.read(context, _topics_read(broker, request))
+        return handler(broker, request, context)
+
+    return noted
+
+
+def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401 - Fetch or ShareFetch
+    if max(getattr(request, "replica_id", -1), getattr(getattr(request, "replica_state", None), "replica_id", -1)) >= 0:
+        return  # a follower
+    for topic in request.topics or ():
+        name = getattr(topic, "topic", "")
+        if not name and (state := broker.topics.by_id.get(topic.topic_id)) is not None:
+            name = state.name
+        # A reader of the audit topic would cause a line with each line it reads.
+        if name and name != AUDIT:
+            yield name
 
 
 def names_in(request: Request) -> Iterator[str]:

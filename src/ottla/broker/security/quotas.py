@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
-from ottla.broker.authorization.rules import then
+from ottla.broker.answers import then
 from ottla.net.rates import Bucket
 from ottla.storage.catalog.entries import QuotaEntity, QuotaEntityType
 from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
@@ -19,10 +19,9 @@ from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.broker.authorization.rules import Answer
+    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.dispatch import Handler
     from ottla.storage.catalog.entries import Quota
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request, Response
@@ -85,7 +84,7 @@ class Quotas:
         return None
 
     def around(self, api: Api, handler: Handler) -> Handler:
-        def metered(broker: Broker, request: Request, context: Context) -> Answer:
+        def metered(broker: Broker, request: Request, context: Context) -> NowOrLater:
             began_s = perf_counter()
             answer = handler(broker, request, context)
             took_s = perf_counter() - began_s

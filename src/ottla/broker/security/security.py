@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
@@ -11,9 +11,9 @@ from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, Scram
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.dispatch import Handler
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
     from ottla.wire.apis import Api
-
-AUDIT_FILE: Final = "audit.jsonl"
 
 
 class Security:
@@ -76,6 +74,11 @@ class Security:
         """Once there is a listener to tell of quotas."""
         self._apply_quotas()
 
+    async def stop(self) -> None:
+        """Write what the audit log still holds, while the logs are open."""
+        if self.audit is not None:
+            await self.audit.stop()
+
     def close(self) -> None:
         if self.logins is not None:
             self.logins.close()
@@ -86,6 +89,10 @@ class Security:
         """The handler of this API with all that goes around it; just the handler, if nothing does."""
         if self._quotas is not None and self._quotas.are_for_clients:
             handler = self._quotas.around(api, handler)
+        if self.audit is not None and self.config.audit_reads:
+            from ottla.broker.security.auditing import READS, read_audited
+
+            handler = read_audited(self.audit, handler) if api.key in READS else handler
         if self.authorizer is not None:
             from ottla.broker.authorization.table import rule_for
 
@@ -101,12 +108,11 @@ class Security:
         return any(user != NO_USER for user, _ in self._broker.catalog.view.credentials)
 
     def _open_audit(self) -> Audit | None:
-        path: Path | None = self.config.audit_file
-        if path is None and not self.asks_who:
+        if not (self.asks_who or self.config.is_audited):
             return None
-        from ottla.broker.security.audit import Audit
+        from ottla.broker.security.audit_targets import open_audit
 
-        return Audit(path or self._broker.config.data_dir / AUDIT_FILE)
+        return open_audit(self._broker)
 
     def _make_logins(self) -> Logins | None:
         if not self.asks_who:

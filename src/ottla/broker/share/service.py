@@ -17,6 +17,7 @@ from ottla.broker.share.partitions import SharePartitions
 from ottla.broker.share.writing import all_safe, append_records
 from ottla.broker.topics import CONSUMER_OFFSETS, SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ErrorCode, GroupIdNotFound, NonEmptyGroup, UnknownTopicOrPartition
+from ottla.groups.refusals import Refused as TooLarge
 from ottla.share.assignor import TopicSize
 from ottla.share.formats import StateKey
 from ottla.share.group import LEAVING, Caller, Heard, ShareGroup, hear, refused
@@ -44,11 +45,13 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
+_SETTINGS_KEPT: Final = 1000
+
 
 class ShareService:
     def __init__(self, broker: Broker, config: ShareConfig) -> None:
         self.config = config
-        self.groups = ShareGroups()
+        self.groups = ShareGroups(broker.groups.rules.table.memory)
         self.sessions = Sessions(config.max_share_sessions)
         self.partitions = SharePartitions(broker, config, self.settings)
         self.states: States = self.partitions.states
@@ -111,6 +114,8 @@ class ShareService:
         held = self._broker.catalog.view.configs.get(ConfigResource(ConfigScope.GROUP, group_id))
         known = self._settings.get(group_id)
         if known is None or known[0] is not held:
+            if len(self._settings) >= _SETTINGS_KEPT:  # of groups that need not exist
+                self._settings.clear()
             known = self._settings[group_id] = held, settings_of(self.config, {} if held is None else held.configs)
         return known[1]
 
@@ -138,8 +143,15 @@ class ShareService:
         error, message = self.refusal(request.group_id)
         if error is not ErrorCode.NONE:
             return refused(error, request.member_id, message)
-        if self.groups.get(request.group_id) is None and request.member_epoch != 0:
+        group = self.groups.get(request.group_id)
+        if group is None and request.member_epoch != 0:
             return refused(ErrorCode.GROUP_ID_NOT_FOUND, request.member_id)
+        known = None if group is None else group.members.get(request.member_id)
+        try:
+            held_bytes = 0 if known is None else known.held_bytes
+            self._broker.groups.rules.limits.check_share_heartbeat(request, caller.client_id, held_bytes)
+        except TooLarge as limited:
+            return refused(limited.code, request.member_id, limited.message)
         settings = self.settings(request.group_id)
         try:
             heard = await self._hear(request, caller)

@@ -158,7 +158,7 @@ def _as_classic(group: ConsumerGroup, generation: int, now_ms: int) -> ClassicGr
     )
     for member in members:
         metadata = member.metadata(classic.protocol_name)
-        member.assignment = assignment_bytes(state.target(member.id), metadata, environment.topics)
+        classic.members.assign(member, assignment_bytes(state.target(member.id), metadata, environment.topics))
     return classic
 
 

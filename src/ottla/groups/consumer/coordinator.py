@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ottla.groups.actions import Action, Caller
     from ottla.groups.classic import ClassicGroup
+    from ottla.groups.limits import Limits
     from ottla.groups.table import GroupTable
     from ottla.wire.messages.consumer_group_describe import DescribedGroup
     from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -29,8 +30,9 @@ if TYPE_CHECKING:
 
 
 class ConsumerGroups:
-    def __init__(self, table: GroupTable) -> None:
+    def __init__(self, table: GroupTable, limits: Limits) -> None:
         self._table = table
+        self._limits = limits
 
     def heartbeat(
         self,
@@ -42,6 +44,7 @@ class ConsumerGroups:
         """`may_see`: whether a topic may be found by the pattern of whoever asks."""
         try:
             check(request, caller.version, self._table.config)
+            self._limits.check_heartbeat(request, caller.client_id)
             self._resolve(request)
             group = self._table.get(request.group_id)
             if isinstance(group, ConsumerGroup):

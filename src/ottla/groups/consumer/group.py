@@ -70,6 +70,14 @@ class ConsumerGroup:
         return self.state_of_members.state
 
     @property
+    def held_bytes(self) -> int:
+        return self.state_of_members.held_bytes
+
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        """What is held for this member's subscription; 0 if there is no such member."""
+        return self.state_of_members.member_bytes(member_id, instance_id)
+
+    @property
     def member_names(self) -> list[str]:
         return [member.client_id or member_id for member_id, member in self.state_of_members.members.items()]
 

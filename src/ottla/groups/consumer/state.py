@@ -17,12 +17,14 @@ from ottla.groups.consumer.formats import (
     MemberValue,
     RegexKey,
     RegexValue,
+    SubscriptionKey,
     TargetEpochKey,
     TargetEpochValue,
     TargetKey,
     TargetValue,
 )
 from ottla.groups.partitions import NOTHING, each_partition
+from ottla.groups.sizes import record_bytes, subscription_bytes
 from ottla.groups.states import State
 
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ _NEW = Current()
 class GroupState:
     def __init__(self) -> None:
         self.records: dict[Key, Value] = {}
+        self.held_bytes = 0
         self.epoch = 0
         self.metadata_hash = 0
         self.target_epoch = 0
@@ -71,6 +74,10 @@ class GroupState:
     def static_member(self, instance_id: str | None) -> str | None:
         return None if instance_id is None else self._instances.get(instance_id)
 
+    def member_bytes(self, member_id: str, instance_id: str | None) -> int:
+        known_id = member_id if member_id in self.members else self.static_member(instance_id)
+        return 0 if known_id is None else subscription_bytes(self.members[known_id])
+
     def topics_of(self, member: MemberValue) -> Iterator[str]:
         """The names it has subscribed to, or that its pattern matched; they need not exist."""
         yield from member.subscribed_topic_names
@@ -89,9 +96,7 @@ class GroupState:
 
     def put(self, key: Key, value: Value | None) -> Value | None:
         """Take over a record; what there was under its key before."""
-        before = self.records.pop(key, None)
-        if value is not None:
-            self.records[key] = value
+        before = self._keep(key, value)
         match key, value:
             case EpochKey(), EpochValue() | None:
                 self.epoch = 0 if value is None else value.epoch
@@ -110,8 +115,17 @@ class GroupState:
                 self.regexes.pop(key.regular_expression, None)
                 if value is not None:
                     self.regexes[key.regular_expression] = value
-            case _:  # what Kafka 4.0 kept and nobody reads
-                self.records.pop(key, None)
+            case _:  # SubscriptionKey: kept by Kafka 4.0, not needed here
+                pass
+        return before
+
+    def _keep(self, key: Key, value: Value | None) -> Value | None:
+        before = self.records.pop(key, None)
+        if before is not None:
+            self.held_bytes -= record_bytes(key, before)
+        if value is not None and not isinstance(key, SubscriptionKey):
+            self.records[key] = value
+            self.held_bytes += record_bytes(key, value)
         return before
 
     def _put_member(self, member_id: str, value: MemberValue | None) -> None:

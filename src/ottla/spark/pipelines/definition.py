@@ -38,6 +38,8 @@ class Source:
     """earliest, latest, or a time in milliseconds."""
     event_time: str | None = None
     watermark: str | None = None
+    max_event_time_ahead_ms: int | None = None
+    """Records whose event time is further ahead of their own timestamp are dead letters."""
     dead_letters: str = NO_DEAD_LETTERS
     nulls: Literal["dead-letter", "skip", "keep"] = "dead-letter"
     max_per_batch: int | None = None

@@ -71,7 +71,8 @@ def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str, 
         format=kind,
         schema='# schema = "id bigint, name string"' if schema is None else f"schema = '''{schema}'''",
         time=(
-            f'event_time = "{times[0]}"\nwatermark = "10 minutes"         # later records are left out of windows'
+            f'event_time = "{times[0]}"\nwatermark = "10 minutes"         # later records are left out of windows\n'
+            '# max_event_time_ahead = "1 day"  # a record from further in the future is a dead letter'
             if times
             else '# event_time = "_timestamp"\n# watermark = "10 minutes"'
         ),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from ottla.core.closest import closest
 
@@ -108,13 +108,17 @@ class Fields:
         value = self._take(key, dict, "a table")
         return {name: setting_text(each) for name, each in (value or {}).items()}
 
-    def duration_ms(self, key: str, default: int) -> int:
+    @overload
+    def duration_ms(self, key: str, default: int) -> int: ...
+    @overload
+    def duration_ms(self, key: str, default: None) -> int | None: ...
+    def duration_ms(self, key: str, default: int | None) -> int | None:
         value = self._take(key, str, "a time such as 10s")
         if value is None:
             return default
         found = duration_ms(value)
         if found is None:
-            self.wrong(key, f"{value!r} is no time; write it such as 10s, 5 minutes or 1h")
+            self.wrong(key, f"{value!r} is not a duration; write it such as 10s, 5 minutes or 1h")
             return default
         return found
 

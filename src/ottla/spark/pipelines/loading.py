@@ -8,6 +8,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline, StaticTable
 from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
 from ottla.spark.pipelines.loading_sinks import Around, read_sink
@@ -63,6 +64,7 @@ def parse_pipeline(
     around = Around(pipeline=name, folder=folder, storage=storage, known=[*sources, *steps])
     sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, around))
     _check_whole(given, mistakes)
+    check_columns(sources, steps.values(), sinks.values(), mistakes)
     pipeline = Pipeline(
         name=name,
         file=file,

@@ -32,6 +32,7 @@ def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Sourc
         start=_start(fields),
         event_time=fields.text("event_time") or None,
         watermark=fields.text("watermark") or None,
+        max_event_time_ahead_ms=fields.duration_ms("max_event_time_ahead", None),
         dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
         nulls=fields.one_of("nulls", ("dead-letter", "skip", "keep"), "dead-letter"),  # type: ignore[arg-type]
         max_per_batch=fields.number("max_per_batch", None),
@@ -115,6 +116,12 @@ def known_columns(source: Source) -> dict[str, str] | None:
 def _check_time(source: Source, fields: Fields) -> None:
     if source.watermark is not None and duration_ms(source.watermark) is None:
         fields.wrong("watermark", f"{source.watermark!r} is no time; write it such as 10 minutes")
+    if source.max_event_time_ahead_ms is not None and source.event_time in (None, *META_COLUMNS):
+        fields.wrong(
+            "max_event_time_ahead",
+            "needs event_time with a column of the record; the timestamps of records themselves are limited by the "
+            "topic's message.timestamp.after.max.ms",
+        )
     if source.event_time is None:
         return
     try:

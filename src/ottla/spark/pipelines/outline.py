@@ -37,6 +37,9 @@ def _source(source: Source) -> list[str]:
         lines.append(f"    {source.schema or 'schema inferred from the first records, and then kept'}")
     if source.watermark is not None:
         lines.append(f"    late after {source.watermark} by {source.event_time or '_timestamp'}")
+    if source.max_event_time_ahead_ms is not None:
+        ahead = f"{source.event_time} more than {source.max_event_time_ahead_ms / 1000:g} s ahead of its timestamp"
+        lines.append(f"    a record with {ahead} is {'a dead letter' if source.has_dead_letters else 'dropped'}")
     if source.has_dead_letters:
         lines.append(f"    what does not parse goes to {source.dead_letters}")
     return lines

@@ -99,14 +99,42 @@ def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
     return raw.withColumns({_PARSED: parsed, _TASK: F.spark_partition_id()})
 
 
-def _is_bad(source: Source) -> Column:
+def _fails(source: Source) -> Column:
     if source.format == "avro":
-        fails = F.col(_ERROR).isNotNull()
-    else:
-        fails = F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+        return F.col(_ERROR).isNotNull()
+    return F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+
+
+def _is_bad(source: Source) -> Column:
+    fails = _fails(source)
     has_value = F.col("value").isNotNull()
     is_bad = (has_value & fails) | ~has_value if source.nulls == "dead-letter" else has_value & fails
+    if source.max_event_time_ahead_ms is not None:
+        is_bad = is_bad | _is_ahead(source, source.max_event_time_ahead_ms)
     return F.coalesce(is_bad, F.lit(False))  # noqa: FBT003 - a literal of Spark's
+
+
+def _event_time(source: Source) -> Column:
+    return F.col(f"{_PARSED}.`{source.event_time}`").cast("timestamp")
+
+
+def _is_ahead(source: Source, most_ms: int) -> Column:
+    """Judged by the record's own timestamp, not by the clock: every query and every repetition must judge the same.
+
+    A record without a timestamp (-1) is not judged.
+    """
+    written_ms = F.unix_millis("timestamp")
+    return (written_ms >= 0) & (F.unix_millis(_event_time(source)) > written_ms + F.lit(most_ms))
+
+
+def _ahead_reason(source: Source, most_ms: int) -> Column:
+    shown = "yyyy-MM-dd'T'HH:mm:ssX"
+    return F.concat(
+        F.lit(f"{source.event_time}: "),
+        F.date_format(_event_time(source), shown),
+        F.lit(f" is more than {most_ms / 1000:g} s ahead of the record's timestamp "),
+        F.date_format("timestamp", shown),
+    )
 
 
 def _reason(source: Source) -> Column:
@@ -117,7 +145,12 @@ def _reason(source: Source) -> Column:
         fault = JsonFault(schema) if source.format == "json" else CsvFault(schema, source.options)
         # A plain function: of one with types Spark wants to know whether it is for columns of pandas.
         why = F.udf(lambda value, nulls: fault(value, nulls), "string")(F.col("value"), _null_columns(schema))  # noqa: PLW0108
-    return F.when(F.col("value").isNull(), F.lit(_NO_VALUE)).otherwise(why)
+    reason = F.when(F.col("value").isNull(), F.lit(_NO_VALUE))
+    if source.max_event_time_ahead_ms is not None:
+        most_ms = source.max_event_time_ahead_ms
+        is_ahead = F.coalesce(_is_ahead(source, most_ms) & ~_fails(source), F.lit(False))  # noqa: FBT003
+        reason = reason.when(is_ahead, _ahead_reason(source, most_ms))
+    return reason.otherwise(why)
 
 
 def _null_columns(schema: str) -> Column:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.evolution.types import shown
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.definition import Pipeline, Sink
     from ottla.spark.pipelines.evolution.types import Struct
+
+
+_CARRIED: Final = re.compile(r"Project \[(?:\w+, )+(?=from_json\(|from_csv\()")
 
 
 def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns: Struct) -> dict[str, Any]:
@@ -51,7 +54,12 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
             return f"the {what} was {_shown(before[key])}, and is {_shown(now[key])} now; what was written stays there"
     if before["mode"] and now["mode"] and before["mode"] != now["mode"]:
         return f"the mode was {before['mode']}, and is {now['mode']} now"
-    return _state_reason(before["stateful"], now["stateful"])
+    return _state_reason(_compared(before["stateful"]), _compared(now["stateful"]))
+
+
+def _compared(parts: Sequence[str]) -> list[str]:
+    """Without the columns of a record that are only carried along where it is parsed: state does not depend on them."""
+    return [_CARRIED.sub("Project [", part) for part in parts]
 
 
 def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
