@@ -79,6 +79,6 @@ def _check_catalog(sink: Sink) -> None:
 
     try:
         table_of(sink).columns()
-    except Exception as refused:  # noqa: BLE001 - each catalog raises errors of its own
+    except Exception as refused:  # noqa: BLE001 - each catalog has other error classes
         said = redacted(f"{type(refused).__name__}: {refused}".partition("\n")[0], secrets_of([sink]))
         raise ConfigError(f"[sink.{sink.name}] catalog: cannot be used: {said}") from None

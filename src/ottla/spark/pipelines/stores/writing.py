@@ -30,7 +30,7 @@ _FILE_BYTES: Final = 1 << 30
 
 
 def write_rows(frame: DataFrame, files: Files, batch: BatchId, staging: Staging) -> list[StagedFile]:
-    """Each task writes files of names of its own: what an attempt that was lost wrote is an orphan."""
+    """File names are unique to the attempt of a task; the files of failed attempts are orphans."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     columns = columns_of(frame.schema.jsonValue())

@@ -141,7 +141,7 @@ class IcebergTable:
 
         table.refresh()
         version = table.metadata.last_sequence_number
-        # Of its own: what another process merged at the same time is another file.
+        # The name is unique: a concurrent compaction writes another file.
         merged = f"{folder_of(group[0])}merged-{version}-{number}-{secrets.token_hex(4)}.parquet"
         merge(self._files, group, merged)
         old = set(group)

@@ -1,7 +1,7 @@
 """A folder of Parquet files that anything can read: each file in it counts, and none is there twice.
 
 A plain folder has no log that says which files count. So what is about to be put into it is written down first
-(`_ottla/QUERY.json`), and is finished by whoever comes next if this process dies in between. An object store has no
+(`_ottla/QUERY.json`), and is finished by the next run if this process dies in between. An object store has no
 renames: a file is copied, and then what was staged is removed. Either may be repeated.
 """
 
@@ -41,7 +41,7 @@ class ParquetTable:
         self._files = files
         self._partition_by = tuple(partition_by)
         self._plan_version: str | None = None
-        """Of the last plan that was read or written: whoever finds another one is not alone."""
+        """Version of the plan that was read last; a commit fails if another process has replaced it."""
 
     def has(self, batch: BatchId) -> bool:
         found = self._files.read(_plan_name(batch))
