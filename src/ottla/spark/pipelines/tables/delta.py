@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_schema
@@ -38,9 +39,11 @@ class DeltaTable:
         self._keep_versions = keep_versions
         self._partition_by = list(partition_by)
         self._table: Any = None
+        self._read_from = 0
+        """The version that the open table was read at, before it followed the log."""
 
     def has(self, batch: BatchId) -> bool:
-        table = self._opened()
+        table = self._followed() or self._opened()
         version = None if table is None else table.transaction_version(batch.query)
         return version is not None and version >= batch.number
 
@@ -63,7 +66,11 @@ class DeltaTable:
         table = self._opened()
         if table is None:
             raise ConfigError(f"there is no Delta table in {self._files.root}")
-        return list(table.file_uris())
+        import pyarrow as pa
+
+        # The log has names as URLs do; deltalake's own list of addresses leaves some characters escaped.
+        names = pa.table(table.get_add_actions())["path"].to_pylist()
+        return [self._files.place(unquote(name)) for name in names]
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
         table = self._opened()
@@ -79,12 +86,24 @@ class DeltaTable:
         return remove_strays(self._files, _referenced(self._files, log), age_s) if log else 0
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
-        """As it is now. Opened each time: an open one that follows the log never begins at a later checkpoint."""
+        """Read from the log, which begins at the last checkpoint."""
         deltalake = imported_deltalake()
         root, options = self._files.root, self._files.delta_options
         has_log = self._files.exists(_LOG) and deltalake.DeltaTable.is_deltatable(root, options)
         self._table = deltalake.DeltaTable(root, storage_options=options) if has_log else None
+        self._read_from = 0 if self._table is None else self._table.version()
         return self._table
+
+    def _followed(self) -> Any:  # noqa: ANN401 - deltalake's own
+        """The table that is open, brought up to date: None if a new one is cheaper.
+
+        Following costs more with each version since the table was read, because it never begins at a later checkpoint.
+        """
+        table = self._table
+        if table is None or table.version() - self._read_from >= _CHECKPOINT_EVERY:
+            return None
+        table.update_incremental()
+        return table
 
     def _add_columns(self, evolution: Evolution) -> None:
         """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
@@ -110,6 +129,7 @@ class DeltaTable:
                 storage_options=self._files.delta_options,
             )
         )
+        # A failure leaves it in an unknown state; the next attempt reads the log again.
         self._table = None
         table.create_write_transaction(
             [self._add_action(file) for file in files],
@@ -123,6 +143,7 @@ class DeltaTable:
         if table.version() % _CHECKPOINT_EVERY == 0:
             table.create_checkpoint()
             self._shorten_log(table)
+        self._table = table
 
     def _shorten_log(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         """Every open and every commit lists the log, so that its length is part of their cost."""
