@@ -11,7 +11,7 @@ import pytest
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.controller import Controller, Deposed
 from ottla.cluster.decisions import ChangeState
-from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, PartitionKey
+from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, Losses, PartitionKey
 from ottla.core.errors import ConfigError, NotLeaderOrFollower
 from ottla.storage.catalog.catalog import edit_keys
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
@@ -118,7 +118,7 @@ def test_a_node_that_comes_back_after_a_crash_does_not_count_as_in_sync(zookeepe
             await create(nodes[0], "t", 4, 2)
             # The entry of the crashed process is still there: the same folder may take its place at once.
             again = TestNode(zookeeper, 2, folder=nodes[1].folder)
-            await again.start(may_lack_records=True)
+            await again.start(Losses(has_crashed=True))
 
             assert all((state.leader, state.isr) == (1, (1,)) for state in states(again))
             assert again.cluster.view.brokers[2].epoch > 0

@@ -37,9 +37,9 @@ class Shape(NamedTuple):
 
 
 def served_versions() -> Iterator[tuple[Api, int]]:
-    from ottla.broker.dispatch import ROUTES
+    from ottla.broker.api_table import SERVED
 
-    for key in ROUTES:
+    for key in SERVED:
         api = APIS[key]
         for version in range(api.first, api.last + 1):
             yield api, version

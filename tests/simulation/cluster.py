@@ -123,12 +123,14 @@ class SimNode:
         self.store: SimStore | None = None
         self.problem = ""
         self._generation = 0
+        self._boots = 0
 
     def start(self) -> None:
         """A new process on what the disk kept; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
         self.party.wall_offset_ms = 0
+        self.party.boot_id = f"boot-{self.id}-{self._boots}"
         self.disk = self.disk.reopened()
         self.disk.errors = self.errors
         mount(self.disk)
@@ -186,7 +188,10 @@ class SimNode:
         if self.folder.exists():
             found = os.stat(self.folder)
             folder_lock._held.discard((os.getpid(), found.st_dev, found.st_ino))
-        return self.disk.lose_unsynced() if loses_unsynced else 0
+        if not loses_unsynced:
+            return 0
+        self._boots += 1
+        return self.disk.lose_unsynced()
 
     @property
     def is_alive(self) -> bool:

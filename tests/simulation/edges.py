@@ -71,6 +71,11 @@ def _random_bytes(size: int) -> bytes:
     return EDGES.chance.randbytes(size)
 
 
+def _boot_id() -> str:
+    party = current_party()
+    return "" if party is None else party.boot_id
+
+
 def install() -> None:
     assert not any(name.startswith("ottla.") for name in sys.modules), "too late: the product has the real ones"
     time.monotonic = time.perf_counter = _now_s
@@ -87,7 +92,9 @@ def install() -> None:
 
 def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
+    from ottla.storage import folder_identity
 
+    folder_identity.boot_id = _boot_id
     for module in (catalog, membership, mirror, node):
         module.threading = blocking.Threading  # type: ignore[attr-defined]
 

@@ -24,6 +24,8 @@ class Party:
         self.held: list[asyncio.Handle] = []
         self.wall_offset_ms = 0
         """How far its wall clock is off."""
+        self.boot_id = "boot"
+        """Of its machine."""
         self.context = contextvars.copy_context()
         self.context.run(_PARTY.set, self)
 

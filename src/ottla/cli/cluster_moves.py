@@ -108,13 +108,16 @@ def leaderless_partitions(
 
 def _why_leaderless(at: TopicPartition, partition: PartitionView, there: Collection[int]) -> str:
     last = f"{at} has no leader: its last in-sync replicas are on brokers {sorted(partition.isr)}"
-    returned = sorted(node for node in partition.isr if node in there and node not in partition.offline)
+    accept = f"accept the loss of acknowledged records: ottla cluster elect {at.topic}:{at.partition} --unclean"
+    returned = sorted(node for node in partition.isr if node in there)
+    failed = [node for node in returned if node in partition.offline]
+    if failed == returned != []:
+        return f"{last}, and the log on {failed} is offline because its disk fails. If its records are gone, {accept}"
     if not returned:
-        return f"{last}, which are not available. Start one of them"
+        return f"{last}, which are not available. Start one of them. If they are gone for good, {accept}"
     return (
         f"{last}, and {returned} are available. A broker that came back with another data folder, or an older copy of "
-        f"it, cannot lead (its log says so): restart it with the folder that it had, or accept the loss of "
-        f"acknowledged records: ottla cluster elect {at.topic}:{at.partition} --unclean"
+        f"it, cannot lead (its log says so): restart it with the folder that it had, or {accept}"
     )
 
 

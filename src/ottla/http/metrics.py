@@ -55,9 +55,9 @@ def _broker(broker: Broker) -> Iterator[Family]:
     info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
     yield info
     leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster that have no leader.")
-    lost = [] if broker.replication is None else [bool(each.replaced) for each in broker.replication.leaderless()]
-    leaderless.add(lost.count(False), reason="replicas_away")
-    leaderless.add(lost.count(True), reason="data_folder_replaced")
+    found = [] if broker.replication is None else [each.reason for each in broker.replication.leaderless()]
+    for reason in ("replicas_away", "data_folder_replaced", "log_offline"):
+        leaderless.add(found.count(reason), reason=reason)
     yield leaderless
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))

@@ -11,9 +11,11 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
-from ottla.spark.pipelines.tables.delta_log import files_to_remove
+from ottla.spark.pipelines.tables.changes import Changes
+from ottla.spark.pipelines.tables.delta_log import files_to_remove, named_in_checkpoints, named_in_commits
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
-from ottla.spark.pipelines.tables.staging import BatchId, Staging, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.staging import STAGED_ASIDE, BatchId, Staging, clear, put_in_place, stage, staged_rows
 from ottla.spark.pipelines.tables.strays import remove_strays
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.stores.files import FileInfo, Files
@@ -41,6 +44,8 @@ class DeltaTable:
         self._table: Any = None
         self._read_from = 0
         """The version that the open table was read at, before it followed the log."""
+        self._replaced = Replaced()
+        self._is_merged = False
 
     def has(self, batch: BatchId) -> bool:
         table = self._followed() or self._opened()
@@ -62,15 +67,30 @@ class DeltaTable:
         clear(self._files, batch)
         return sum(each.row_count for each in files)
 
+    def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
+        schema = arrow_schema(columns_of(frame.schema.jsonValue()))
+        return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
+
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+        from ottla.spark.pipelines.tables.delta_merge import merge
+
+        if evolution.changes:
+            self._add_columns(evolution)
+        table = self._opened()
+        self._table = None
+        self._is_merged = True
+        before = set(_names(table))
+        merge(table, changes, arrow_schema(evolution.columns), rule, **_commit_options(batch))
+        self._replaced.note(before - set(_names(table)), time.monotonic())
+        self._after_commit(table)
+        clear(self._files, batch)
+        return int(changes.rows.num_rows)
+
     def files(self) -> list[str]:
         table = self._opened()
         if table is None:
             raise ConfigError(f"there is no Delta table in {self._files.root}")
-        import pyarrow as pa
-
-        # The log has names as URLs do; deltalake's own list of addresses leaves some characters escaped.
-        names = pa.table(table.get_add_actions())["path"].to_pylist()
-        return [self._files.place(unquote(name)) for name in names]
+        return [self._files.place(name) for name in _names(table)]
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
         table = self._opened()
@@ -83,7 +103,17 @@ class DeltaTable:
 
     def remove_orphans(self, age_s: float) -> int:
         log = self._files.listed(_LOG)
-        return remove_strays(self._files, _referenced(self._files, log), age_s) if log else 0
+        return remove_strays(self._files, self._referenced(log), age_s) if log else 0
+
+    def _referenced(self, log: Sequence[FileInfo]) -> set[str]:
+        """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself.
+
+        Merges replace files all the time. Of those the checkpoints remember longer than any version can be read.
+        """
+        table = self._table or self._opened()
+        is_ours = self._is_merged and self._kept_versions(table) is not None
+        kinds = ("add",) if is_ours else ("add", "remove")
+        return named_in_commits(self._files, log) | named_in_checkpoints(self._files, log, kinds)
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
         """Read from the log, which begins at the last checkpoint."""
@@ -114,8 +144,6 @@ class DeltaTable:
 
     def _commit(self, files: Sequence[StagedFile], columns: Struct, batch: BatchId) -> None:
         deltalake = imported_deltalake()
-        from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
-
         schema = arrow_schema(columns)
         table = (
             self._table
@@ -136,22 +164,30 @@ class DeltaTable:
             "append",
             schema,
             partition_by=self._partition_by,
-            commit_properties=CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+            **_commit_options(batch),
         )
         table.update_incremental()
+        self._after_commit(table)
+        self._table = table
+
+    def _after_commit(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         if table.version() % _CHECKPOINT_EVERY == 0:
             table.create_checkpoint()
             self._shorten_log(table)
-        self._table = table
+        keep = self._kept_versions(table)
+        if keep is not None:
+            self._files.remove(self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()))
+
+    def _kept_versions(self, table: Any) -> int | None:  # noqa: ANN401 - deltalake's own
+        """None for a table that others made: its history is for them to shorten."""
+        is_ours = _CREATED_BY_PIPELINE in table.metadata().configuration
+        return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
     def _shorten_log(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         """Every open and every commit lists the log, so that its length is part of their cost."""
-        keep = self._keep_versions
+        keep = self._kept_versions(table)
         if keep is None:
-            if _CREATED_BY_PIPELINE not in table.metadata().configuration:
-                return  # Its history is for others to shorten.
-            keep = KEEP_VERSIONS
+            return
         names = [each.name.removeprefix(f"{_LOG}/") for each in self._files.listed(_LOG)]
         self._files.remove(f"{_LOG}/{name}" for name in files_to_remove(names, table.version(), keep))
 
@@ -168,22 +204,21 @@ class DeltaTable:
         )
 
 
-def _referenced(files: Files, log: Sequence[FileInfo]) -> set[str]:
-    """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself."""
-    named: set[str] = set()
-    for name in (each.name for each in log if each.name.endswith(".json")):
-        found = files.read(name)
-        for line in found.data.splitlines() if found is not None else ():
-            action = json.loads(line)
-            named |= {each["path"] for kind in ("add", "remove") if (each := action.get(kind)) is not None}
-    import pyarrow.parquet as pq
+def _names(table: Any) -> list[str]:  # noqa: ANN401 - deltalake's own
+    """The table's files. The log has names as URLs do; deltalake's own list leaves some characters escaped."""
+    import pyarrow as pa
 
-    for name in (each.name for each in log if ".checkpoint" in each.name and each.name.endswith(".parquet")):
-        table = pq.read_table(files.source(name), columns=["add.path", "remove.path"])
-        for kind in ("add", "remove"):
-            if kind in table.column_names:
-                named |= {each["path"] for each in table.column(kind).to_pylist() if each and each.get("path")}
-    return named
+    return [unquote(name) for name in pa.table(table.get_add_actions())["path"].to_pylist()]
+
+
+def _commit_options(batch: BatchId) -> dict[str, Any]:
+    """The number of the micro-batch is part of the commit; the log is looked after by us."""
+    from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
+
+    return {
+        "commit_properties": CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
+        "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    }
 
 
 def imported_deltalake() -> Any:  # noqa: ANN401 - a module

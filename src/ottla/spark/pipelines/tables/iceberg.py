@@ -4,15 +4,27 @@ changes together with the files."""
 from __future__ import annotations
 
 import secrets
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
+from ottla.spark.pipelines.evolution.types import columns_of
 from ottla.spark.pipelines.stores.files import FileInfo, LocalFiles
+from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
 from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, small_files
-from ottla.spark.pipelines.tables.staging import BatchId, Staging, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.staging import (
+    STAGED_ASIDE,
+    BatchId,
+    Staging,
+    clear,
+    put_in_place,
+    stage,
+    staged_rows,
+)
 from ottla.spark.pipelines.tables.strays import remove_strays, remove_unused_metadata
 
 if TYPE_CHECKING:
@@ -21,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.stores.files import Files
@@ -50,6 +63,7 @@ class IcebergTable:
         self._keep_versions = sink.keep_versions
         self._table: Any = None
         self._opened_catalog: Any = None
+        self._replaced = Replaced()
         self._location = sink.table.replace(".", "/")
         self._files = warehouse.at(warehouse.place(f"{self._location}/data"))
 
@@ -70,20 +84,51 @@ class IcebergTable:
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         names = put_in_place(self._files, files)
-        schema = arrow_schema(evolution.columns)
-        table = self._table or self._opened() or self._created(schema)
+        table = self._table or self._opened() or self._created(arrow_schema(evolution.columns))
         with table.transaction() as change:
-            self._expire(table, change)
-            if evolution.changes:
-                with change.update_schema() as new:
-                    new.union_by_name(schema)
-            change.set_properties({_BATCH + batch.query: str(batch.number)})
+            self._prepare(table, change, batch, evolution)
             if names:
                 # Whether the files are there is known by the micro-batch; asking for it opens every manifest.
                 change.add_files([self._files.address(name) for name in names], check_duplicate_files=False)
         self._table = table
         clear(self._files, batch)
         return sum(each.row_count for each in files)
+
+    def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
+        schema = arrow_schema(columns_of(frame.schema.jsonValue()))
+        return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
+
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+        from ottla.spark.pipelines.tables.iceberg_merge import rewrite
+
+        table = self._opened()
+        with table.transaction() as change:
+            self._prepare(table, change, batch, evolution)
+            done = rewrite(table, change.table_metadata, changes, rule)
+            if done.old or done.new:
+                with change.update_snapshot().overwrite() as snapshot:
+                    for file in done.old:
+                        snapshot.delete_data_file(file)
+                    for file in done.new:
+                        snapshot.append_data_file(file)
+        self._table = table
+        self._remove_replaced(table, [file.file_path for file in done.old])
+        clear(self._files, batch)
+        return done.row_count
+
+    def _remove_replaced(self, table: Any, files: Sequence[str]) -> None:  # noqa: ANN401 - pyiceberg's own
+        self._replaced.note(files, time.monotonic())
+        keep = self._kept_versions(table.metadata.properties)
+        due = () if keep is None else self._replaced.due(keep, time.monotonic())
+        self._files.remove(name for each in due if (name := self._files.name_of(each)) is not None)
+
+    def _prepare(self, table: Any, change: Any, batch: BatchId, evolution: Evolution) -> None:  # noqa: ANN401 - pyiceberg's own
+        """All of a commit but its files."""
+        self._expire(table, change)
+        if evolution.changes:
+            with change.update_schema() as new:
+                new.union_by_name(arrow_schema(evolution.columns))
+        change.set_properties({_BATCH + batch.query: str(batch.number)})
 
     def _expire(self, table: Any, change: Any) -> None:  # noqa: ANN401 - pyiceberg's own
         """Forget the oldest snapshots: every commit reads, copies and writes the list of all."""

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from ottla.spark.pipelines.stores.files import Files
@@ -56,6 +57,10 @@ class Staging:
     partition_by: Sequence[str] = ()
     counts_all_files: bool = False
     """Each file in the table's folder counts, so that none may be written there before the commit."""
+
+
+STAGED_ASIDE: Final = Staging(counts_all_files=True)
+"""For rows that are read again before they go into the table."""
 
 
 def stage(frame: DataFrame, files: Files, batch: BatchId, staging: Staging) -> list[StagedFile]:
@@ -104,6 +109,19 @@ def _order(file: Path) -> tuple[str, str]:
 def partition_of(folders: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
     values = (folder.partition("=") for folder in folders)
     return tuple((unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, _, value in values)
+
+
+def staged_rows(files: Files, staged: Sequence[StagedFile], schema: pa.Schema) -> pa.Table:
+    """The rows of staged files in memory; the files are not needed any more."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = []
+    for file in staged:
+        with pq.ParquetFile(files.source(file.staged)) as opened:
+            found.append(opened.read().select(schema.names).cast(schema))
+    files.remove(file.staged for file in staged)
+    return pa.concat_tables([schema.empty_table(), *found])
 
 
 def put_in_place(files: Files, staged: Sequence[StagedFile]) -> list[str]:
