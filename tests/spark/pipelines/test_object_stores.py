@@ -12,11 +12,14 @@ import pytest
 from tests.spark.conftest import QUICK_JVM, Cluster
 from tests.spark.pipelines.conftest import Pipelines
 from tests.spark.pipelines.object_stores import ACCESS_KEY, SECRET_KEY, Bucket
+from tests.spark.pipelines.test_evolution import no_refusals
 from tests.spark.pipelines.test_faults import Driver, count, wait_until
 
 from ottla import Producer
+from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.loading import load_pipeline
 from ottla.spark.pipelines.tables.opening import table_of, tidy
+from ottla.spark.pipelines.tables.staging import BatchId
 
 pytestmark = [
     pytest.mark.timeout(600),
@@ -142,6 +145,33 @@ def test_partitions_have_the_values_of_their_rows_whatever_is_in_them(
         # As `ottla pipeline replay` reads them.
         read = table_frame(pipelines.spark, pipelines.load(text.format(topic=topic, schema=schema), topic).sinks[kind])
         assert sorted((row.id, row.city) for row in read.collect()) == list(enumerate(cities)), kind
+
+
+@pytest.mark.parametrize("kind", ["delta", "iceberg"])
+def test_rows_with_a_key_replace_and_delete_others_in_a_store(
+    kind: str, pipelines: Pipelines, bucket: Bucket, tmp_path: Path
+) -> None:
+    from ottla.spark.pipelines.writing import write_batch
+
+    place = f"{bucket.address}/{tmp_path.name}-{kind}"
+    text = HEAD.format(topic="none", schema="id bigint") + bucket.storage()
+    loaded = pipelines.load(text + sink(kind, place, tmp_path, 'key = "id"\n'), f"merge-{kind}").sinks[kind]
+    batches = [
+        [(number, "old", False) for number in range(4)],
+        [(1, "new", False), (2, None, True), (4, "new", False)],
+    ]
+    for number, rows in enumerate(batches):
+        frame = pipelines.spark.createDataFrame(rows, f"id bigint, city string, {DELETE} boolean")
+        batch = BatchId("query-of-merge", number)
+        assert write_batch(frame, loaded, batch, no_refusals) == len(rows)
+        assert write_batch(frame, loaded, batch, no_refusals) == 0
+
+    def seen() -> list[Any]:
+        return [(row["id"], row["city"]) for row in rows_of(kind, place, bucket, tmp_path)]
+
+    assert seen() == [(0, "old"), (1, "new"), (3, "old"), (4, "new")]
+    tidy(loaded, orphan_age_s=-1)
+    assert seen() == [(0, "old"), (1, "new"), (3, "old"), (4, "new")]
 
 
 def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_columns_merges_and_expiry(
