@@ -98,6 +98,12 @@ def test_whatever_the_table_says_is_asked_for_by_some_sample(api: Api) -> None:
         "ShareGroupDescribe": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
         "DescribeTransactions": {(AclOperation.DESCRIBE, ResourceType.TOPIC)},
         "ListTransactions": {(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID)},
+        # Asked for by the handlers, for tokens of others: tests/security/test_delegation_tokens.py.
+        "CreateDelegationToken": {(AclOperation.CREATE_TOKENS, ResourceType.USER)},
+        "DescribeDelegationToken": {
+            (AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN),
+            (AclOperation.DESCRIBE_TOKENS, ResourceType.USER),
+        },
     }
     assert SERVED[api.key].rule.operations == asked | elsewhere.get(api.name, set())
 

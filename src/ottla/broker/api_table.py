@@ -30,6 +30,8 @@ _TOPIC: Final = ResourceType.TOPIC
 _GROUP: Final = ResourceType.GROUP
 _CLUSTER: Final = ResourceType.CLUSTER
 _TXN: Final = ResourceType.TRANSACTIONAL_ID
+_TOKEN: Final = ResourceType.DELEGATION_TOKEN
+_USER: Final = ResourceType.USER
 _CONFIGURED: Final = {2: _TOPIC, 32: _GROUP}
 """Resource types of configs; all others belong to the cluster."""
 
@@ -382,6 +384,30 @@ _APIS: Final = (
         lambda: handlers.users.alter_user_scram_credentials,
         _on_cluster(Op.ALTER),
         audit="change",
+    ),
+    # Their handlers ask: what is needed depends on whose token it is.
+    ServedApi(
+        apis.CREATE_DELEGATION_TOKEN,
+        lambda: handlers.delegation_tokens.create_delegation_token,
+        Rule(also=((Op.CREATE_TOKENS, _USER),)),
+        audit="change",
+    ),
+    ServedApi(
+        apis.RENEW_DELEGATION_TOKEN,
+        lambda: handlers.delegation_tokens.renew_delegation_token,
+        Rule(),
+        audit="change",
+    ),
+    ServedApi(
+        apis.EXPIRE_DELEGATION_TOKEN,
+        lambda: handlers.delegation_tokens.expire_delegation_token,
+        Rule(),
+        audit="change",
+    ),
+    ServedApi(
+        apis.DESCRIBE_DELEGATION_TOKEN,
+        lambda: handlers.delegation_tokens.describe_delegation_token,
+        Rule(also=((Op.DESCRIBE, _TOKEN), (Op.DESCRIBE_TOKENS, _USER))),
     ),
     ServedApi(
         apis.DESCRIBE_CLIENT_QUOTAS, lambda: handlers.quotas.describe_client_quotas, _on_cluster(Op.DESCRIBE_CONFIGS)

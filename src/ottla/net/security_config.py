@@ -21,6 +21,11 @@ _NOT_NEGATIVE: Final = (
     "audit_max_age_ms",
     "audit_files_kept",
 )
+_POSITIVE: Final = (
+    "delegation_token_max_lifetime_ms",
+    "delegation_token_expiry_ms",
+    "delegation_token_expiry_check_interval_ms",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +76,14 @@ class SecurityConfig:
     """The claim of an ID token that names its user."""
     oidc_groups_claim: str = ""
     """The claim of an ID token that lists its user's groups, each a principal such as Group:sales; none if empty."""
+    delegation_token_secret: str = ""
+    """The key that the secrets of delegation tokens are derived from, the same on all nodes; no tokens without."""
+    delegation_token_max_lifetime_ms: int = 7 * 24 * 3600 * 1000
+    """How long a delegation token may live, however often it is renewed."""
+    delegation_token_expiry_ms: int = 24 * 3600 * 1000
+    """How long a delegation token lasts before it has to be renewed."""
+    delegation_token_expiry_check_interval_ms: int = 3600 * 1000
+    """How often expired delegation tokens are deleted."""
     acls: bool = False
     """Whether users may do only what the ACLs say."""
     super_users: tuple[str, ...] = ()
@@ -101,6 +114,9 @@ class SecurityConfig:
         self._check_oidc()
         self._check_acls()
         self._check_audit()
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     @property
     def is_audited(self) -> bool:

@@ -9,7 +9,7 @@ from msgspec import structs
 from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
 from ottla.broker.topics import AUDIT
-from ottla.core.errors import ErrorCode
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
 from ottla.wire.messages.create_acls import AclCreation
 
@@ -27,9 +27,12 @@ _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_
 
 def audited(audit: Audit, handler: Handler) -> Handler:
     def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+        names = list(dict.fromkeys(_tokens_in(broker, request) or names_in(request)))
+
         def note(response: Response) -> Response:
             errors = sorted({ErrorCode(code).name for code in error_codes(response)})
-            audit.changed(context, list(dict.fromkeys(names_in(request))), errors)
+            created = getattr(response, "token_id", "")
+            audit.changed(context, [created] if created else names, errors)
             return response
 
         answer = handler(broker, request, context)
@@ -58,6 +61,17 @@ def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401
         # A reader of the audit topic would cause a line with each line it reads.
         if name and name != AUDIT:
             yield name
+
+
+def _tokens_in(broker: Broker, request: Request) -> list[str]:
+    """The id of the delegation token whose secret the request has; a look before it may be deleted."""
+    secret, tokens = getattr(request, "hmac", None), broker.security.tokens
+    if secret is None or tokens is None:
+        return []
+    try:
+        return [tokens.id_of(secret)]
+    except ApiError:
+        return []
 
 
 def names_in(request: Request) -> Iterator[str]:

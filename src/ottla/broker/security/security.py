@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
-from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, ScramMechanism
+from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
     from ottla.broker.security.audit import Audit
+    from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
@@ -38,6 +39,7 @@ class Security:
         """Whether clients have to say who they are, at least where some of them come in."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
+        self.tokens = self._make_tokens()
         self.oidc = self._make_oidc()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
@@ -122,6 +124,20 @@ class Security:
         ensure_decoy_key(self._broker.catalog)
         return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
 
+    def _make_tokens(self) -> DelegationTokens | None:
+        if self.logins is None or not self.config.delegation_token_secret:
+            return None
+        from ottla.broker.security.delegation_tokens import DelegationTokens
+
+        clock = self._broker.clock
+        tokens = DelegationTokens(self.config, lambda: self._broker.catalog.view.tokens)
+        self.logins.find_token = lambda token_id, mechanism: tokens.find(token_id, mechanism, clock.now_ms())
+        return tokens
+
+    async def delete_expired_tokens(self) -> None:
+        if self.tokens is not None and (outdated := self.tokens.outdated(self._broker.clock.now_ms())):
+            await self._broker.administration.change_catalog(lambda: self._broker.catalog.delete_tokens(outdated))
+
     def _make_oidc(self) -> OidcLogins | None:
         if self.logins is None or not self.config.oidc_issuer:
             return None
@@ -148,6 +164,11 @@ class Security:
                 from ottla.broker.security.gate import end_logins
 
                 end_logins(list(self._broker.listener.connections), user)
+
+        if isinstance(change.before, DelegationToken) and change.after is None and self.logins is not None:
+            from ottla.broker.security.gate import end_token_logins
+
+            end_token_logins(list(self._broker.listener.connections), change.before.id)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:
