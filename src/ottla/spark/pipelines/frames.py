@@ -7,6 +7,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.marking import marked
+from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
 from ottla.spark.pipelines.column_checks import sink_columns, unknown_columns
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 from ottla.spark.pipelines.sql_errors import missing_table, sql_error
@@ -82,15 +84,17 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 
 
 def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
-    """The rows that a sink gets. Columns that begin with _ stay behind."""
-    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[pipeline.sinks[sink].of]
+    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged."""
+    wanted = pipeline.sinks[sink]
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of]
     shown = [column for column in rows.columns if not column.startswith("_")]
     if not shown:
-        raise ConfigError(f"[sink.{sink}] from: all columns of {pipeline.sinks[sink].of} begin with _; rename some")
-    for key, names in sink_columns(pipeline.sinks[sink]).items():
+        raise ConfigError(f"[sink.{sink}] from: all columns of {wanted.of} begin with _; rename some")
+    for key, names in sink_columns(wanted).items():
         if problems := unknown_columns(names, shown):
             raise ConfigError(f"[sink.{sink}] {key}: {problems[0]}")
-    return rows.select(*(f"`{column}`" for column in shown))
+    refuse_lost_deletes(pipeline, wanted, rows.columns)
+    return marked(rows, wanted)
 
 
 def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:
