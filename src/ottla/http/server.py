@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
     from ottla.http.serving import Serving
-    from ottla.net.listener_config import ListenerConfig
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -29,7 +28,8 @@ class HttpServer:
         self.address = Address(config.host or host, config.port)
         self._tls = None
         if config.tls:
-            self._tls = broker.security.http_tls(_listener(config, self.address))
+            given = config.cert_file, config.key_file, config.client_certificates
+            self._tls = broker.security.http_tls(self.address, *given)
         self._broker = broker
         self._config = config
         self._queues = queues or QueuesConfig()
@@ -90,19 +90,6 @@ class HttpServer:
     def _close(self) -> None:
         for listening in self._sockets:
             listening.close()
-
-
-def _listener(config: HttpConfig, address: Address) -> ListenerConfig:
-    from ottla.net.listener_config import ListenerConfig
-
-    return ListenerConfig(
-        protocol="SSL",
-        host=address.host,
-        port=address.port,
-        cert_file=config.cert_file,
-        key_file=config.key_file,
-        client_certificates=config.client_certificates,
-    )
 
 
 def _import() -> type[Serving]:

@@ -10,6 +10,7 @@ from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, Scram
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
     from ottla.broker.served_api import ServedApi
+    from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.security_config import ClientCertificates
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
 
@@ -59,10 +62,25 @@ class Security:
             raise RuntimeError("nobody can log in here")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
-    def http_tls(self, own: ListenerConfig) -> ServerTls:
+    def http_tls(
+        self,
+        address: Address,
+        cert_file: Path | None,
+        key_file: Path | None,
+        client_certificates: ClientCertificates,
+    ) -> ServerTls:
         """For the HTTP port: its own certificate, or that of all listeners."""
+        from ottla.net.listener_config import ListenerConfig
         from ottla.net.tls import ServerTls
 
+        own = ListenerConfig(
+            protocol="SSL",
+            host=address.host,
+            port=address.port,
+            cert_file=cert_file,
+            key_file=key_file,
+            client_certificates=client_certificates,
+        )
         try:
             return ServerTls(own.completed(self.config), self.config)
         except ValueError as wrong:
