@@ -91,7 +91,14 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
             min_session_timeout_ms=1000,
         ),
         transactions=replace(base.transactions, state_topic_partitions=internal_partitions),
-        share=replace(base.share, state_topic_partitions=internal_partitions),
+        share=replace(
+            base.share,
+            state_topic_partitions=internal_partitions,
+            record_lock_duration_ms=1500,
+            delivery_count_limit=1000,
+            session_timeout_ms=3000,
+            heartbeat_interval_ms=500,
+        ),
         cluster=ClusterConfig(
             session_timeout_ms=2000, default_replication_factor=3, leader_rebalance_interval_ms=10_000
         ),

@@ -140,6 +140,7 @@ class HistoryRun:
             self.found += await self.scene.check(client, self.damage, lost)
 
     async def _end_jobs(self, calm_s: float) -> None:
+        await self.scene.wind_down()
         for job in self.scene.jobs:
             job.end()
         await self.scene.end()

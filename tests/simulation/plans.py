@@ -43,6 +43,7 @@ PROFILES: Final[dict[str, dict[str, int]]] = {
     "disks": _ALL | DISKS,
     "transactions": _ALL | {"elect": 4},
     "groups": _ALL | {"elect": 4},
+    "sharing": _ALL | {"elect": 4},
     "everything": _ALL | MOVES | TOPICS | DISKS,
 }
 UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}

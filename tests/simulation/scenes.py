@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.cluster.checking.checker import violations
 from tests.cluster.checking.story_checker import Ending, broken_promises
 
+from ottla.client.admin.configs import ConfigResource
 from ottla.core.ids import TopicPartition
 
 from .churn import Churn
 from .grouping import ClassicMember, GroupLedger, ModernMember
+from .sharing import GROUP, ShareLedger, ShareMember, drain
 from .transacting import CommittedReader, Worker
 from .work import Job, Reader, Told, Writer, read_all
 
@@ -49,6 +52,9 @@ class Scene:
         yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.2)
         yield Writer(self.world, "w2", "10.0.1.3", self.told, 0.35)
         yield Reader(self.world, "r1", "10.0.1.4", self.told)
+
+    async def wind_down(self) -> None:
+        """What has to be done before the jobs end."""
 
     async def end(self) -> None:
         """What has to end besides the jobs."""
@@ -175,10 +181,37 @@ class Groups(Scene):
         return [*found, *self.ledger.problems]
 
 
+class Sharing(Scene):
+    """A share group, of which two members have each partition."""
+
+    async def prepare(self, client: Client) -> None:
+        await client.admin.alter_configs(ConfigResource.group(GROUP), {"share.auto.offset.reset": "earliest"})
+        await super().prepare(client)
+
+    def workers(self) -> Iterable[Job]:
+        self.ledger = ShareLedger()
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.25)
+        for number in range(4):
+            work = self.ledger, number % self.partitions, random.Random(self.chance.getrandbits(32))
+            yield ShareMember(self.world, f"s{number}", f"10.0.1.{3 + number}", self.told, work)
+
+    async def wind_down(self) -> None:
+        writer = self.jobs[0]
+        writer.end()
+        if writer.task is not None:
+            await asyncio.wait([writer.task], timeout=30)
+        await drain(self.ledger, self.told, 30)
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
+        found = await super().check(client, damage, lost)
+        return [*found, *self.ledger.problems, *self.ledger.missing(self.told)]
+
+
 SCENES: Final[dict[str, type[Scene]]] = {
     "moves": Moves,
     "topics": Topics,
     "transactions": Transactions,
     "groups": Groups,
+    "sharing": Sharing,
     "everything": Topics,
 }
