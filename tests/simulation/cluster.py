@@ -129,6 +129,8 @@ class SimNode:
         """Of its disk: by the beginning of a path, what fails there."""
         self.store: SimStore | None = None
         self.problem = ""
+        self.drift = 0.0
+        """Of its clock, from the next start on."""
         self._generation = 0
         self._boots = 0
 
@@ -136,7 +138,7 @@ class SimNode:
         """A new process on what the disk kept; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
-        self.party.wall_offset_ms = 0
+        self.party.drift, self.party.began_s = self.drift, self.world.loop.now_s
         self.party.boot_id = f"boot-{self.id}-{self._boots}"
         self.disk = self.disk.reopened()
         self.disk.errors = self.errors

@@ -28,8 +28,11 @@ class Edges:
 
     def wall_ms(self) -> int:
         party = current_party()
-        offset = 0 if party is None else party.wall_offset_ms
-        return _FIRST_MS + int(self.now_s() * 1000) + offset
+        now_s = self.now_s()
+        if party is None:
+            return _FIRST_MS + int(now_s * 1000)
+        drifted_s = (now_s - party.began_s) * party.drift
+        return _FIRST_MS + int((now_s + drifted_s) * 1000) + party.wall_offset_ms
 
 
 EDGES = Edges()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.cluster.checking.checker import violations
@@ -14,6 +15,7 @@ from ottla.core.ids import TopicPartition
 
 from .churn import Churn
 from .grouping import ClassicMember, GroupLedger, ModernMember
+from .keys import CONFIGS, KeyLedger, KeyWriter, read_keys
 from .sharing import GROUP, ShareLedger, ShareMember, drain
 from .transacting import CommittedReader, Worker
 from .work import Job, Reader, Told, Writer, read_all
@@ -35,6 +37,7 @@ class Scene:
     partitions = 2
     factor = 3
     configs = _SAFE
+    segment_bytes = 16 * 1024
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -71,6 +74,10 @@ class Scene:
 
 async def _check(world: World, told: Told, readable: list[int]) -> list[str]:
     found = await read_all(world, told.topic, readable)
+    if told.may_expire:
+        told = replace(
+            told, cut_below={index: max(told.cut_below.get(index, 0), found.starts[index]) for index in readable}
+        )
     kept = told.without_what_was_cut()
     kept.acknowledged = [each for each in kept.acknowledged if each.sent.partition in readable]
     kept.reads = [each for each in kept.reads if each.partition in readable]
@@ -207,11 +214,35 @@ class Sharing(Scene):
         return [*found, *self.ledger.problems, *self.ledger.missing(self.told)]
 
 
+class Keys(Scene):
+    """A compacted topic."""
+
+    configs = CONFIGS
+    segment_bytes = 2048
+
+    def workers(self) -> Iterable[Job]:
+        self.ledger = KeyLedger()
+        for number, pace_s in ((1, 0.1), (2, 0.2)):
+            yield KeyWriter(self.world, f"k{number}", f"10.0.1.{1 + number}", self.told, (self.ledger, pace_s))
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(values) for values in self.ledger.sent.values()) if self.jobs else 0
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
+        readable = [index for index in range(self.partitions) if (self.told.topic, index) not in lost]
+        logs = await read_keys(self.world, self.told.topic, readable)
+        for index, log in logs.items():
+            self.world.loop.note("kept", index, len(log), max(log, default=-1))
+        return self.ledger.violations(logs)
+
+
 SCENES: Final[dict[str, type[Scene]]] = {
     "moves": Moves,
     "topics": Topics,
     "transactions": Transactions,
     "groups": Groups,
     "sharing": Sharing,
+    "keys": Keys,
     "everything": Topics,
 }

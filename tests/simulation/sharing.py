@@ -43,7 +43,9 @@ class ShareLedger:
         if (known := self.delivered.setdefault(place, value)) != value:
             self.problems.append(f"share moved: {place} was {known} and is {value}")
         if place in self.done and self.done[place] < asked_s:
-            self.problems.append(f"share came back: {member} got {value} at {place}, which was accepted before it asked")
+            self.problems.append(
+                f"share came back: {member} got {value} at {place}, which was accepted before it asked"
+            )
 
     def missing(self, told: Told) -> list[str]:
         return [
@@ -182,4 +184,3 @@ async def drain(ledger: ShareLedger, told: Told, for_s: float) -> None:
         if not ledger.missing(told):
             return
         await asyncio.sleep(0.2)
-
