@@ -247,3 +247,15 @@ def test_where_http_requires_a_certificate_a_password_is_not_enough(tmp_path: Pa
             client.get("/v1/topics")
         with pytest.raises(ValueError, match="client_certificates has no effect without tls"):
             HttpConfig(client_certificates="required")
+
+
+def test_a_short_password_is_refused_over_http(tmp_path: Path) -> None:
+    with (
+        secured(tmp_path, password_min_length=10) as broker,
+        served(broker, tls=True) as http,
+        http.by("admin") as client,
+    ):
+        refused = client.put("/v1/users/carl", json={"password": "short"})
+        assert refused.status_code in (400, 422)
+        assert "security.password_min_length is 10" in refused.text
+        assert client.put("/v1/users/carl", json={"password": "long enough"}).status_code == 200

@@ -15,6 +15,7 @@ AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
 
 _NOT_NEGATIVE: Final = (
     "session_max_ms",
+    "password_min_length",
     "failed_login_delay_ms",
     "oauth_clock_skew_ms",
     "audit_max_bytes",
@@ -54,6 +55,8 @@ class SecurityConfig:
     """How long a login lasts before the client has to log in again; 0 for as long as the connection."""
     failed_login_delay_ms: int = 100
     """How long the answer to a failed login is held back."""
+    password_min_length: int = 0
+    """The shortest password that is accepted where the broker sees it: over REST and with ottla user add --data-dir."""
     oauth_jwks: str = ""
     """The keys that tokens are signed with: a file, or an https address."""
     oauth_issuer: str = ""
