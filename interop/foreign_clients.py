@@ -14,7 +14,7 @@ from pathlib import Path
 from interop.kafka_artifacts import CACHE, HERE, ToolMissingError
 
 CLIENTS = HERE / "clients"
-FETCH_TIMEOUT_S = 220
+FETCH_TIMEOUT_S = 500
 
 
 @cache
@@ -31,15 +31,15 @@ def debian_program(name: str) -> Path:
 
 
 @cache
-def go_program(name: str) -> Path:
-    """The program of `clients/NAME`, built with the modules that its go.mod names."""
+def go_program(name: str, package: str = ".") -> Path:
+    """The program of `clients/NAME`, built with the modules that its go.mod names, or `package` of one of them."""
     go = _needed("go", f"Go is not installed, so clients/{name} cannot be built.")
     _refuse_old_go(go, name)
 
     def build(folder: Path) -> None:
         # Neither a workspace nor flags of the machine's own may change what go.mod and go.sum say.
         environment = {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false"}
-        command = [go, "-C", str(CLIENTS / name), "build", "-o", str(folder / name), "."]
+        command = [go, "-C", str(CLIENTS / name), "build", "-o", str(folder / name), package]
         _run_once(command, f"go could not build clients/{name}", environment)
 
     return _made_once(name, build) / name
