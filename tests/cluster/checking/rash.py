@@ -17,6 +17,6 @@ async def _at_once(_broker: Broker, _partition: Partition, _offset: int) -> None
 
 
 if __name__ == "__main__":
-    transaction_coordinator.until_safe = _at_once
+    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
     main()
