@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _METHODS: Final = frozenset(Method)
 _UNKNOWN: Final = "unknown"
-_OPERATIONS: Final = {
+_OPERATIONS: Final[dict[int, AclOperation]] = {
     Method.PUSH: AclOperation.WRITE,
     Method.POP: AclOperation.READ,
     Method.PEEK_SEQUENCE_ID: AclOperation.READ,
