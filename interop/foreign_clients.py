@@ -22,7 +22,7 @@ def debian_program(name: str) -> Path:
     """A program of the Debian package of that name; a root user's machine gets it installed."""
     found = shutil.which(name)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        with _only_one_process("apt-get"):
+        with only_one_process("apt-get"):
             _install_package(name)
         found = shutil.which(name)
     if found is None:
@@ -92,7 +92,7 @@ def _made_once(name: str, make: Callable[[Path], None]) -> Path:
     folder = CACHE / f"{name}-{digest.hexdigest()[:16]}"
     if folder.is_dir():
         return folder
-    with _only_one_process(name):
+    with only_one_process(name):
         if not folder.is_dir():
             for stale in CACHE.glob(f"{name}-*"):
                 shutil.rmtree(stale)
@@ -109,7 +109,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _only_one_process(what: str) -> Iterator[None]:
+def only_one_process(what: str) -> Iterator[None]:
     CACHE.mkdir(exist_ok=True)
     with (CACHE / f"lock.{what}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
