@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from ottla.cluster.nodes import CONTROLLER, read_controller
 
 from .catalog import HOST
 
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from .cluster import SimNode, World
     from .placement import Damage
     from .plans import Plan
+
+_MOST_STARTS: Final = 3
+"""Of a node in the end: one that does not start without faults does not start."""
 
 
 class Faults:
@@ -26,6 +31,7 @@ class Faults:
         self.story: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: dict[int, None] = {}
+        self._is_rolling = False
         self._began_s = world.loop.now_s
 
     def tell(self, what: str) -> None:
@@ -55,11 +61,15 @@ class Faults:
             node.errors.pop("", None)
             if node.is_alive:
                 node.resume()
-        for _ in range(3):
+        starts = dict.fromkeys(self.world.nodes, 0)
+        while len(self.world.running) < len(self.world.nodes):
             for node in self.world.nodes.values():
                 if not node.is_alive:
+                    if starts[node.id] == _MOST_STARTS:
+                        return
+                    starts[node.id] += 1
                     node.start()
-            await asyncio.sleep(5)
+            await asyncio.sleep(0.25)
 
     # Choosing
 
@@ -84,7 +94,7 @@ class Faults:
         if node.id in self._busy or not node.is_alive:
             return
         self._busy[node.id] = None
-        for_s = chance.choice((0.05, 0.5, 2.0, 8.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.03, 0.25, 1.0, 4.0)) * chance.uniform(0.5, 1.5)
         lost = node.crash(with_machine=power and chance.random() < 0.5, loses_unsynced=power)
         self.tell(f"{how} node {node.id} for {for_s:.2f} s" + (f", {lost} writes are gone" if lost else ""))
         meanwhile()
@@ -108,13 +118,15 @@ class Faults:
             await self._down(node, chance, "cut the power of", power=True)
 
     async def _stop(self, chance: random.Random) -> None:
-        node = self._node(chance)
+        await self._restart(self._node(chance), chance.uniform(0, 1))
+
+    async def _restart(self, node: SimNode, after_s: float) -> None:
         if node.id in self._busy or not node.is_up:
             return
         self._busy[node.id] = None
         self.tell(f"stop node {node.id}")
         await node.stop()
-        await asyncio.sleep(chance.uniform(0, 2))
+        await asyncio.sleep(after_s)
         del self._busy[node.id]
         if not node.is_alive:
             node.start()
@@ -125,7 +137,7 @@ class Faults:
         if node.id in self._busy or not node.is_alive:
             return
         self._busy[node.id] = None
-        for_s = chance.choice((0.2, 1.0, 4.0, 9.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.1, 0.5, 2.0, 4.5)) * chance.uniform(0.5, 1.5)
         self.tell(f"pause node {node.id} for {for_s:.2f} s")
         node.pause()
         await asyncio.sleep(for_s)
@@ -135,7 +147,7 @@ class Faults:
 
     async def _cut_links(self, links: list[tuple[str, str]], chance: random.Random, what: str) -> None:
         network = self.world.network
-        for_s = chance.choice((0.3, 2.0, 6.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.15, 1.0, 3.0)) * chance.uniform(0.5, 1.5)
         self.tell(f"cut {what} for {for_s:.2f} s")
         for link in links:
             network.cut(*link)
@@ -183,7 +195,7 @@ class Faults:
 
     async def _slow(self, chance: random.Random) -> None:
         one, other = self._pair(chance)
-        for_s, slow_s = chance.uniform(0.5, 6), chance.choice((0.05, 0.3, 1.5))
+        for_s, slow_s = chance.uniform(0.25, 3), chance.choice((0.03, 0.15, 0.8))
         self.tell(f"slow {one.id} -> {other.id} by {slow_s} s for {for_s:.2f} s")
         link = self.world.network.link(one.host, other.host)
         link.slow_s = slow_s
@@ -191,14 +203,14 @@ class Faults:
         link.slow_s = 0.0
 
     async def _slow_catalog(self, chance: random.Random) -> None:
-        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.05, 0.3, 1.0))
+        for_s, slow_s = chance.uniform(0.25, 2.5), chance.choice((0.03, 0.15, 0.5))
         self.tell(f"slow the catalog by {slow_s} s for {for_s:.2f} s")
         self.world.keeper.slow_s = slow_s
         await asyncio.sleep(for_s)
         self.world.keeper.slow_s = 0.0
 
     async def _slow_threads(self, chance: random.Random) -> None:
-        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.02, 0.2, 1.0))
+        for_s, slow_s = chance.uniform(0.25, 2.5), chance.choice((0.01, 0.1, 0.5))
         self.tell(f"slow threads and disks by {slow_s} s for {for_s:.2f} s")
         self.world.loop.slow_threads = slow_s
         await asyncio.sleep(for_s)
@@ -209,6 +221,39 @@ class Faults:
         jump_ms = chance.choice((-600_000, -5_000, 3_000, 600_000))
         self.tell(f"the wall clock of node {node.id} jumps by {jump_ms} ms")
         node.party.wall_offset_ms += jump_ms
+
+    async def _drift(self, chance: random.Random) -> None:
+        """The wall clock of a node runs fast or slow, also after a restart."""
+        node = self._node(chance)
+        node.drift = chance.choice((-0.3, -0.01, 0.01, 0.3))
+        self.tell(f"the wall clock of node {node.id} drifts by {node.drift:.0%}")
+        node.party.drift, node.party.began_s = node.drift, self.world.loop.now_s
+
+    async def _controller(self, chance: random.Random) -> None:
+        """Another node has to be the controller."""
+        known = self.world.keeper.tree.get(CONTROLLER)
+        node = None if known is None else self.world.nodes.get(read_controller(known.data))
+        if node is None or node.store is None or not node.is_alive:
+            return
+        if chance.random() < 0.5:
+            await self._down(node, chance, "kill the controller,", power=False)
+        else:
+            self.tell(f"end the session of the controller, node {node.id}")
+            self.world.keeper.end(node.store.session_id)
+
+    async def _roll(self, chance: random.Random) -> None:
+        """Restart one node after the other, each once the one before is up again."""
+        if self._is_rolling:
+            return
+        self._is_rolling = True
+        self.tell("restart all nodes, one after the other")
+        for node in chance.sample(list(self.world.nodes.values()), len(self.world.nodes)):
+            await self._restart(node, 0.0)
+            for _ in range(40):
+                if node.is_up:
+                    break
+                await asyncio.sleep(0.1)
+        self._is_rolling = False
 
     async def _breathe(self, chance: random.Random) -> None:
         """Some time without anything new."""

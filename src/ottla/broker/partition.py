@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.intake import Intake
@@ -63,15 +64,16 @@ class Partition:
             if self.replica is not None and not self.replica.is_here:
                 raise NotLeaderOrFollower(f"{self.at} is not kept here")
             self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
-            self._log.when_offline = self._log_failed
+            self._log.when_offline = partial(self._log_failed, self._log)
             if self.replica is None:
                 # It may come from elsewhere, and epochs never go back.
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
-    def _log_failed(self, why: str) -> None:
-        if self.replica is not None:
-            self.replica.log_failed(why)
+    def _log_failed(self, log: PartitionLog, why: str) -> None:
+        # A log that was replaced by another one cannot fail any more.
+        if self.replica is not None and log is self._log:
+            self.replica.log_failed(log, why)
 
     @property
     def facts(self) -> LogFacts:
@@ -142,8 +144,25 @@ class Partition:
     def check_leader(self, epoch: int) -> None:
         """The same, and that it is this broker who leads."""
         self.check_epoch(epoch)
+        self.check_leads()
+
+    @property
+    def leads(self) -> bool:
+        return self.replica is None or self.replica.leads
+
+    def check_leads(self) -> None:
         if self.replica is not None:
             self.replica.check_leads()
+
+    def check_can_append(self, acks: int) -> None:
+        """Whether this broker leads and, for acks=all, enough replicas are in sync."""
+        if self.replica is not None:
+            self.replica.check_can_append(acks)
+
+    @property
+    def is_safe_at_once(self) -> bool:
+        """Whether an append need not be waited for: there is one replica, and its flush policy does not ask for it."""
+        return self.replica is None and self.log.config.flush != "ack"
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
@@ -160,3 +179,8 @@ class Partition:
             return
         for wait in tuple(self.waits):
             wait.got(size)
+
+    def more_is_readable(self) -> None:
+        """Tell those who wait that there is more, where it is not known how much."""
+        for wait in tuple(self.waits):
+            wait.end()

@@ -13,6 +13,7 @@ _HOST: Final = "127.0.0.1"
 _PORT: Final = 9092
 _AT_LEAST_ONE: Final = (
     "max_frame_bytes",
+    "max_frame_bytes_without_records",
     "max_connections",
     "max_connections_per_address",
     "max_idle_ms",
@@ -34,10 +35,16 @@ class NetConfig:
     "SASL_SSL://0.0.0.0:9093". They take the place of host, port and advertised."""
     max_frame_bytes: int = 100 * 1024 * 1024
     """The largest request that is read; a larger one closes its connection."""
+    max_frame_bytes_without_records: int = 8 * 1024 * 1024
+    """The same for requests other than Produce."""
     max_connections: int = 20_000
     """How many clients may be connected at once."""
     max_connections_per_address: int = 20_000
     """How many clients may be connected from one address at once."""
+    max_connections_per_address_overrides: tuple[str, ...] = ()
+    """Other limits for single addresses, such as "10.0.0.7:100"; 0 refuses the address."""
+    max_connections_per_user: int = 0
+    """How many Kafka connections one user may have at once, by password, token or certificate; 0 for any number."""
     max_connection_rate_per_address: int = 0
     """How many connections one address may open in a second; 0 for any number."""
     max_idle_ms: int = 600_000
@@ -53,14 +60,24 @@ class NetConfig:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.max_connection_rate_per_address < 0:
-            raise ValueError(
-                f"max_connection_rate_per_address must be at least 0, got {self.max_connection_rate_per_address}"
-            )
+        for name in ("max_connection_rate_per_address", "max_connections_per_user"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        self.connections_by_address()
         if self.advertised:
             parse_address(self.advertised)
         if self.listeners:
             self._check_listeners()
+
+    def connections_by_address(self) -> dict[str, int]:
+        """The limits of addresses that have their own."""
+        limits = {}
+        for text in self.max_connections_per_address_overrides:
+            address, colon, most = text.rpartition(":")
+            if not (address and colon and most.isascii() and most.isdigit()):
+                raise ValueError(f'max_connections_per_address_overrides must be such as "10.0.0.7:100", got {text!r}')
+            limits[address.strip("[]")] = int(most)
+        return limits
 
     def _check_listeners(self) -> None:
         from ottla.net.listener_config import parse_listeners

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
-from ottla.core.security import ANONYMOUS
+from ottla.core.security import ANONYMOUS, TooManyConnections
 from ottla.net.addresses import on_one_port
 from ottla.net.config import parse_address
 from ottla.net.connection import Connection
@@ -93,12 +93,17 @@ class Port:
         if certificate is None or self._rules is None:
             connection.principal = ANONYMOUS
             return True
-        from ottla.net.certificate_names import distinguished_name
-
-        name = distinguished_name(certificate.get("subject", ()))
-        user = self._rules.user_of(name)
+        user = self._rules.user_in(certificate)
         if user is None:
-            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {name!r}")
+            from ottla.net.certificate_names import names_in
+
+            names = names_in(certificate, self.config.principal_sources or ())
+            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {names!r}")
+            return False
+        try:
+            self._listener.check_room(f"User:{user}")
+        except TooManyConnections as refused:
+            self._listener.report("too many connections of one user", connection, str(refused))
             return False
         connection.principal = f"User:{user}"
         return True
@@ -117,4 +122,4 @@ def _rules(config: ListenerConfig) -> PrincipalRules | None:
         return None
     from ottla.net.certificate_names import PrincipalRules
 
-    return PrincipalRules(config.principal_rules or ("DEFAULT",))
+    return PrincipalRules(config.principal_rules or ("DEFAULT",), config.principal_sources or ("subject",))

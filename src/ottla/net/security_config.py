@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final, Literal, TypeAlias
 
-from ottla.net.certificate_names import PrincipalRules
+from ottla.net.certificate_names import PrincipalRules, PrincipalSource
 
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 ClientCertificates: TypeAlias = Literal["none", "requested", "required"]
@@ -15,11 +15,17 @@ AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
 
 _NOT_NEGATIVE: Final = (
     "session_max_ms",
+    "password_min_length",
     "failed_login_delay_ms",
     "oauth_clock_skew_ms",
     "audit_max_bytes",
     "audit_max_age_ms",
     "audit_files_kept",
+)
+_POSITIVE: Final = (
+    "delegation_token_max_lifetime_ms",
+    "delegation_token_expiry_ms",
+    "delegation_token_expiry_check_interval_ms",
 )
 
 
@@ -37,6 +43,10 @@ class SecurityConfig:
     """Whether clients have to show a certificate: none, requested or required."""
     principal_rules: tuple[str, ...] = ("DEFAULT",)
     """What a certificate's name becomes, by the rules of Kafka's ssl.principal.mapping.rules; the first that fits."""
+    principal_sources: tuple[PrincipalSource, ...] = ("subject",)
+    """Where in a certificate its name is: subject, or a subject alternative name: dns, uri, email; tried in order."""
+    client_crl_file: Path | None = None
+    """Certificate revocation lists of the authorities in client_ca_file, in PEM; read again when they change."""
     tls_min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
     """The oldest TLS that is spoken."""
     mechanisms: tuple[Mechanism, ...] = ("SCRAM-SHA-512", "SCRAM-SHA-256")
@@ -45,6 +55,8 @@ class SecurityConfig:
     """How long a login lasts before the client has to log in again; 0 for as long as the connection."""
     failed_login_delay_ms: int = 100
     """How long the answer to a failed login is held back."""
+    password_min_length: int = 0
+    """The shortest password that is accepted where the broker sees it: over REST and with ottla user add --data-dir."""
     oauth_jwks: str = ""
     """The keys that tokens are signed with: a file, or an https address."""
     oauth_issuer: str = ""
@@ -71,6 +83,14 @@ class SecurityConfig:
     """The claim of an ID token that names its user."""
     oidc_groups_claim: str = ""
     """The claim of an ID token that lists its user's groups, each a principal such as Group:sales; none if empty."""
+    delegation_token_secret: str = ""
+    """The key that the secrets of delegation tokens are derived from, the same on all nodes; no tokens without."""
+    delegation_token_max_lifetime_ms: int = 7 * 24 * 3600 * 1000
+    """How long a delegation token may live, however often it is renewed."""
+    delegation_token_expiry_ms: int = 24 * 3600 * 1000
+    """How long a delegation token lasts before it has to be renewed."""
+    delegation_token_expiry_check_interval_ms: int = 3600 * 1000
+    """How often expired delegation tokens are deleted."""
     acls: bool = False
     """Whether users may do only what the ACLs say."""
     super_users: tuple[str, ...] = ()
@@ -97,10 +117,15 @@ class SecurityConfig:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         PrincipalRules(self.principal_rules)
+        if not self.principal_sources:
+            raise ValueError("principal_sources must be one or more of subject, dns, uri and email, got nothing")
         self._check_oauth()
         self._check_oidc()
         self._check_acls()
         self._check_audit()
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
 
     @property
     def is_audited(self) -> bool:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
-from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, ScramMechanism
+from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
     from ottla.broker.security.audit import Audit
+    from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
+    from ottla.broker.served_api import ServedApi
+    from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.security_config import ClientCertificates
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
-    from ottla.wire.apis import Api
 
 
 class Security:
@@ -38,6 +42,7 @@ class Security:
         """Whether clients have to say who they are, at least where some of them come in."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
+        self.tokens = self._make_tokens()
         self.oidc = self._make_oidc()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
@@ -57,22 +62,41 @@ class Security:
             raise RuntimeError("nobody can log in here")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
-    def http_tls(self, host: str, port: int, cert_file: Path | None, key_file: Path | None) -> ServerTls:
+    def http_tls(
+        self,
+        address: Address,
+        cert_file: Path | None,
+        key_file: Path | None,
+        client_certificates: ClientCertificates,
+    ) -> ServerTls:
         """For the HTTP port: its own certificate, or that of all listeners."""
         from ottla.net.listener_config import ListenerConfig
         from ottla.net.tls import ServerTls
 
         own = ListenerConfig(
-            protocol="SSL", host=host, port=port, cert_file=cert_file, key_file=key_file, client_certificates="none"
+            protocol="SSL",
+            host=address.host,
+            port=address.port,
+            cert_file=cert_file,
+            key_file=key_file,
+            client_certificates=client_certificates,
         )
         try:
             return ServerTls(own.completed(self.config), self.config)
         except ValueError as wrong:
             raise ConfigError(f"http.tls: {wrong}") from None
 
+    def user_in(self, certificate: Mapping[str, Any]) -> str | None:
+        """The user that a client's certificate names on a port that is not a Kafka listener."""
+        from ottla.net.certificate_names import PrincipalRules
+
+        return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
+
     def start(self) -> None:
-        """Once there is a listener to tell of quotas."""
+        """Once there is a listener to tell of quotas, and to ask for connections."""
         self._apply_quotas()
+        if self.logins is not None and self._broker.settings.net.max_connections_per_user:
+            self.logins.check_room = self._broker.listener.check_room
 
     async def stop(self) -> None:
         """Write what the audit log still holds, while the logs are open."""
@@ -85,22 +109,22 @@ class Security:
         if self.audit is not None:
             self.audit.close()
 
-    def around(self, api: Api, handler: Handler) -> Handler:
-        """The handler of this API with all that goes around it; just the handler, if nothing does."""
+    def around(self, served: ServedApi, handler: Handler) -> Handler:
+        """The handler within its quotas, its rule and the audit log; just the handler, if none of them is on."""
         if self._quotas is not None and self._quotas.are_for_clients:
-            handler = self._quotas.around(api, handler)
-        if self.audit is not None and self.config.audit_reads:
-            from ottla.broker.security.auditing import READS, read_audited
+            handler = self._quotas.around(served.api, handler)
+        if self.audit is not None and served.audit == "read" and self.config.audit_reads:
+            from ottla.broker.security.auditing import read_audited
 
-            handler = read_audited(self.audit, handler) if api.key in READS else handler
+            handler = read_audited(self.audit, handler)
         if self.authorizer is not None:
-            from ottla.broker.authorization.table import rule_for
+            from ottla.broker.authorization.guarding import guarded
 
-            handler = rule_for(api).around(self.authorizer, handler)
-        if self.audit is not None:
-            from ottla.broker.security.auditing import AUDITED, audited
+            handler = guarded(served.rule, self.authorizer, handler)
+        if self.audit is not None and served.audit == "change":
+            from ottla.broker.security.auditing import audited
 
-            handler = audited(self.audit, handler) if api.key in AUDITED else handler
+            handler = audited(self.audit, handler)
         return handler
 
     @property
@@ -121,6 +145,20 @@ class Security:
 
         ensure_decoy_key(self._broker.catalog)
         return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+
+    def _make_tokens(self) -> DelegationTokens | None:
+        if self.logins is None or not self.config.delegation_token_secret:
+            return None
+        from ottla.broker.security.delegation_tokens import DelegationTokens
+
+        clock = self._broker.clock
+        tokens = DelegationTokens(self.config, lambda: self._broker.catalog.view.tokens)
+        self.logins.find_token = lambda token_id, mechanism: tokens.find(token_id, mechanism, clock.now_ms())
+        return tokens
+
+    async def delete_expired_tokens(self) -> None:
+        if self.tokens is not None and (outdated := self.tokens.outdated(self._broker.clock.now_ms())):
+            await self._broker.administration.change_catalog(lambda: self._broker.catalog.delete_tokens(outdated))
 
     def _make_oidc(self) -> OidcLogins | None:
         if self.logins is None or not self.config.oidc_issuer:
@@ -148,6 +186,11 @@ class Security:
                 from ottla.broker.security.gate import end_logins
 
                 end_logins(list(self._broker.listener.connections), user)
+
+        if isinstance(change.before, DelegationToken) and change.after is None and self.logins is not None:
+            from ottla.broker.security.gate import end_token_logins
+
+            end_token_logins(list(self._broker.listener.connections), change.before.id)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import META_COLUMNS
 from ottla.spark.pipelines.fields import suggestion
-from ottla.spark.pipelines.loading_sources import known_columns
+from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -40,7 +39,12 @@ def check_columns(
 
 def sink_columns(sink: Sink) -> dict[str, tuple[str, ...]]:
     """Columns that a sink names, by the key that names them."""
-    return {"partition_by": sink.partition_by, "key": sink.key, "value": (sink.value,) if sink.value else ()}
+    return {
+        "partition_by": sink.partition_by,
+        "key": sink.key,
+        "order_by": (sink.order_by,) if sink.order_by else (),
+        "value": (sink.value,) if sink.value else (),
+    }
 
 
 def unknown_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:
@@ -59,7 +63,7 @@ def _of_source(source: Source) -> list[str] | None:
         columns = known_columns(source)
     except ConfigError:
         return None
-    return None if columns is None else [*columns, *META_COLUMNS]
+    return None if columns is None else [*columns, *beside_columns(source)]
 
 
 def _shown(columns: Iterable[str]) -> list[str]:

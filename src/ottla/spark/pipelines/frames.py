@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.marking import marked
+from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
 from ottla.spark.pipelines.column_checks import sink_columns, unknown_columns
 from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
@@ -85,15 +88,20 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 def sink_rows(
     spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading, observed: Collection[str] = ()
 ) -> DataFrame:
-    """The rows that a sink gets, without columns that begin with _. Bad records of `observed` sources are reported."""
-    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading, observed)[pipeline.sinks[sink].of]
+    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged.
+
+    Bad records of `observed` sources are reported.
+    """
+    wanted = pipeline.sinks[sink]
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading, observed)[wanted.of]
     shown = [column for column in rows.columns if not column.startswith("_")]
     if not shown:
-        raise ConfigError(f"[sink.{sink}] from: all columns of {pipeline.sinks[sink].of} begin with _; rename some")
-    for key, names in sink_columns(pipeline.sinks[sink]).items():
+        raise ConfigError(f"[sink.{sink}] from: all columns of {wanted.of} begin with _; rename some")
+    for key, names in sink_columns(wanted).items():
         if problems := unknown_columns(names, shown):
             raise ConfigError(f"[sink.{sink}] {key}: {problems[0]}")
-    return rows.select(*(f"`{column}`" for column in shown))
+    refuse_lost_deletes(pipeline, wanted, rows.columns)
+    return marked(rows, wanted)
 
 
 def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:
@@ -166,9 +174,10 @@ def _with_watermark(rows: DataFrame, source: Source, reading: Reading) -> DataFr
 
 def _static(spark: SparkSession, table: StaticTable) -> DataFrame:
     if table.format == "delta":
+        from ottla.spark.pipelines.stores.files import LocalFiles
         from ottla.spark.pipelines.tables.delta import DeltaTable
 
-        return spark.read.option("basePath", table.path).parquet(*DeltaTable(table.path).files())
+        return spark.read.option("basePath", table.path).parquet(*DeltaTable(LocalFiles(Path(table.path))).files())
     reader = spark.read.format(table.format).options(**table.options)
     if table.schema is not None:
         reader = reader.schema(table.schema)
