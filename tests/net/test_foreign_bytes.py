@@ -22,7 +22,7 @@ FOREIGN = {
     "garbage": (b"\xff\xfe\xfd\xfc garbage", "a frame of -66052 bytes"),
     "negative": (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
     "most-negative": (b"\x80\x00\x00\x00", "a frame of -2147483648 bytes"),
-    "two-gigabytes": (b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes, the most allowed is 104857600"),
+    "two-gigabytes": (b"\x7f\xff\xff\xff", "frame size 2147483647 exceeds the maximum of 104857600"),
     "just-too-large": ((100 * 1024 * 1024 + 1).to_bytes(4, "big"), "a frame of 104857601 bytes"),
 }
 

@@ -89,7 +89,7 @@ def test_every_truncation_is_refused(message: type[Request | Response], version:
 @pytest.mark.parametrize(
     ("message", "version", "data", "complaint"),
     [
-        (HeartbeatRequest, 0, "fffe", "group_id has the length -2"),
+        (HeartbeatRequest, 0, "fffe", "group_id has invalid length -2"),
         (HeartbeatRequest, 0, "ffff", "group_id is null"),
         (HeartbeatRequest, 0, "000a 6162", "group_id claims 10 bytes, 2 are left"),
         (HeartbeatRequest, 0, "0002 c328 00000000 0000", "is not UTF-8"),
@@ -110,7 +110,7 @@ def test_every_truncation_is_refused(message: type[Request | Response], version:
             SyncGroupRequest,
             0,
             "0000 00000000 0000 00000001 0000 80000000",
-            "assignment has the length -2147483648",
+            "assignment has invalid length -2147483648",
         ),
         (ProduceRequest, 3, "ffff 0001 00000000 00000001 0000 00000001 00000000 7fffffff", "records claims"),
         (ApiVersionsRequest, 3, "0161 01 00", "ends early|claims|left over"),
