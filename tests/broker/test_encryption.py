@@ -249,7 +249,7 @@ def test_a_catalog_that_was_changed_without_the_keys_is_refused(
     fill_with_rights(data, key_file)
     before = (data / "catalog.sqlite").read_bytes()
     tampered(data, *statements)
-    with pytest.raises(DataDirError, match="it was changed"):
+    with pytest.raises(DataDirError, match="it was modified"):
         Broker(settings(data, key_file))
     (data / "catalog.sqlite").write_bytes(before)
     with ottla.Broker(data, settings(data, key_file)) as broker:

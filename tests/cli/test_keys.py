@@ -46,7 +46,7 @@ def rows(cli: Cli, *arguments: str) -> dict[Any, Any]:
 def test_a_key_file_is_made_once_and_for_its_owner(cli: Cli, key_file: Path) -> None:
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert list(read_key_file(key_file).keys) == [1]
-    assert "there already" in cli.refuses("keys", "generate", "keys", exit_code=2)
+    assert "already exists" in cli.refuses("keys", "generate", "keys", exit_code=2)
 
 
 def test_a_key_can_be_printed_for_another_place(cli: Cli) -> None:

@@ -64,7 +64,7 @@ def test_a_response_arrives_as_it_was_sent(version: int, records: bytes) -> None
 def test_a_response_to_another_request_is_refused() -> None:
     frame = one_frame(encode_response(header(apis.HEARTBEAT, 4), HeartbeatResponse(error_code=0)))
     request = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
-    with pytest.raises(ProtocolError, match=r"the answer to Heartbeat \(12\) 8 says it is to 7"):
+    with pytest.raises(ProtocolError, match=r"the response to Heartbeat \(12\) has correlation id 7 instead of 8"):
         decode_response(request, 4, 8, frame)
 
 
