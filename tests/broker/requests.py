@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.dispatch import ROUTES
+from ottla.broker.api_table import SERVED
 from ottla.wire.apis import APIS, Api, request_type
 from ottla.wire.codec import encode_request
 from ottla.wire.declare import Blob, Fixed, RecordBytes, Text
@@ -34,7 +34,7 @@ class Known:
 
 
 def served_versions() -> Iterator[tuple[Api, int]]:
-    for key in ROUTES:
+    for key in SERVED:
         for version in range(APIS[key].first, APIS[key].last + 1):
             yield APIS[key], version
 

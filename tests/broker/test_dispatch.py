@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import struct
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.broker.dispatch import ROUTES
+from ottla.broker.api_table import SERVED as TABLE
+from ottla.broker.authorization.rules import Rule
+from ottla.broker.served_api import ServedApi
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import API_VERSIONS, APIS, METADATA, PRODUCE, Api
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -20,9 +21,9 @@ from .raw_client import HungUpError, RawClient
 if TYPE_CHECKING:
     import ottla
 
-SERVED = [pytest.param(APIS[key], id=APIS[key].name) for key in ROUTES]
+SERVED = [pytest.param(APIS[key], id=APIS[key].name) for key in TABLE]
 UNKNOWN_KEY = 200
-NOT_SERVED = [api for key, api in APIS.items() if key not in ROUTES]
+NOT_SERVED = [api for key, api in APIS.items() if key not in TABLE]
 
 
 def header(api_key: int, version: int, *, is_flexible: bool = False, client_id: bytes = b"\x00\x01x") -> bytes:
@@ -35,8 +36,7 @@ def frame(payload: bytes) -> bytes:
 
 @pytest.mark.parametrize("api", SERVED)
 def test_each_route_leads_to_a_handler_of_that_apis_request(api: Api) -> None:
-    module, function = ROUTES[api.key]
-    handler = getattr(import_module(module), function)
+    handler = TABLE[api.key].handler()
     broker, request, context = inspect.signature(handler).parameters.values()
     assert (broker.annotation, context.annotation) == ("Broker", "Context")
     assert request.annotation.rpartition(".")[2] == f"{api.name}Request"
@@ -48,14 +48,14 @@ def test_api_versions_is_the_table(client: RawClient) -> None:
         answer = client.ask(request, version)
         assert answer.error_code == ErrorCode.NONE
         served = {entry.api_key: (entry.min_version, entry.max_version) for entry in answer.api_keys}
-        assert served == {key: (APIS[key].advertised_from, APIS[key].last) for key in ROUTES}
+        assert served == {key: (APIS[key].advertised_from, APIS[key].last) for key in TABLE}
 
 
 def test_the_table_is_what_the_specification_asks_for() -> None:
     first_steps = {18, 3, 0, 1, 2, 10, 11, 14, 12, 13, 8, 9, 23}
     idempotence = {22}
     admin = {19, 20, 32, 44, 33, 37, 15, 16, 42, 21, 60, 75, 47}
-    assert set(ROUTES) >= first_steps | idempotence | admin
+    assert set(TABLE) >= first_steps | idempotence | admin
 
 
 @pytest.mark.parametrize("api", NOT_SERVED, ids=lambda api: api.name)
@@ -98,10 +98,10 @@ def test_api_versions_of_the_future_get_a_body_of_version_0_that_says_what_there
     client.send_bytes(frame(header(API_VERSIONS.key, version, is_flexible=True) + b"whatever the future holds"))
     answer = client.receive_frame()
     correlation_id, error_code, count = struct.unpack_from(">ihi", answer)
-    assert (correlation_id, error_code, count) == (7, ErrorCode.UNSUPPORTED_VERSION, len(ROUTES))
+    assert (correlation_id, error_code, count) == (7, ErrorCode.UNSUPPORTED_VERSION, len(TABLE))
     assert len(answer) == 10 + 6 * count
     keys = [entry[0] for entry in struct.iter_unpack(">hhh", answer[10:])]
-    assert keys == sorted(ROUTES)
+    assert keys == sorted(TABLE)
     # The connection goes on: the client asks again in a version that it has found there.
     assert client.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
 
@@ -124,3 +124,9 @@ def test_what_is_answered_later_is_still_answered_in_order(client: RawClient) ->
     now = client.send(ApiVersionsRequest(), 0)
     assert client.receive(later).topics == ()
     assert client.receive(now).api_keys
+
+
+def test_a_handler_of_another_apis_request_is_not_loaded() -> None:
+    mistaken = ServedApi(METADATA, TABLE[PRODUCE.key].handler, Rule())
+    with pytest.raises(TypeError, match=r"produce handles ProduceRequest, but is declared for Metadata \(3\)"):
+        mistaken.load_handler()

@@ -52,6 +52,8 @@ LISTING = {
     ("pipeline", "status"),
     ("queue", "info"),
     ("queue", "list"),
+    ("token", "create"),
+    ("token", "list"),
     ("topic", "describe"),
     ("topic", "list"),
     ("transaction", "describe"),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tests.broker.raw_client import RawClient
 
-from ottla.broker.dispatch import ROUTES
+from ottla.broker.api_table import SERVED
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -87,10 +87,10 @@ ONE_PER_MODULE: list[Request] = [
 
 
 def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -> None:
-    assert len(ONE_PER_MODULE) == len({route.module for route in ROUTES.values()})
+    assert len(ONE_PER_MODULE) == len({served.handler().__module__ for served in SERVED.values()})
     with Serve(tmp_path) as serve, RawClient(serve.address) as client:
         # A turn of the broker's loop for each, in which it also imports a handler.
-        for _ in range(2 * len(ROUTES)):
+        for _ in range(2 * len(SERVED)):
             client.ask(ApiVersionsRequest(), 0)
         _, hard = resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (STANDARD_STREAMS, hard))

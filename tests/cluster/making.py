@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ottla.cluster.state import BrokerInfo, PartitionState
+from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
 from ottla.core.ids import Address, TopicId
 
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def brokers(
         )
         for each in ids
     }
+
+
+def offline_at(node: int, there: Mapping[int, BrokerInfo]) -> dict[int, BrokerInfo]:
+    """With the replica of partition 0 on this node offline."""
+    return {**there, node: replace(there[node], offline=frozenset({PartitionKey(TOPIC, 0)}))}
 
 
 def partition(replicas: Iterable[int] = (1, 2, 3), **known: Any) -> PartitionState:

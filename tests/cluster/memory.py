@@ -12,7 +12,7 @@ from ottla.broker.config import BrokerConfig
 from ottla.broker.settings import Settings
 from ottla.client.config import ClientConfig
 from ottla.client.opening import Manner, open_connection
-from ottla.cluster.election import handed_over
+from ottla.cluster.election import given_up, settle, without
 from ottla.cluster.replication.config import ReplicationConfig
 from ottla.cluster.state import (
     NO_NODE,
@@ -92,6 +92,8 @@ class MemoryCluster:
         self.folder_id = f"folder-{node_id}"
         self.is_deaf = False
         """Hears of nothing any more, as a process that was stopped."""
+        self.is_cut_off = False
+        """Its changes do not reach the catalog."""
         self._listeners: list[ViewListener] = []
         self._on_lost: list[Callable[[], None]] = []
         catalog.nodes[node_id] = self
@@ -125,13 +127,19 @@ class MemoryCluster:
             raise InvalidUpdateVersion("changed meanwhile")
         return self.catalog.change(at, isr=tuple(node for node in state.replicas if node in new_isr))
 
-    async def leave_isr(self, at: PartitionKey) -> PartitionState:
-        await asyncio.sleep(0)
+    async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
+        await self._ask()
         state = self.catalog.view.partitions[at]
-        return self.catalog.put(handed_over(state, self.node_id, self.catalog.view.brokers))
+        rule = given_up if may_lack_records else without
+        return self.catalog.put(rule(state, self.node_id, self.catalog.view.brokers))
+
+    async def _ask(self) -> None:
+        await asyncio.sleep(0)
+        if self.is_cut_off:
+            raise NotInSession("cut off")
 
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
-        await asyncio.sleep(0)
+        await self._ask()
         if self.node_id in self.catalog.view.brokers:
             self.catalog.register(replace(self.catalog.view.brokers[self.node_id], offline=frozenset(replicas)))
 
@@ -173,6 +181,10 @@ class Brokers:
             state = broker.topics.by_name["t"]
             broker.topics.configure(state, lambda _: {"min.insync.replicas": str(min_insync)})
         self.catalog.put(PartitionState(self.topic_id, "t", 0, nodes, leader, 0, nodes if isr is None else tuple(isr)))
+
+    def settle(self) -> None:
+        """What a controller would do now."""
+        self.catalog.put(settle(self.state(), self.catalog.view.brokers))
 
     async def kill(self, node_id: int) -> None:
         """It is gone for all the others; what it had written stays."""

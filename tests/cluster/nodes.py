@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 from ottla.cluster.config import ClusterConfig
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import JoinedCluster
+from ottla.cluster.state import NO_LOSSES
 from ottla.core.ids import Address
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from ottla.cluster.catalog import SharedCatalog
+    from ottla.cluster.state import Losses
 
 _PATIENCE_S = 20
 
@@ -28,6 +30,10 @@ class TestFolder:
         self.id = folder_id
         self.generation = generation
         self.is_new = is_new
+        self.is_on_same_machine = True
+
+    def note_machine(self) -> None:
+        self.is_on_same_machine = True
 
     def raise_generation(self, generation: int) -> bool:
         self.generation = generation
@@ -62,9 +68,9 @@ class TestNode:
     def catalog(self) -> SharedCatalog:
         return self.connected.catalog
 
-    async def start(self, *, may_lack_records: bool = False) -> None:
+    async def start(self, losses: Losses = NO_LOSSES) -> None:
         listeners = {"PLAINTEXT": Address("127.0.0.1", 9000 + self.cluster.node_id)}
-        await self.cluster.start(listeners, -1, may_lack_records=may_lack_records)
+        await self.cluster.start(listeners, -1, losses)
 
     def epochs(self, *nodes: int) -> dict[int, int]:
         """As a leader that has just heard from these knows them."""

@@ -10,8 +10,9 @@ import pytest
 
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.controller import Controller, Deposed
-from ottla.cluster.decisions import ChangeState
-from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, PartitionKey
+from ottla.cluster.decisions import ChangeState, DeleteState
+from ottla.cluster.nodes import partition_path
+from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, Losses, PartitionKey
 from ottla.core.errors import ConfigError, NotLeaderOrFollower
 from ottla.storage.catalog.catalog import edit_keys
 from ottla.storage.catalog.entries import ConfigResource, ConfigScope
@@ -74,6 +75,29 @@ def test_when_the_controller_dies_another_decides_and_leads_what_it_led(zookeepe
     asyncio.run(scenario())
 
 
+def test_a_controller_that_has_not_heard_of_a_topic_yet_does_not_delete_its_partitions(zookeeper: str) -> None:
+    async def scenario() -> None:
+        async with cluster_of(zookeeper, 1) as [node]:
+            topic_id = await create(node, "t", 2, 1)
+            controller = Controller(
+                node.connected.store, node.connected.mirror, node.cluster.knowledge.controller_version
+            )
+            orphans = [DeleteState(PartitionKey(topic_id, index)) for index in range(2)]
+
+            await node.cluster.work(lambda: controller.carry_out(list(orphans)))
+            assert len(states(node)) == 2
+
+            await node.cluster.work(lambda: node.catalog.delete_topic(topic_id))
+            await node.cluster.work(lambda: controller.carry_out(list(orphans)))
+            read = node.connected.store.read
+            assert [await node.cluster.work(lambda key=step.key: read(partition_path(key))) for step in orphans] == [
+                None,
+                None,
+            ]
+
+    asyncio.run(scenario())
+
+
 def test_a_deposed_controller_can_change_nothing(zookeeper: str) -> None:
     async def scenario() -> None:
         async with cluster_of(zookeeper, 2) as nodes:
@@ -118,7 +142,7 @@ def test_a_node_that_comes_back_after_a_crash_does_not_count_as_in_sync(zookeepe
             await create(nodes[0], "t", 4, 2)
             # The entry of the crashed process is still there: the same folder may take its place at once.
             again = TestNode(zookeeper, 2, folder=nodes[1].folder)
-            await again.start(may_lack_records=True)
+            await again.start(Losses(has_crashed=True))
 
             assert all((state.leader, state.isr) == (1, (1,)) for state in states(again))
             assert again.cluster.view.brokers[2].epoch > 0

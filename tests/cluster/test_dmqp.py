@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +12,11 @@ from tests.dmqp.serving import DmqpBroker, RawShard
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.dmqp import Client, DmqpError
 from ottla.dmqp.frame import Status
+from ottla.dmqp.shard_log import Cursor
 
 from .brokers import settings, until
 
@@ -137,3 +140,44 @@ def test_a_topic_that_is_deleted_is_no_longer_exposed(nodes: list[DmqpBroker]) -
     expose(nodes, "gone", [2, 1])
     assert nodes[0].client.delete("/v1/topics/gone").status_code == 200
     until(lambda: all(node.client.get("/v1/dmqp").json()["topics"] == [] for node in nodes))
+
+
+def test_a_late_commit_of_a_broker_that_is_no_longer_in_charge_does_not_set_the_cursor_back(
+    nodes: list[DmqpBroker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expose(nodes, "late", [1, 2, 3])
+    with Client(nodes[0].bootstrap) as client:
+        for number in range(4):
+            assert client.push("late", b"%d" % number) == number
+        assert client.pop("late") is not None
+    [log] = nodes[0].door._topics["late"]._logs
+    # As if its request had been under way for all that time.
+    monkeypatch.setattr(log, "_check_in_charge", lambda: None)
+    with Admin(nodes[2].servers) as admin:
+        admin.reassign_partitions({TopicPartition("late", 0): [3, 2]})
+        until(lambda: admin.describe_topic("late").partitions[0].leader == 3)
+    until(lambda: "late" in nodes[2].door._topics)
+    nodes[2].run(nodes[2].door._topics["late"]._logs[0].commit(Cursor(3, 3)))
+
+    with pytest.raises(ApiError) as refused:
+        nodes[0].run(log.commit(Cursor(2, 2)))
+    assert refused.value.code == ErrorCode.FENCED_LEADER_EPOCH
+
+    with Admin(nodes[1].servers) as admin:
+        assert admin.group_offsets("__dmqp.late")[TopicPartition("late", 0)].offset == 3
+
+
+def test_a_topic_that_another_broker_may_have_served_meanwhile_is_served_from_its_cursor_again(
+    nodes: list[DmqpBroker],
+) -> None:
+    expose(nodes, "regained", [1, 2, 3])
+    until(lambda: "regained" in nodes[0].door._topics)
+    served, cluster = nodes[0].door._topics["regained"], nodes[0].broker.cluster
+    assert cluster is not None
+    key = next(state.key for state in cluster.view.partitions.values() if state.topic == "regained")
+    # As if leadership had been lost and regained between two looks.
+    nodes[0].run(cluster._change(key, lambda state: replace(state, leader_epoch=state.leader_epoch + 2)))
+
+    until(lambda: nodes[0].door._topics.get("regained") not in (None, served))
+    [log] = nodes[0].door._topics["regained"]._logs
+    assert log.epoch == cluster.view.partitions[key].leader_epoch

@@ -6,11 +6,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cluster.election import elect_anyone, first_state, handed_over, prefer, settle, without
-from ottla.cluster.state import NO_NODE, EligibleLeadersNotAvailable, PartitionState, PreferredLeaderNotAvailable
+from ottla.cluster.election import (
+    Returning,
+    elect_anyone,
+    first_state,
+    given_up,
+    prefer,
+    returned,
+    settle,
+    without,
+)
+from ottla.cluster.state import (
+    LOST_FOLDER,
+    NO_NODE,
+    EligibleLeadersNotAvailable,
+    PartitionState,
+    PreferredLeaderNotAvailable,
+)
 from ottla.core.errors import ElectionNotNeeded
 
-from .making import TOPIC, brokers, partition
+from .making import TOPIC, brokers, offline_at, partition
 
 
 @st.composite
@@ -126,19 +141,79 @@ def test_one_that_steps_back_neither_leads_nor_counts() -> None:
     assert without(partition((1, 2), isr=(2,), leader=2), 1, brokers(1, 2)).leader == 2
 
 
-def test_a_node_whose_log_failed_hands_over_to_another_in_sync_replica() -> None:
-    leader = handed_over(partition((1, 2, 3)), 1, brokers(1, 2, 3))
-    assert (leader.leader, leader.isr, leader.leader_epoch) == (2, (2, 3), 1)
+def test_an_offline_replica_neither_leads_nor_counts_as_in_sync_while_another_does() -> None:
+    there = offline_at(1, brokers(1, 2, 3))
 
-    follower = handed_over(partition((1, 2, 3)), 3, brokers(1, 2, 3))
-    assert (follower.leader, follower.isr, follower.leader_epoch) == (1, (1, 2), 0)
+    after = settle(partition((1, 2, 3)), there)
+
+    assert (after.leader, after.isr, after.leader_epoch) == (2, (2, 3), 1)
+    with pytest.raises(PreferredLeaderNotAvailable):
+        prefer(partition((1, 2, 3), leader=2), there)
 
 
-@pytest.mark.parametrize("isr", [(1,), (1, 3)])
-def test_it_stays_if_no_other_in_sync_replica_is_there(isr: tuple[int, ...]) -> None:
-    state = partition((1, 2, 3), isr=isr)
+def test_an_offline_replica_does_not_push_one_that_is_away_out_of_the_isr() -> None:
+    state = partition((4, 2, 5), isr=(4, 5), leader=4, leader_epoch=1)
 
-    assert handed_over(state, 1, brokers(1, 2)) is state
+    waiting = settle(state, offline_at(4, brokers(2, 4)))
+    assert (waiting.leader, waiting.isr) == (NO_NODE, (4, 5))
+
+    back = settle(waiting, offline_at(4, brokers(2, 4, 5)))
+    assert (back.leader, back.isr) == (5, (5,))
+
+
+def test_the_last_in_sync_replica_leads_again_once_it_is_online_in_another_epoch() -> None:
+    state = partition((1, 2), isr=(1,))
+
+    offline = settle(state, offline_at(1, brokers(1, 2)))
+    assert (offline.leader, offline.isr, offline.leader_epoch) == (NO_NODE, (1,), 1)
+    online = settle(offline, brokers(1, 2))
+    assert (online.leader, online.isr, online.leader_epoch) == (1, (1,), 2)
+
+
+def test_an_unclean_election_takes_a_replica_that_is_online() -> None:
+    state = partition((1, 2, 3), isr=(1,), leader=NO_NODE)
+
+    assert elect_anyone(state, offline_at(2, offline_at(1, brokers(1, 2, 3)))).leader == 3
+    with pytest.raises(EligibleLeadersNotAvailable):
+        elect_anyone(state, offline_at(1, brokers(1)))
+
+
+def test_one_that_may_lack_records_leaves_the_isr_even_if_the_others_are_away() -> None:
+    alone = given_up(partition((1, 2, 3), leader=NO_NODE), 1, {})
+    assert (alone.leader, alone.isr) == (NO_NODE, (2, 3))
+    assert settle(alone, brokers(1)).leader == NO_NODE
+    assert settle(alone, brokers(1, 3)).leader == 3
+
+    led = given_up(partition((1, 2, 3)), 1, brokers(1, 2, 3))
+    assert (led.leader, led.isr, led.leader_epoch) == (2, (2, 3), 1)
+
+
+def test_the_last_one_that_may_lack_records_stays_and_leads_in_another_epoch() -> None:
+    state = partition((1, 2, 3))
+    for node in (1, 2, 3):  # the power of all machines was cut
+        state = given_up(state, node, {})
+    assert (state.leader, state.isr) == (NO_NODE, (3,))
+
+    led = settle(state, brokers(1, 2, 3))
+    assert (led.leader, led.isr, led.leader_epoch) == (3, (3,), 2)
+
+
+def test_one_that_may_lack_records_does_not_leave_to_one_that_lost_them_all() -> None:
+    folders = ((1, "a"), (2, "b"))
+    state = partition((1, 2), isr=(1, 2), folders=folders)
+
+    replaced = given_up(state, 1, brokers(1, 2, folders={1: "a", 2: "another"}))
+    assert replaced.isr == (1, 2)
+    gone = given_up(partition((1, 2), isr=(1, 2), folders=((1, "a"), (2, LOST_FOLDER))), 1, {})
+    assert gone.isr == (1, 2)
+
+
+def test_a_replica_that_returns_may_lack_records_of_the_folder_that_was_in_sync_and_of_no_other() -> None:
+    state = partition((1, 2), isr=(1, 2), leader=NO_NODE, folders=((1, "a"), (2, "b")))
+
+    assert returned(state, 1, Returning("a", may_lack_records=True), {}).isr == (2,)
+    assert returned(state, 1, Returning("a"), {}).isr == (1, 2)
+    assert returned(state, 1, Returning("older copy", may_lack_records=True), {}).isr == (1, 2)
 
 
 def test_a_new_partition_begins_with_those_that_are_there() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ottla.cluster.election import elect_anyone, first_state, prefer, returned, settle, with_isr, without
+from ottla.cluster.election import Returning, elect_anyone, first_state, prefer, returned, settle, with_isr, without
 from ottla.cluster.leaderless import leaderless, why_leaderless
 from ottla.cluster.nodes import partition_data, read_partition
 from ottla.cluster.reassignment import begin, cancel
@@ -79,24 +79,24 @@ def test_a_catalog_of_an_older_release_is_completed() -> None:
 def test_an_empty_folder_is_not_the_one_that_an_older_release_did_not_note() -> None:
     unknown = _last_in_sync(folders=())
 
-    lost = returned(unknown, 1, "a", ALL, is_empty=True)
+    lost = returned(unknown, 1, Returning("a", is_empty=True), ALL)
 
     assert lost.folder_of(1) == LOST_FOLDER
     assert settle(lost, ALL).leader == NO_NODE
-    assert returned(unknown, 1, "a", ALL, is_empty=False) == unknown
+    assert returned(unknown, 1, Returning("a"), ALL) == unknown
 
 
 def test_a_partition_that_is_gone_from_its_folder_is_not_led_with_it() -> None:
-    lost = returned(_last_in_sync(), 1, "a", ALL, is_empty=True)
+    lost = returned(_last_in_sync(), 1, Returning("a", is_empty=True), ALL)
 
     assert settle(lost, ALL).leader == NO_NODE
-    assert returned(_last_in_sync(), 1, "another", WIPED, is_empty=True) == _last_in_sync()
+    assert returned(_last_in_sync(), 1, Returning("another", is_empty=True), WIPED) == _last_in_sync()
 
 
 def test_a_partition_that_nobody_ever_led_is_empty_and_may_be_led_with_an_empty_folder() -> None:
     new = first_state(TOPIC, "t", 0, (1, 2), {})
 
-    assert returned(new, 1, "a", {1: ALL[1]}, is_empty=True) == new
+    assert returned(new, 1, Returning("a", is_empty=True), {1: ALL[1]}) == new
     assert settle(new, {1: ALL[1]}).leader == 1
 
 

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.broker.raw_client import RawClient
 from tests.security.certificates import Authority
 
-from ottla import Admin, Producer
+from ottla import Admin, Consumer, Producer, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.broker.topics import AUDIT
 from ottla.client.admin.topics import NewTopic
 from ottla.client.security import Security
 from ottla.core.errors import ConfigError
 from ottla.net.config import NetConfig
 from ottla.net.security_config import SecurityConfig
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest
 
 from .brokers import settings, until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from ottla.broker.settings import Settings
@@ -98,3 +102,32 @@ def test_all_nodes_show_the_same_scram_challenge_for_an_unknown_user(zookeeper: 
                 first = client.ask(SaslAuthenticateRequest(auth_bytes=b"n,,n=nobody,r=x"))
             challenges.add(first.auth_bytes.partition(b",")[2])
     assert len(challenges) == 1
+
+
+def test_every_node_writes_its_audit_log_to_the_topic_whoever_leads_it(zookeeper: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    client = authority.client("node", file="client")
+    login = Security(tls=True, ca_file=str(authority.cert), cert_file=str(client.cert), key_file=str(client.key))
+    with ExitStack() as stack:
+        nodes = []
+        for number in (1, 2):
+            given = secured(zookeeper, number, authority)
+            security = replace(given.security, audit_targets=("topic",), audit_reads=True)
+            nodes.append(stack.enter_context(EmbeddedBroker(tmp_path / str(number), given._replace(security=security))))
+        until(lambda: all(len(each.broker.surroundings.node_ids) == 2 for each in nodes))
+        for number, node in enumerate(nodes):
+            with RawClient(str(node.broker.listener.ports[0].address)) as raw:
+                wanted = CreatableTopic(
+                    name=f"t{number}", num_partitions=1, replication_factor=1, assignments=(), configs=()
+                )
+                raw.ask(CreateTopicsRequest(topics=(wanted,), timeout_ms=20_000))
+        options: dict[str, Any] = {"security": login, "auto_offset_reset": "earliest"}
+        found: set[int] = set()
+        with Consumer(str(nodes[0].broker.listener.ports[1].address), **options) as consumer:
+            until(lambda: all(AUDIT in each.broker.topics.by_name for each in nodes))
+            consumer.assign([TopicPartition(AUDIT, 0)])
+            until(lambda: found.update(_nodes(consumer.poll(timeout_ms=500))) or found == {1, 2})
+
+
+def _nodes(records: Sequence[Any]) -> set[int]:
+    return {json.loads(record.value)["node"] for record in records}

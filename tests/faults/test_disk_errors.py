@@ -63,7 +63,7 @@ def assert_offline(log: PartitionLog, told: Told) -> None:
             use()
     loud = [record for record in told.records if record.levelno == logging.CRITICAL]
     assert len(loud) == 1
-    assert "partition orders-0 is offline until a restart" in loud[0].getMessage()
+    assert "orders-0: the log is offline, on a single broker until a restart" in loud[0].getMessage()
 
 
 def assert_goes_on(log: PartitionLog) -> None:

@@ -11,7 +11,8 @@ from ottla.core.clock import ManualClock
 from ottla.core.ids import TopicPartition
 from ottla.records.control import EndMarker
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import DataDir, remove_deleted
+from ottla.storage.data_dir import DataDir
+from ottla.storage.files import remove_deleted
 
 from .making import NOW, Producer, batch
 

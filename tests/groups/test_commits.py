@@ -10,7 +10,7 @@ from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import Persist, PersistOffsets
 from ottla.groups.formats import OffsetCommitValue
-from ottla.groups.offsets import GroupOffsets
+from ottla.groups.offsets import CURSOR_PREFIX, GroupOffsets
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -37,9 +37,14 @@ WEEK_MS = 7 * 24 * 3_600_000
 def committing(*offsets: tuple[int, int], topic: str = TOPIC_READ, **fields: Any) -> OffsetCommitRequest:
     """A request to commit these offsets of these partitions."""
     topic_id = fields.pop("topic_id", bytes(16))
-    metadata = fields.pop("metadata", "")
+    metadata, epoch = fields.pop("metadata", ""), fields.pop("leader_epoch", -1)
     partitions = tuple(
-        OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata=metadata)
+        OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=epoch,
+            committed_metadata=metadata,
+        )
         for partition, offset in offsets
     )
     topics = (OffsetCommitRequestTopic(name=topic, topic_id=topic_id, partitions=partitions),)
@@ -246,6 +251,29 @@ def test_offsets_of_a_new_topic_do_not_go_with_an_earlier_one_of_that_name() -> 
 
 
 # ── Deleting ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_cursor_is_fenced_by_the_epoch_of_the_broker_in_charge_and_never_expires() -> None:
+    office, group = Office(), f"{CURSOR_PREFIX}jobs"
+    assert commit(office, committing((0, 5), group_id=group, leader_epoch=7)) == [ErrorCode.NONE]
+
+    assert commit(office, committing((0, 3), group_id=group, leader_epoch=6)) == [ErrorCode.FENCED_LEADER_EPOCH]
+    assert commit(office, committing((0, 6), group_id=group, leader_epoch=7)) == [ErrorCode.NONE]
+    assert commit(office, committing((0, 0), group_id=group)) == [ErrorCode.NONE]  # set by an operator
+    assert office.groups.offsets.expire(WEEK_MS * 100) == []
+
+
+def test_a_cursor_is_fenced_while_the_commit_of_the_next_broker_is_under_way() -> None:
+    office, group = Office(), f"{CURSOR_PREFIX}jobs"
+    office.groups.offsets.commit(committing((0, 5), group_id=group, leader_epoch=7), 9, 0)  # not written yet
+
+    assert commit(office, committing((0, 3), group_id=group, leader_epoch=6)) == [ErrorCode.FENCED_LEADER_EPOCH]
+
+
+def test_offsets_of_other_groups_are_not_fenced_by_leader_epochs() -> None:
+    office = Office()
+    assert commit(office, committing((0, 5), leader_epoch=7)) == [ErrorCode.NONE]
+    assert commit(office, committing((0, 3), leader_epoch=6)) == [ErrorCode.NONE]
 
 
 def deleting(topic: str, *partitions: int) -> OffsetDeleteRequest:

@@ -456,6 +456,10 @@ SAMPLES = (
             ScramCredentialUpsertion(name="bob", mechanism=1, iterations=4096, salt=b"s", salted_password=b"p" * 32),
         ),
     ),
+    _of("CreateDelegationToken", renewers=(), max_lifetime_ms=-1),
+    _of("RenewDelegationToken", hmac=b"hmac", renew_period_ms=-1),
+    _of("ExpireDelegationToken", hmac=b"hmac", expiry_time_period_ms=-1),
+    _of("DescribeDelegationToken", owners=None),
     _of("DescribeClientQuotas", (Op.DESCRIBE_CONFIGS, CLUSTER), components=(), strict=False),
     _of("AlterClientQuotas", (Op.ALTER_CONFIGS, CLUSTER), entries=(), validate_only=False),
     _of(

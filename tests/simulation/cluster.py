@@ -75,17 +75,17 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
         log=log,
         broker=BrokerConfig(
             offsets_topic_partitions=internal_partitions,
-            drain_timeout_ms=500,
-            retention_check_interval_ms=5_000,
-            checkpoint_interval_ms=3_000,
-            compaction_check_interval_ms=4_000,
+            drain_timeout_ms=300,
+            retention_check_interval_ms=3_000,
+            checkpoint_interval_ms=2_000,
+            compaction_check_interval_ms=2_500,
             auto_create_topics=False,
         ),
         groups=replace(
             base.groups,
             initial_rebalance_delay_ms=0,
-            consumer_session_timeout_ms=6000,
-            consumer_heartbeat_interval_ms=1000,
+            consumer_session_timeout_ms=3000,
+            consumer_heartbeat_interval_ms=500,
             consumer_min_heartbeat_interval_ms=100,
             consumer_min_session_timeout_ms=1000,
             min_session_timeout_ms=1000,
@@ -93,12 +93,12 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
         transactions=replace(base.transactions, state_topic_partitions=internal_partitions),
         share=replace(base.share, state_topic_partitions=internal_partitions),
         cluster=ClusterConfig(
-            session_timeout_ms=4000, default_replication_factor=3, leader_rebalance_interval_ms=20_000
+            session_timeout_ms=2000, default_replication_factor=3, leader_rebalance_interval_ms=10_000
         ),
         replication=ReplicationConfig(
-            replica_lag_time_max_ms=3000,
-            replica_fetch_wait_max_ms=400,
-            replica_fetch_backoff_ms=100,
+            replica_lag_time_max_ms=1500,
+            replica_fetch_wait_max_ms=700,
+            replica_fetch_backoff_ms=60,
             high_watermark_checkpoint_interval_ms=1000,
         ),
     )
@@ -123,12 +123,14 @@ class SimNode:
         self.store: SimStore | None = None
         self.problem = ""
         self._generation = 0
+        self._boots = 0
 
     def start(self) -> None:
         """A new process on what the disk kept; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
         self.party.wall_offset_ms = 0
+        self.party.boot_id = f"boot-{self.id}-{self._boots}"
         self.disk = self.disk.reopened()
         self.disk.errors = self.errors
         mount(self.disk)
@@ -186,7 +188,10 @@ class SimNode:
         if self.folder.exists():
             found = os.stat(self.folder)
             folder_lock._held.discard((os.getpid(), found.st_dev, found.st_ino))
-        return self.disk.lose_unsynced() if loses_unsynced else 0
+        if not loses_unsynced:
+            return 0
+        self._boots += 1
+        return self.disk.lose_unsynced()
 
     @property
     def is_alive(self) -> bool:

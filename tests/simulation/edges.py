@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from . import blocking
 from .parties import current_party
@@ -71,6 +72,11 @@ def _random_bytes(size: int) -> bytes:
     return EDGES.chance.randbytes(size)
 
 
+def _boot_id() -> str:
+    party = current_party()
+    return "" if party is None else party.boot_id
+
+
 def install() -> None:
     assert not any(name.startswith("ottla.") for name in sys.modules), "too late: the product has the real ones"
     time.monotonic = time.perf_counter = _now_s
@@ -87,7 +93,9 @@ def install() -> None:
 
 def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
+    from ottla.storage import folder_identity
 
+    folder_identity.boot_id = _boot_id
     for module in (catalog, membership, mirror, node):
         module.threading = blocking.Threading  # type: ignore[attr-defined]
 
@@ -95,11 +103,13 @@ def install_in_product() -> None:
 
 
 def _number_what_is_kept_in_sets() -> None:
-    """Not by their addresses, which differ between runs."""
+    """Neither by their addresses nor by the hash of a text, which both differ between runs."""
     from ottla.broker.partition import Partition
     from ottla.broker.waiting import ByteWait
+    from ottla.core.ids import TopicPartition
     from ottla.net.connection import Connection
 
     ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[method-assign]
+    TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[method-assign]
     Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[method-assign]
-    Connection.__hash__ = lambda connection: hash((connection.peer, connection.local))  # type: ignore[method-assign]
+    Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[method-assign]

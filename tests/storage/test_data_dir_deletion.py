@@ -9,7 +9,7 @@ from tests.faults.failing import failing
 
 from ottla.core.errors import UnknownTopicOrPartition
 from ottla.core.ids import TopicPartition
-from ottla.storage.data_dir import remove_deleted
+from ottla.storage.files import remove_deleted
 
 from .data_dirs import ORDERS, Dirs, append, contents
 from .making import open_in

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 
 from ottla.core.clock import SystemClock
+from ottla.storage import folder_identity
 from ottla.storage.data_dir import DataDir
-from ottla.storage.folder_identity import GENERATION, FolderIdentity
+from ottla.storage.folder_identity import GENERATION, MACHINE, FolderIdentity
 from ottla.storage.meta_properties import META_PROPERTIES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 
 def _identity(path: Path) -> FolderIdentity:
@@ -63,3 +67,37 @@ def test_a_folder_without_an_id_gets_one(tmp_path: Path) -> None:
     assert identity.id
     assert not identity.is_new
     assert _identity(tmp_path).id == identity.id
+
+
+def test_it_is_known_whether_the_machine_was_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not _identity(tmp_path).is_on_same_machine
+    _identity(tmp_path).note_machine()
+    assert _identity(tmp_path).is_on_same_machine
+
+    monkeypatch.setattr(folder_identity, "boot_id", lambda: "another")
+    assert not _identity(tmp_path).is_on_same_machine
+
+
+def test_a_machine_that_does_not_tell_may_have_been_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder_identity, "boot_id", lambda: "")
+    _identity(tmp_path).note_machine()
+
+    assert not _identity(tmp_path).is_on_same_machine
+
+
+def test_a_copy_of_a_folder_is_recognised_however_young_it_is(tmp_path: Path) -> None:
+    _identity(tmp_path / "used").note_machine()
+    shutil.copytree(tmp_path / "used", tmp_path / "copy")
+
+    assert not _identity(tmp_path / "copy").is_on_same_machine
+    assert _identity(tmp_path / "used").is_on_same_machine
+
+
+def test_a_machine_that_cannot_be_noted_does_not_stop_a_start(tmp_path: Path) -> None:
+    identity = _identity(tmp_path)
+    (tmp_path / f"{MACHINE}.tmp").mkdir()
+
+    identity.note_machine()
+    assert not _identity(tmp_path).is_on_same_machine

@@ -259,7 +259,7 @@ def test_a_failed_sync_takes_the_partition_offline_for_good(
             log.flush()
 
     assert log.is_offline
-    assert "partition orders-0 is offline until a restart" in caplog.text
+    assert "orders-0: the log is offline, on a single broker until a restart" in caplog.text
     assert log.acknowledged_offset == 0
     for attempt in (
         lambda: log.append(batch()),

@@ -23,6 +23,8 @@ from ottla.broker.security.security import Security
 from ottla.broker.surroundings import Alone
 from ottla.broker.topic_limits import TopicLimits
 from ottla.broker.topics import (
+    AUDIT,
+    AUDIT_CONFIGS,
     CONSUMER_OFFSETS,
     INTERNAL_TOPIC_CONFIGS,
     INTERNAL_TOPICS,
@@ -298,6 +300,7 @@ class Broker:
             for wait in tuple(partition.waits):
                 wait.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
+        await self.security.stop()
         if self.has_had_transactions:
             await self.transactions.stop()
         await self.maintenance.stop()
@@ -357,6 +360,8 @@ class Broker:
         if name == SHARE_GROUP_STATE:
             partitions = partitions or self.settings.share.state_topic_partitions
             configs = configs or SHARE_GROUP_STATE_CONFIGS
+        if name == AUDIT:
+            partitions, configs = partitions or 1, configs or AUDIT_CONFIGS
         if configs is None:
             configs = INTERNAL_TOPIC_CONFIGS if name in INTERNAL_TOPICS else {}
         return partitions or self.config.default_partitions, configs

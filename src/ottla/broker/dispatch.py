@@ -1,110 +1,33 @@
-"""One table says what is served; everything else here follows from it."""
+"""From a frame to the handler of its API, and from the handler's answer to a frame."""
 
 from __future__ import annotations
 
 import asyncio
 from importlib import import_module
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from ottla.broker.answers import normalized
+from ottla.broker.api_table import SERVED
 from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.broker.metrics import ApiStats
 from ottla.core.errors import ErrorCode, ProtocolError
-from ottla.wire import apis
-from ottla.wire.apis import API_VERSIONS, APIS, request_type
+from ottla.wire.apis import API_VERSIONS, APIS, PRODUCE, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Coroutine
 
     from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
+    from ottla.broker.served_api import ServedApi
     from ottla.net.connection import Connection
     from ottla.wire.apis import Api
     from ottla.wire.declare import AnyBytes
 
-
-class Route(NamedTuple):
-    """Where an API's handler is. It is imported with the first request for it, or soon after the start."""
-
-    module: str
-    function: str
-
-
-def _in(module: str, function: str) -> Route:
-    return Route(f"ottla.broker.handlers.{module}", function)
-
-
-ROUTES: Final[Mapping[int, Route]] = {  # ApiVersions is computed from this table
-    apis.PRODUCE.key: _in("produce", "produce"),
-    apis.FETCH.key: _in("fetch", "fetch"),
-    apis.LIST_OFFSETS.key: _in("offsets", "list_offsets"),
-    apis.METADATA.key: _in("metadata", "metadata"),
-    apis.OFFSET_COMMIT.key: _in("group_offsets", "offset_commit"),
-    apis.OFFSET_FETCH.key: _in("group_offsets", "offset_fetch"),
-    apis.FIND_COORDINATOR.key: _in("groups", "find_coordinator"),
-    apis.JOIN_GROUP.key: _in("groups", "join_group"),
-    apis.HEARTBEAT.key: _in("groups", "heartbeat"),
-    apis.LEAVE_GROUP.key: _in("groups", "leave_group"),
-    apis.SYNC_GROUP.key: _in("groups", "sync_group"),
-    apis.DESCRIBE_GROUPS.key: _in("groups", "describe_groups"),
-    apis.LIST_GROUPS.key: _in("groups", "list_groups"),
-    apis.DELETE_GROUPS.key: _in("groups", "delete_groups"),
-    apis.CONSUMER_GROUP_HEARTBEAT.key: _in("consumer_groups", "consumer_group_heartbeat"),
-    apis.CONSUMER_GROUP_DESCRIBE.key: _in("consumer_groups", "consumer_group_describe"),
-    apis.OFFSET_DELETE.key: _in("group_offsets", "offset_delete"),
-    apis.SASL_HANDSHAKE.key: _in("sasl", "sasl_handshake"),
-    apis.API_VERSIONS.key: _in("api_versions", "api_versions"),
-    apis.CREATE_TOPICS.key: _in("create_topics", "create_topics"),
-    apis.DELETE_TOPICS.key: _in("delete_topics", "delete_topics"),
-    apis.DELETE_RECORDS.key: _in("delete_records", "delete_records"),
-    apis.INIT_PRODUCER_ID.key: _in("transactions", "init_producer_id"),
-    apis.ADD_PARTITIONS_TO_TXN.key: _in("transactions", "add_partitions_to_txn"),
-    apis.ADD_OFFSETS_TO_TXN.key: _in("transactions", "add_offsets_to_txn"),
-    apis.END_TXN.key: _in("transactions", "end_txn"),
-    apis.WRITE_TXN_MARKERS.key: _in("transaction_admin", "write_txn_markers"),
-    apis.TXN_OFFSET_COMMIT.key: _in("txn_offsets", "txn_offset_commit"),
-    apis.DESCRIBE_PRODUCERS.key: _in("transaction_admin", "describe_producers"),
-    apis.DESCRIBE_TRANSACTIONS.key: _in("transaction_admin", "describe_transactions"),
-    apis.LIST_TRANSACTIONS.key: _in("transaction_admin", "list_transactions"),
-    apis.OFFSET_FOR_LEADER_EPOCH.key: _in("offsets", "offset_for_leader_epoch"),
-    apis.DESCRIBE_ACLS.key: _in("acls", "describe_acls"),
-    apis.CREATE_ACLS.key: _in("acls", "create_acls"),
-    apis.DELETE_ACLS.key: _in("acls", "delete_acls"),
-    apis.DESCRIBE_CONFIGS.key: _in("configs", "describe_configs"),
-    apis.ALTER_CONFIGS.key: _in("configs", "alter_configs"),
-    apis.DESCRIBE_LOG_DIRS.key: _in("log_dirs", "describe_log_dirs"),
-    apis.SASL_AUTHENTICATE.key: _in("sasl", "sasl_authenticate"),
-    apis.CREATE_PARTITIONS.key: _in("create_topics", "create_partitions"),
-    apis.ELECT_LEADERS.key: _in("reassignments", "elect_leaders"),
-    apis.INCREMENTAL_ALTER_CONFIGS.key: _in("configs", "incremental_alter_configs"),
-    apis.ALTER_PARTITION_REASSIGNMENTS.key: _in("reassignments", "alter_partition_reassignments"),
-    apis.LIST_PARTITION_REASSIGNMENTS.key: _in("reassignments", "list_partition_reassignments"),
-    apis.DESCRIBE_CLIENT_QUOTAS.key: _in("quotas", "describe_client_quotas"),
-    apis.ALTER_CLIENT_QUOTAS.key: _in("quotas", "alter_client_quotas"),
-    apis.DESCRIBE_USER_SCRAM_CREDENTIALS.key: _in("users", "describe_user_scram_credentials"),
-    apis.ALTER_USER_SCRAM_CREDENTIALS.key: _in("users", "alter_user_scram_credentials"),
-    apis.DESCRIBE_CLUSTER.key: _in("cluster", "describe_cluster"),
-    apis.SHARE_GROUP_HEARTBEAT.key: _in("share_groups", "share_group_heartbeat"),
-    apis.SHARE_GROUP_DESCRIBE.key: _in("share_groups", "share_group_describe"),
-    apis.SHARE_FETCH.key: _in("share_fetch", "share_fetch"),
-    apis.SHARE_ACKNOWLEDGE.key: _in("share_fetch", "share_acknowledge"),
-    apis.INITIALIZE_SHARE_GROUP_STATE.key: _in("share_state", "initialize_share_group_state"),
-    apis.READ_SHARE_GROUP_STATE.key: _in("share_state", "read_share_group_state"),
-    apis.WRITE_SHARE_GROUP_STATE.key: _in("share_state", "write_share_group_state"),
-    apis.DELETE_SHARE_GROUP_STATE.key: _in("share_state", "delete_share_group_state"),
-    apis.READ_SHARE_GROUP_STATE_SUMMARY.key: _in("share_state", "read_share_group_state_summary"),
-    apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "describe_share_group_offsets"),
-    apis.ALTER_SHARE_GROUP_OFFSETS.key: _in("share_groups", "alter_share_group_offsets"),
-    apis.DELETE_SHARE_GROUP_OFFSETS.key: _in("share_groups", "delete_share_group_offsets"),
-    apis.LIST_CONFIG_RESOURCES.key: _in("configs", "list_config_resources"),
-    apis.DESCRIBE_TOPIC_PARTITIONS.key: _in("topic_partitions", "describe_topic_partitions"),
-}
 
 _LOADED_LATER: Final = (
     "ottla.broker.compactor",
@@ -113,13 +36,12 @@ _LOADED_LATER: Final = (
     "ottla.share.settings",
 )
 """What handlers, and the broker, import when they first need it."""
-_NO_ROUTE: Final = "%s is not served"
 
 
-def served_apis() -> tuple[ApiVersion, ...]:
+def served_versions() -> tuple[ApiVersion, ...]:
     return tuple(
-        ApiVersion(api_key=key, min_version=apis.APIS[key].advertised_from, max_version=apis.APIS[key].last)
-        for key in sorted(ROUTES)
+        ApiVersion(api_key=key, min_version=served.api.advertised_from, max_version=served.api.last)
+        for key, served in sorted(SERVED.items())
     )
 
 
@@ -138,6 +60,7 @@ class Dispatcher:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._most_bytes = broker.settings.net.max_frame_bytes_without_records
         self._served: dict[int, _Served] = {}
         self._handlers: dict[int, Handler] = {}
         self.around: Callable[[Api, Handler], Handler] | None = None
@@ -162,7 +85,12 @@ class Dispatcher:
             return _refuse_version(header)
         served = self._served.get(api.key) or self._serve(api)
         stats = served.stats
-        stats.bytes_in += len(frame)
+        size = len(frame)
+        stats.bytes_in += size
+        if size > self._most_bytes and api is not PRODUCE:
+            raise ProtocolError(
+                f"{api} request of {size} bytes; net.max_frame_bytes_without_records is {self._most_bytes}"
+            )
         request = decode_request(header, frame)
         response = served.handler(self._broker, request, Context(header, connection))
         buffers = None
@@ -188,10 +116,10 @@ class Dispatcher:
 
         One by one, so that requests need not wait.
         """
-        for key in ROUTES:
+        for key, served in SERVED.items():
             if key not in self._served:
-                self._serve(APIS[key])
-            request_type(APIS[key])
+                self._serve(served.api)
+            request_type(served.api)
             await asyncio.sleep(0)
         for module in _LOADED_LATER:
             import_module(module)
@@ -206,17 +134,22 @@ class Dispatcher:
         """What answers this API, whichever door asks."""
         found = self._handlers.get(api.key)
         if found is None:
-            found = _load_handler(api)
-            if self._broker.settling is not None:
-                found = self._broker.settling.around(api, found)
-            if self._broker.replication is not None:
-                from ottla.broker.forwarding import forwarding
-
-                found = forwarding(api, found)
-            found = self._broker.security.around(api, found)
-            tracing = self._broker.tracing
-            found = found if tracing is None else tracing.traced(api, found)
+            broker = self._broker
+            found = broker.security.around(_served(api), self.unguarded(api))
+            found = found if broker.tracing is None else broker.tracing.traced(api, found)
             self._handlers[api.key] = found = found if self.around is None else self.around(api, found)
+        return found
+
+    def unguarded(self, api: Api) -> Handler:
+        """The same without ACLs, quotas and audit, for requests of the broker itself."""
+        served = _served(api)
+        found = served.load_handler()
+        if self._broker.settling is not None and served.waits_for_cluster:
+            found = self._broker.settling.around(found)
+        if self._broker.replication is not None and served.forward is not None:
+            from ottla.broker.forwarding import forwarding
+
+            found = forwarding(served.forward(), found)
         return found
 
     def reload_handlers(self) -> None:
@@ -235,21 +168,21 @@ async def _later(
         buffers = encode_response(header, answer)
         stats.bytes_out += sum(map(len, buffers))
         if stats.finds_errors:
-            stats.note_errors(answer)
+            await stats.note_many_errors(answer)
     stats.add(perf_counter_ns() - began_ns)
     return buffers
 
 
-def _load_handler(api: Api) -> Handler:
-    route = ROUTES.get(api.key)
-    if route is None:
-        raise ProtocolError(_NO_ROUTE % api)
-    return normalized(getattr(import_module(route.module), route.function))
+def _served(api: Api) -> ServedApi:
+    served = SERVED.get(api.key)
+    if served is None:
+        raise ProtocolError(f"{api} is not served")
+    return served
 
 
 def _refuse_version(header: RequestHeader) -> list[AnyBytes]:
     """A client from the future is told what there is (KIP-511); any other should have asked first."""
     if header.api.key != API_VERSIONS.key:
         raise ProtocolError(f"{header.api} is not served in version {header.version}")
-    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_apis())
+    refusal = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=served_versions())
     return encode_response(header, refusal, version=0)

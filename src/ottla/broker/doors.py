@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from ottla.broker.metrics import Histogram
+from ottla.groups.offsets import CURSOR_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-GROUP_PREFIX: Final = "__dmqp."
+GROUP_PREFIX: Final = CURSOR_PREFIX
 """Before the name of a topic: the group whose offsets say how far it is popped."""
 
 

@@ -81,19 +81,21 @@ class Flusher:
 
     async def flush(self, partition: Partition) -> None:
         """Sync what has been appended so far, without holding up the loop."""
-        begun = partition.log.begin_flush()
+        # Kept: the partition may have another log when the fsync ends, which was opened after this one failed.
+        log = partition.log
+        begun = log.begin_flush()
         if begun is None:
             return
         begun.error = self.disk_error(partition)
-        before = partition.log.acknowledged_offset
+        before = log.acknowledged_offset
         self.fsync_times.add(await asyncio.get_running_loop().run_in_executor(None, _timed, begun))
         try:
-            partition.log.finish_flush(begun)
+            log.finish_flush(begun)
         except StorageError:
             for wait in tuple(partition.waits):
                 wait.end()
             raise
-        if partition.log.config.flush == "ack" and partition.log.acknowledged_offset > before:
+        if log.config.flush == "ack" and log.acknowledged_offset > before:
             if partition.replica is not None:
                 partition.replica.advance()
             # Only now do consumers see what was appended. How many bytes that is, is not known here.

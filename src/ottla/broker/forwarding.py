@@ -15,17 +15,15 @@ from ottla.broker.answers import settled
 from ottla.broker.asking import LocalClient, NodeAway
 from ottla.broker.partition_facts import node_to_ask
 from ottla.broker.topics import CONSUMER_OFFSETS, TRANSACTION_STATE
-from ottla.wire import apis
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable
 
     from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.broker.replication.replication import Replication
-    from ottla.wire.apis import Api
     from ottla.wire.declare import Request
 
 Parts = dict[int, Any]
@@ -35,7 +33,7 @@ _WAIT_MS: Final = 100
 """Of a fetch from several nodes: what one of them has is not held back for longer by the others."""
 
 
-class Way(NamedTuple):
+class ForwardingRule(NamedTuple):
     """How a request is shared out between nodes, and how their answers become one."""
 
     share_out: Callable[[Broker, Any, LocalClient], Parts]
@@ -44,26 +42,22 @@ class Way(NamedTuple):
     """The answer of a node that gives none, where those of the others are of use."""
 
 
-def forwarding(api: Api, handler: Handler) -> Handler:
-    way = _WAYS.get(api.key)
-    if way is None:
-        return handler
-
+def forwarding(rule: ForwardingRule, handler: Handler) -> Handler:
     def answer(broker: Broker, request: Request, context: Context) -> NowOrLater:
         client = context.connection
         if broker.replication is None or not isinstance(client, LocalClient) or not client.forwards:
             return handler(broker, request, context)
-        parts = way.share_out(broker, request, client)
+        parts = rule.share_out(broker, request, client)
         me = broker.replication.node_id
         if parts.keys() <= {me}:
             return handler(broker, request, context)
-        return _asked(way, parts, broker.replication, lambda part: handler(broker, part, context), context.version)
+        return _asked(rule, parts, broker.replication, lambda part: handler(broker, part, context), context.version)
 
     return answer
 
 
 async def _asked(
-    way: Way, parts: Parts, replication: Replication, here: Callable[[Any], object], version: int
+    rule: ForwardingRule, parts: Parts, replication: Replication, here: Callable[[Any], object], version: int
 ) -> object:
     async def ask(node: int, part: Any) -> Any:  # noqa: ANN401
         if node == replication.node_id:
@@ -71,11 +65,11 @@ async def _asked(
         try:
             return await replication.others.ask(node, part, version)
         except NodeAway as away:
-            if way.failed is None:
+            if rule.failed is None:
                 raise
-            return way.failed(part, away)
+            return rule.failed(part, away)
 
-    return way.join(await asyncio.gather(*(ask(node, part) for node, part in parts.items())))
+    return rule.join(await asyncio.gather(*(ask(node, part) for node, part in parts.items())))
 
 
 # By partition
@@ -213,26 +207,24 @@ def _only(answers: list[Any]) -> Any:  # noqa: ANN401
     return answer
 
 
-_WAYS: Final[Mapping[int, Way]] = {
-    apis.PRODUCE.key: Way(_by_leader(_PRODUCE), _joined_topics(_PRODUCE), _not_produced),
-    apis.FETCH.key: Way(_share_out_fetch, _joined_topics(_FETCH)),
-    apis.LIST_OFFSETS.key: Way(_by_leader(_OFFSETS), _joined_topics(_OFFSETS)),
-    apis.DELETE_RECORDS.key: Way(_by_leader(_OFFSETS), _joined_topics(_OFFSETS)),
-    apis.OFFSET_COMMIT.key: Way(_whole, _only),
-    apis.OFFSET_DELETE.key: Way(_whole, _only),
-    apis.OFFSET_FETCH.key: Way(_by_coordinator("groups", lambda group: group.group_id), _joined("groups")),
-    apis.DESCRIBE_GROUPS.key: Way(_by_coordinator("groups", str), _joined("groups")),
-    apis.CONSUMER_GROUP_DESCRIBE.key: Way(_by_coordinator("group_ids", str), _joined("groups")),
-    apis.SHARE_GROUP_DESCRIBE.key: Way(_by_coordinator("group_ids", str), _joined("groups")),
-    apis.DESCRIBE_SHARE_GROUP_OFFSETS.key: Way(
-        _by_coordinator("groups", lambda group: group.group_id), _joined("groups")
-    ),
-    apis.ALTER_SHARE_GROUP_OFFSETS.key: Way(_whole, _only),
-    apis.DELETE_GROUPS.key: Way(_by_coordinator("groups_names", str), _joined("results")),
-    apis.LIST_GROUPS.key: Way(_all_nodes, _joined("groups")),
-    apis.LIST_TRANSACTIONS.key: Way(_all_nodes, _joined("transaction_states")),
-    apis.DESCRIBE_TRANSACTIONS.key: Way(
-        _by_coordinator("transactional_ids", str, TRANSACTION_STATE), _joined("transaction_states")
-    ),
-    apis.INIT_PRODUCER_ID.key: Way(_by_transactional_id, _only),
-}
+# Rules
+
+PRODUCE: Final[ForwardingRule] = ForwardingRule(_by_leader(_PRODUCE), _joined_topics(_PRODUCE), _not_produced)
+FETCH: Final[ForwardingRule] = ForwardingRule(_share_out_fetch, _joined_topics(_FETCH))
+OFFSETS_BY_LEADER: Final[ForwardingRule] = ForwardingRule(_by_leader(_OFFSETS), _joined_topics(_OFFSETS))
+TO_GROUP_COORDINATOR: Final[ForwardingRule] = ForwardingRule(_whole, _only)
+TO_TRANSACTION_COORDINATOR: Final[ForwardingRule] = ForwardingRule(_by_transactional_id, _only)
+
+
+def by_group(asked: str, group_id: Callable[[Any], str], answered: str) -> ForwardingRule:
+    """Groups that the request lists, each to its coordinator."""
+    return ForwardingRule(_by_coordinator(asked, group_id), _joined(answered))
+
+
+def by_transaction(asked: str, answered: str) -> ForwardingRule:
+    """Transactional ids that the request lists, each to its coordinator."""
+    return ForwardingRule(_by_coordinator(asked, str, TRANSACTION_STATE), _joined(answered))
+
+
+def to_all_nodes(answered: str) -> ForwardingRule:
+    return ForwardingRule(_all_nodes, _joined(answered))

@@ -7,8 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ApiError
-from ottla.storage.data_dir import remove_deleted
-from ottla.storage.files import storage_errors
+from ottla.storage.files import remove_deleted, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -39,6 +38,10 @@ class Maintenance:
                 self._every(transactions.id_expiration_check_interval_ms, self._forget_transactional_ids)
             ),
         ]
+        security = self._broker.security
+        if security.tokens is not None:
+            interval_ms = security.config.delegation_token_expiry_check_interval_ms
+            self._tasks.append(asyncio.create_task(self._every(interval_ms, security.delete_expired_tokens)))
         if (key_rotation := self._broker.key_rotation) is not None:
             self._tasks.append(asyncio.create_task(self._every(key_rotation.interval_ms, key_rotation.check)))
         self.remove(self._broker.data_dir.deleted_folders())

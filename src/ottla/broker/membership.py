@@ -14,7 +14,7 @@ from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import JoinedCluster
-from ottla.cluster.state import PartitionKey
+from ottla.cluster.state import Losses, PartitionKey
 from ottla.core.errors import (
     ApiError,
     ConfigError,
@@ -86,10 +86,17 @@ async def join(broker: Broker, cluster: JoinedCluster) -> None:
     free_bytes = shutil.disk_usage(broker.data_dir.path).free
     told = _told_to_neighbours if broker.inherited is not None else _told_to_all
     listeners = {port.name: told(port) for port in _in_order(broker)}
-    lost = [] if broker.replication is None else broker.replication.lost()
-    await cluster.start(listeners, free_bytes, may_lack_records=not broker.data_dir.was_clean, lost=lost)
+    await cluster.start(listeners, free_bytes, _losses(broker, cluster))
     if isinstance(broker.producer_ids, ProducerIdsInReserve):
         broker.producer_ids.fetch_soon()
+
+
+def _losses(broker: Broker, cluster: JoinedCluster) -> Losses:
+    replication, has_crashed = broker.replication, not broker.data_dir.was_clean
+    if replication is None:
+        return Losses(has_crashed)
+    unsynced = replication.unsynced() if has_crashed and cluster.may_have_lost_power else ()
+    return Losses(has_crashed, frozenset(replication.lost()), frozenset(unsynced))
 
 
 def _in_order(broker: Broker) -> list[Port]:

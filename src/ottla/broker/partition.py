@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.intake import Intake
@@ -63,15 +64,16 @@ class Partition:
             if self.replica is not None and not self.replica.is_here:
                 raise NotLeaderOrFollower(f"{self.at} is not kept here")
             self._log = self._open() if self.replica is None else self.replica.open_log(self._open)
-            self._log.when_offline = self._log_failed
+            self._log.when_offline = partial(self._log_failed, self._log)
             if self.replica is None:
                 # It may come from elsewhere, and epochs never go back.
                 self.leader_epoch = max(self.leader_epoch, self._log.epochs.latest)
         return self._log
 
-    def _log_failed(self, why: str) -> None:
-        if self.replica is not None:
-            self.replica.log_failed(why)
+    def _log_failed(self, log: PartitionLog, why: str) -> None:
+        # A log that was replaced by another one cannot fail any more.
+        if self.replica is not None and log is self._log:
+            self.replica.log_failed(log, why)
 
     @property
     def facts(self) -> LogFacts:

@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.answers import settled
 from ottla.cluster.state import NO_NODE
-from ottla.wire import apis
 
 if TYPE_CHECKING:
     from ottla.broker.answers import Answer, Handler, NowOrLater
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
     from ottla.cluster.state import Cluster, ViewChange
-    from ottla.wire.apis import Api
     from ottla.wire.declare import Request
 
 _logger: Final = logging.getLogger(__name__)
 
-_HELD: Final = frozenset({apis.METADATA.key, apis.DESCRIBE_CLUSTER.key})
 _MOST_S: Final = 10.0
 """A cluster without a controller is told as it is, rather than nothing at all."""
 
@@ -56,8 +53,8 @@ class Settling:
         if has_controller and is_there and len(view.brokers) >= self._least_nodes:
             self._over.set()
 
-    def around(self, api: Api, handler: Handler) -> Handler:
-        if api.key not in _HELD or self.is_over:
+    def around(self, handler: Handler) -> Handler:
+        if self.is_over:
             return handler
 
         def held(broker: Broker, request: Request, context: Context) -> NowOrLater:

@@ -29,6 +29,7 @@ class Command:
 
 COMMANDS: Final = {
     "acl": Command("ottla.cli.acl", "List, add and delete ACLs."),
+    "audit": Command("ottla.cli.audit", "Verify audit logs."),
     "bench": Command("ottla.cli.bench", "Benchmark a broker: throughput and latency."),
     "cluster": Command("ottla.cli.cluster", "Inspect and configure brokers, and move partitions."),
     "completion": Command("ottla.cli.completion", "Print a shell completion script."),
@@ -48,6 +49,7 @@ COMMANDS: Final = {
     "role": Command("ottla.cli.role", "List roles, and change who has them."),
     "secure": Command("ottla.cli.secure", "Set up TLS, users and encryption."),
     "serve": Command("ottla.cli.serve", "Run the broker."),
+    "token": Command("ottla.cli.token", "Create, renew, expire and list delegation tokens."),
     "topic": Command("ottla.cli.topic", "Create, describe, alter and delete topics."),
     "transaction": Command("ottla.cli.transaction", "Inspect transactions and abort hanging ones."),
     "user": Command("ottla.cli.user", "List and change users with passwords."),

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ottla.cli.connecting import reach_from
 from ottla.core.errors import ConfigError
 from ottla.spark.errors import SessionError
 
@@ -40,11 +39,10 @@ def with_master(command: Decorated) -> Decorated:
     )(command)
 
 
-def load(file: Path, options: dict[str, Any]) -> Pipeline:
+def load(file: Path, reach: Reach) -> Pipeline:
     """The pipeline of a file, at the broker that was named, else at the one that the file names."""
     from ottla.spark.pipelines.loading import load_pipeline
 
-    reach = reach_from(options)
     if not reach.is_chosen:
         return load_pipeline(file)
     return load_pipeline(file, broker=reach.servers, kafka=kafka_settings(reach))

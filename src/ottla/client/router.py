@@ -185,8 +185,10 @@ class Router:
 
     def _leave_bootstrap(self) -> None:
         """Close the bootstrap connection to a broker that is known by another address."""
-        for address in set(self._bootstrap) - {broker.address for broker in self.view.brokers.values()}:
-            self._connections.drop(address)
+        still_used = {broker.address for broker in self.view.brokers.values()}
+        for address in self._bootstrap:
+            if address not in still_used:
+                self._connections.drop(address)
 
     def _candidates(self, purpose: Purpose) -> list[Address]:
         """All addresses to try: connected and idle ones first, recently failed ones last."""

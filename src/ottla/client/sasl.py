@@ -48,7 +48,8 @@ def exchange_for(security: Security) -> Exchange:
         case "PLAIN":
             return Plain(security.username or "", security.password or "")
         case "SCRAM-SHA-256" | "SCRAM-SHA-512" as mechanism:
-            return Scram(mechanism, security.username or "", security.password or "")
+            extensions = ",tokenauth=true" if security.is_delegation_token else ""
+            return Scram(mechanism, security.username or "", security.password or "", extensions=extensions)
         case "OAUTHBEARER" if security.token is not None:
             return OAuthBearer(_get(security.token))
     raise ValueError(f"no exchange for {security}")
@@ -89,12 +90,14 @@ class OAuthBearer:
 
 
 class Scram:
-    def __init__(self, mechanism: str, username: str, password: str, nonce: str | None = None) -> None:
+    def __init__(
+        self, mechanism: str, username: str, password: str, nonce: str | None = None, extensions: str = ""
+    ) -> None:
         self._hash = mechanism.removeprefix("SCRAM-").replace("-", "").lower()
         self._password = password.encode()
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
         escaped = username.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={escaped},r={self._nonce}"
+        self._first_bare = f"n={escaped},r={self._nonce}{extensions}"
         self._proven: bytes | None = None  # the key that the broker must sign with
         self._is_complete = False
 

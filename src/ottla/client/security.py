@@ -35,6 +35,8 @@ class Security:
     """For PLAIN and SCRAM."""
     password: str | None = field(default=None, repr=False)
     """For PLAIN and SCRAM."""
+    is_delegation_token: bool = False
+    """With SCRAM: username and password are the id and the secret of a delegation token."""
     token: Callable[[], str] | None = None
     """Returns the OAUTHBEARER token for a connection; called in a thread, so it may block."""
 
@@ -75,6 +77,8 @@ class Security:
     def _check_sasl(self) -> None:
         if self.mechanism is not None and self.mechanism not in _MECHANISMS:
             raise ConfigError(f"mechanism must be one of {', '.join(_MECHANISMS)}, got {self.mechanism!r}")
+        if self.is_delegation_token and self.mechanism not in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+            raise ConfigError("is_delegation_token needs mechanism SCRAM-SHA-256 or SCRAM-SHA-512")
         has_password = self.username is not None or self.password is not None
         if self.mechanism == "OAUTHBEARER":
             if self.token is None or has_password:

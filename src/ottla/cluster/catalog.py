@@ -20,6 +20,7 @@ from ottla.cluster.nodes import (
     FORMAT,
     PARTITIONS,
     PRODUCER_IDS,
+    TOKENS,
     from_json,
     to_json,
 )
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import (
         Acl,
         ConfigResource,
+        DelegationToken,
         Entry,
         QuotaEntity,
         ScramCredential,
@@ -148,6 +150,13 @@ class SharedCatalog:
             return [Change(before, None)]
 
         self._change(decide)
+
+    def put_token(self, token: DelegationToken) -> None:
+        self._change(lambda view: [Change(view.tokens.get(token.id), token)])
+
+    def delete_tokens(self, token_ids: Iterable[str]) -> None:
+        wanted = frozenset(token_ids)
+        self._change(lambda view: [Change(view.tokens[each], None) for each in wanted & view.tokens.keys()])
 
     def add_acls(self, acls: Iterable[Acl]) -> None:
         wanted = frozenset(acls)
@@ -295,7 +304,11 @@ def create_catalog(store: Store) -> str:
     for _ in range(_MOST_TRIES):
         try:
             if (known := store.read(CLUSTER)) is not None:
-                return _cluster_id(known)
+                cluster_id = _cluster_id(known)
+                # Clusters of earlier releases have none.
+                if store.read(TOKENS) is None:
+                    store.commit([Create(TOKENS)])
+                return cluster_id
             about = {"id": TopicId.random().text, "format": FORMAT}
             folders = [Create(path) for path in (*FOLDERS, PARTITIONS)]
             counters = [Create(PRODUCER_IDS, to_json(0)), Create(CONTROLLER_EPOCH, b"0")]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, assert_never
 from urllib.parse import quote
 
 from ottla.cluster.decisions import WantedTopic
-from ottla.cluster.nodes import ACLS, CONFIGS, CREDENTIALS, QUOTAS, TOPICS, from_json, to_json
+from ottla.cluster.nodes import ACLS, CONFIGS, CREDENTIALS, QUOTAS, TOKENS, TOPICS, from_json, to_json
 from ottla.core.ids import TopicId
 from ottla.storage.catalog.entries import (
     Acl,
@@ -18,6 +18,7 @@ from ottla.storage.catalog.entries import (
     AclPermission,
     ConfigResource,
     ConfigScope,
+    DelegationToken,
     Entry,
     PatternType,
     Quota,
@@ -49,14 +50,20 @@ class Layout:
     """The replicas of partitions for which they were chosen by hand."""
 
 
+def topic_path(name: str) -> str:
+    """Names that would share their metrics' names share this one, so that only one of them can exist."""
+    return f"{TOPICS}/{metric_name(name)}"
+
+
 def path_of(entry: Entry) -> str:
     """One for one: nobody else's, and the same for every state of the same thing."""
     match entry:
         case Topic():
-            # Names that would share their metrics' names share this one, so that only one of them can be.
-            return f"{TOPICS}/{metric_name(entry.name)}"
+            return topic_path(entry.name)
         case ScramCredential():
             return f"{CREDENTIALS}/{entry.mechanism.value}-{_safe(entry.user)}"
+        case DelegationToken():
+            return f"{TOKENS}/{_safe(entry.id)}"
         case Acl():
             return f"{ACLS}/{_digest(to_json(_acl(entry)))}"
         case Quota():
@@ -75,6 +82,9 @@ def data_of(entry: Entry, layout: Layout | None = None) -> bytes:
             return to_json(
                 [entry.user, entry.mechanism, entry.salt, entry.iterations, entry.stored_key, entry.server_key]
             )
+        case DelegationToken():
+            times = [entry.issued_ms, entry.expires_ms, entry.max_ms]
+            return to_json([entry.id, entry.owner, entry.requester, entry.renewers, *times])
         case Acl():
             return to_json(_acl(entry))
         case Quota():
@@ -93,6 +103,9 @@ def read_entry(path: str, data: bytes) -> Entry:
             return Topic(told["name"], TopicId.parse(told["id"]), told["partitions"], told["configs"], told["internal"])
         case "/credentials":
             return _read_credential(told)
+        case "/tokens":
+            token_id, owner, requester, renewers, *times = told
+            return DelegationToken(token_id, owner, requester, tuple(renewers), *times)
         case "/acls":
             return _read_acl(told)
         case "/quotas":

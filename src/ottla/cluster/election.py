@@ -7,7 +7,7 @@ grows, and what the old one still says is refused.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ottla.cluster.state import (
@@ -54,13 +54,17 @@ def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = Fal
 
 def _survivor(state: PartitionState, brokers: Brokers) -> int:
     """Who leads if records have to be lost. One that came back with another folder has the least."""
-    present = [node for node in state.replicas if node in brokers]
+    present = [node for node in state.replicas if node in brokers and state.key not in brokers[node].offline]
     return min(present, key=lambda node: node in state.isr, default=NO_NODE)
 
 
 def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
-    """The replicas in sync that are available, with the folder with which they joined: any of them may lead."""
-    return tuple(node for node in state.isr if node in brokers and has_its_folder(state, node, brokers[node].folder))
+    """The in-sync replicas that are online, with the folder with which they joined: any of them may lead."""
+    return tuple(node for node in state.isr if node in brokers and _is_online(state, brokers[node]))
+
+
+def _is_online(state: PartitionState, broker: BrokerInfo) -> bool:
+    return state.key not in broker.offline and has_its_folder(state, broker.id, broker.folder)
 
 
 def has_its_folder(state: PartitionState, node: int, folder: str) -> bool:
@@ -123,19 +127,10 @@ def elect_anyone(state: PartitionState, brokers: Brokers) -> PartitionState:
     return elected
 
 
-def handed_over(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
-    """With `node` neither leading nor in sync, if another in-sync replica is there; else itself.
-
-    For a node whose log failed. The last in-sync replica stays: no other one has all that was acknowledged.
-    """
-    others = (each for each in in_sync_there(state, brokers) if each != node)
-    return without(state, node, brokers) if tuple(others) else state
-
-
 def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
     """With `node` neither leading nor in sync, if another that is there can take over; else led by nobody.
 
-    For a node that leaves in order, and for one that comes back and may have lost what it had. Even if it is the only
+    For a node that leaves in order, one that comes back after a crash, and one whose log failed. Even if it is the only
     one that may lead, it does so in an epoch of its own: what it lost has the offsets of what it will write.
     """
     if node not in state.isr:
@@ -147,11 +142,42 @@ def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionStat
     return settle(left, others)
 
 
-def returned(state: PartitionState, node: int, folder: str, brokers: Brokers, *, is_empty: bool) -> PartitionState:
-    """With `node` back after a crash, or with another folder; with `is_empty`, nothing of what it had is left."""
-    after = without(state, node, brokers)
+def given_up(state: PartitionState, node: int, brokers: Brokers) -> PartitionState:
+    """With `node` out of the ISR if another member may have the records that it lost, even one that is away.
+
+    For a replica that may lack acknowledged records: one that was not synced when the machine lost power, or whose log
+    failed. The last member stays, as in `without`: no replica is known to have more.
+    """
+    others = [each for each in state.isr if each != node and _may_have_its_records(state, each, brokers)]
+    if node not in state.isr or not others:
+        return without(state, node, brokers)
+    left = replace(state, isr=tuple(each for each in state.isr if each != node))
+    return settle(left, {each: brokers[each] for each in brokers if each != node})
+
+
+def _may_have_its_records(state: PartitionState, node: int, brokers: Brokers) -> bool:
+    if node in brokers and not has_its_folder(state, node, brokers[node].folder):
+        return False
+    return state.folder_of(node) != LOST_FOLDER
+
+
+@dataclass(frozen=True, slots=True)
+class Returning:
+    """What is known of the replica of a broker that starts."""
+
+    folder: str
+    is_empty: bool = False
+    """Nothing of what it had is left."""
+    may_lack_records: bool = False
+    """It may have lost records that were acknowledged and not synced."""
+
+
+def returned(state: PartitionState, node: int, replica: Returning, brokers: Brokers) -> PartitionState:
+    """With `node` back after a crash, or with another folder."""
+    is_its_folder = has_its_folder(state, node, replica.folder)
+    after = (given_up if replica.may_lack_records and is_its_folder else without)(state, node, brokers)
     was_ever_led = state.leader_epoch > 0 or state.leader != NO_NODE
-    if is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, folder):
+    if replica.is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, replica.folder):
         # What was in sync is not this: an older release did not note the folder, or the partition is gone from it.
         others = tuple((each, known) for each, known in after.folders if each != node)
         return replace(after, folders=(*others, (node, LOST_FOLDER)))

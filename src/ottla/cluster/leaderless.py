@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.cluster.election import has_its_folder
 from ottla.cluster.state import NO_NODE
@@ -13,23 +13,42 @@ if TYPE_CHECKING:
     from ottla.cluster.state import BrokerInfo, ClusterView, PartitionState
 
 
+REPLICAS_AWAY: Final = "replicas_away"
+DATA_FOLDER_REPLACED: Final = "data_folder_replaced"
+LOG_OFFLINE: Final = "log_offline"
+
+
 class Leaderless(NamedTuple):
     topic: str
     partition: int
     isr: tuple[int, ...]
     replaced: tuple[int, ...]
     """Members of the ISR that are available, with another data folder than the one with which they joined it."""
+    offline: tuple[int, ...] = ()
+    """Members of the ISR that are available, and whose log the disk fails."""
+
+    @property
+    def reason(self) -> str:
+        if self.replaced:
+            return DATA_FOLDER_REPLACED
+        return LOG_OFFLINE if self.offline else REPLICAS_AWAY
 
     def __str__(self) -> str:
-        at = f"{self.topic}-{self.partition}"
-        last = f"{at} has no leader: its last in-sync replicas are on brokers {_listed(self.isr)}"
-        if not self.replaced:
-            return f"{last}, which are not available. Start one of them"
-        came_back = f"{last}, and {_listed(self.replaced)} came back with another data folder, or an older copy of it"
-        return (
-            f"{came_back}. Restart it with the folder that it had, or accept the loss of acknowledged records: "
-            f"ottla cluster elect {self.topic}:{self.partition} --unclean"
+        last = (
+            f"{self.topic}-{self.partition} has no leader: its last in-sync replicas are on brokers {_listed(self.isr)}"
         )
+        accept = f"accept the loss of acknowledged records: ottla cluster elect {self.topic}:{self.partition} --unclean"
+        if self.replaced:
+            return (
+                f"{last}, and {_listed(self.replaced)} came back with another data folder, or an older copy of it. "
+                f"Restart it with the folder that it had, or {accept}"
+            )
+        if self.offline:
+            return (
+                f"{last}, and the log on {_listed(self.offline)} is offline because its disk fails (the broker's log "
+                f"says why). It is opened again when the disk works. If its records are gone, {accept}"
+            )
+        return f"{last}, which are not available. Start one of them. If they are gone for good, {accept}"
 
 
 def leaderless(view: ClusterView) -> Iterator[Leaderless]:
@@ -39,7 +58,8 @@ def leaderless(view: ClusterView) -> Iterator[Leaderless]:
 
 def why_leaderless(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> Leaderless:
     replaced = (node for node in state.isr if node in brokers and not has_its_folder(state, node, brokers[node].folder))
-    return Leaderless(state.topic, state.partition, state.isr, tuple(replaced))
+    offline = (node for node in state.isr if node in brokers and state.key in brokers[node].offline)
+    return Leaderless(state.topic, state.partition, state.isr, tuple(replaced), tuple(offline))
 
 
 def _is_leaderless(state: PartitionState, view: ClusterView) -> bool:

@@ -24,6 +24,7 @@ from ottla.cluster.operations import Check, Conflict, Disconnected, Put
 from ottla.cluster.registration import fence, mark, recognise
 from ottla.cluster.session import SessionKeeper
 from ottla.cluster.state import (
+    NO_LOSSES,
     BrokerInfo,
     ClusterView,
     InvalidUpdateVersion,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
     from ottla.cluster.config import ClusterConfig
     from ottla.cluster.connecting import Connected
     from ottla.cluster.operations import Node
-    from ottla.cluster.state import ViewListener
+    from ottla.cluster.state import Losses, ViewListener
     from ottla.core.ids import Address, TopicId
     from ottla.storage.folder_identity import FolderIdentity
 
@@ -95,6 +96,11 @@ class JoinedCluster:
         return self._folder.id
 
     @property
+    def may_have_lost_power(self) -> bool:
+        """Whether the machine may have been restarted since this node was last here."""
+        return not self._folder.is_on_same_machine
+
+    @property
     def is_fenced(self) -> bool:
         return self._session.is_fenced
 
@@ -134,15 +140,9 @@ class JoinedCluster:
         self,
         listeners: Mapping[str, Address],
         free_bytes: int,
-        *,
-        may_lack_records: bool,
-        lost: Collection[PartitionKey] = (),
+        losses: Losses = NO_LOSSES,
     ) -> None:
-        """Be there, for clients and other nodes.
-
-        `may_lack_records`: the last end was a crash, so that this node must not count as in sync where others are.
-        Of the partitions `lost` it had records, and their folders are gone.
-        """
+        """Be there, for clients and other nodes."""
         with self._starting:
             self._loop = asyncio.get_running_loop()
         for changed in self._learnt_early:
@@ -156,7 +156,7 @@ class JoinedCluster:
         )
         for tries_left in reversed(range(_START_TRIES)):
             try:
-                await self._join(me, frozenset(lost), may_lack_records=may_lack_records)
+                await self._join(me, losses)
                 break
             except Disconnected as gone:
                 if not tries_left:
@@ -167,11 +167,13 @@ class JoinedCluster:
         self.control.start()
         self._marking = self._loop.create_task(self._mark_now_and_then())
 
-    async def _join(self, me: BrokerInfo, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+    async def _join(self, me: BrokerInfo, losses: Losses) -> None:
         """Each step can be repeated: a connection that is lost on the way costs time and not the start."""
         registration = await self.work(lambda: self._begin(me))
         self._me = replace(me, registration=registration)
-        await self._step_back_as_one_that_returns(lost, may_lack_records=may_lack_records)
+        await self._step_back_as_one_that_returns(losses)
+        # Only now: a crash before this must find again that unsynced records may be lost.
+        await self.work(self._folder.note_machine)
         await self._register()
 
     async def _wait_for_catalog(self) -> None:
@@ -190,16 +192,18 @@ class JoinedCluster:
         mirror.refresh([partition_path(state.key) for state in self.view.held_by(self.node_id)], store.timeout_s)
         return registration
 
-    async def _step_back_as_one_that_returns(self, lost: frozenset[PartitionKey], *, may_lack_records: bool) -> None:
+    async def _step_back_as_one_that_returns(self, losses: Losses) -> None:
         node, folder = self.node_id, self.folder_id
 
         def rule(state: PartitionState) -> PartitionState:
-            is_empty = self._folder.is_new or state.key in lost
-            if not (may_lack_records or is_empty) and election.has_its_folder(state, node, folder):
+            is_empty = self._folder.is_new or state.key in losses.gone
+            if not (losses.has_crashed or is_empty) and election.has_its_folder(state, node, folder):
                 return state
-            return election.returned(state, node, folder, self.view.brokers, is_empty=is_empty)
+            replica = election.Returning(folder, is_empty, state.key in losses.unsynced)
+            return election.returned(state, node, replica, self.view.brokers)
 
-        await self._step_back(rule)
+        while not await self._step_back(rule):
+            _logger.warning("leaving ISRs again: they were changed by others at the same time")
         self._complain_of_lost_partitions()
 
     def _complain_of_lost_partitions(self) -> None:
@@ -254,15 +258,16 @@ class JoinedCluster:
         self._workers.shutdown(wait=False)
         self._connected.close()
 
-    async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> None:
-        """Again where others were quicker, as when several nodes leave at once."""
+    async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> bool:
+        """Again where others were quicker, as when several nodes leave at once; whether it was done everywhere."""
         for _ in range(_MOST_TRIES):
             states = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
             left = await self.work(
                 lambda: step_back(self._connected.store, self._connected.mirror, states, rule)  # noqa: B023
             )
             if not left:
-                return
+                return True
+        return False
 
     # Changing
 
@@ -280,11 +285,14 @@ class JoinedCluster:
             raise NotInSession("this node is cut off from the catalog")
         if state.version != expected_version:
             raise InvalidUpdateVersion(f"{state.topic}-{state.partition} is at version {state.version}")
-        # Who is not there, or has registered again since the leader heard from it, cannot come to be in sync.
+        # A broker that is away, has registered again since the leader heard from it, or is offline cannot join.
         joining = {
             node
             for node, epoch in new_isr.items()
-            if node not in state.isr and node in brokers and brokers[node].epoch == epoch
+            if node not in state.isr
+            and node in brokers
+            and brokers[node].epoch == epoch
+            and at not in brokers[node].offline
         }
         wanted = {node for node in new_isr if node in state.isr} | joining | {self.node_id}
         isr = tuple(node for node in state.replicas if node in wanted)
@@ -295,8 +303,9 @@ class JoinedCluster:
         ]
         return await self._put(state, election.with_isr(state, isr, brokers), fences)
 
-    async def leave_isr(self, at: PartitionKey) -> PartitionState:
-        return await self._change(at, lambda state: election.handed_over(state, self.node_id, self.view.brokers))
+    async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
+        rule = election.given_up if may_lack_records else election.without
+        return await self._change(at, lambda state: rule(state, self.node_id, self.view.brokers))
 
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:
         self._offline = frozenset(replicas)

@@ -8,7 +8,7 @@
 /controller_epoch           how often that has changed; its version is what every decision is checked against
 /topics/NAME                a topic as it was asked for
 /partitions/TOPIC_ID/N      who holds and who leads a partition
-/credentials, /acls, /quotas, /configs      the rest of the catalog, an entry in each node
+/credentials, /tokens, /acls, /quotas, /configs      the rest of the catalog, an entry in each node
 /producer_ids               the first that has not been handed out
 /dmqp/topics/NAME           what is exposed over DMQP (`exposed_shards`)
 """
@@ -33,12 +33,13 @@ CONTROLLER_EPOCH: Final = "/controller_epoch"
 TOPICS: Final = "/topics"
 PARTITIONS: Final = "/partitions"
 CREDENTIALS: Final = "/credentials"
+TOKENS: Final = "/tokens"
 ACLS: Final = "/acls"
 QUOTAS: Final = "/quotas"
 CONFIGS: Final = "/configs"
 PRODUCER_IDS: Final = "/producer_ids"
 
-CATALOG_FOLDERS: Final = (TOPICS, CREDENTIALS, ACLS, QUOTAS, CONFIGS)
+CATALOG_FOLDERS: Final = (TOPICS, CREDENTIALS, TOKENS, ACLS, QUOTAS, CONFIGS)
 FOLDERS: Final = (BROKERS, *CATALOG_FOLDERS)
 LEAVES: Final = (CONTROLLER, CONTROLLER_EPOCH)
 

@@ -116,6 +116,21 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
+class Losses:
+    """What a broker that starts may lack of what it had."""
+
+    has_crashed: bool = False
+    """It must not count as in sync where others are."""
+    gone: frozenset[PartitionKey] = frozenset()
+    """It had records of these partitions, and their folders are gone."""
+    unsynced: frozenset[PartitionKey] = frozenset()
+    """Acknowledged records of these partitions may have been lost with the memory of the machine."""
+
+
+NO_LOSSES: Final = Losses()
+
+
+@dataclass(frozen=True, slots=True)
 class ViewChange:
     """From one view to the next, and which partitions differ between them."""
 
@@ -191,9 +206,9 @@ class Cluster(Protocol):
         NotInSession: it is not known whether it happened; the view will tell.
         """
 
-    async def leave_isr(self, at: PartitionKey) -> PartitionState:
-        """This node's replica cannot be used: another leads and this one is not in sync, if another in-sync replica
-        is there; else nothing changes. When it returns, `view` shows it.
+    async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
+        """This node's replica cannot be used: it leaves the ISR, if another in-sync replica is there, and does not
+        lead. With `may_lack_records` it leaves even if the other members are away. When it returns, `view` shows it.
         """
 
     async def report_offline(self, replicas: Collection[PartitionKey]) -> None:

@@ -184,8 +184,14 @@ class ClusterDoor(DmqpDoor):
                     await self._let_go(name)
                 if state is None:
                     await self._forget_deleted(name, shared)
-            elif served is None or self._wishes[name] != (shared.wish, len(state.partitions)):
+            elif served is None or self._wishes[name] != self._wish(shared, state):
                 await self._serve(name, shared, state)
+
+    @staticmethod
+    def _wish(shared: Shared, state: TopicState) -> object:
+        """What is served, and in which epoch: another broker may have served it between two of them."""
+        first = state.partitions[0].replica
+        return shared.wish, len(state.partitions), None if first is None else first.leader_epoch
 
     def _is_in_charge(self, state: TopicState) -> bool:
         first = state.partitions[0].replica
@@ -194,10 +200,10 @@ class ClusterDoor(DmqpDoor):
     async def _serve(self, name: str, shared: Shared, state: TopicState) -> None:
         if name in self._topics:
             await self._let_go(name)
-        ports = list(shared.ports)
+        ports, wish = list(shared.ports), self._wish(shared, state)
         exposure = Exposure(topic=name, topic_id=shared.topic_id, ports=ports, principal=shared.principal)
         await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
-        self._wishes[name] = (shared.wish, len(state.partitions))
+        self._wishes[name] = wish
         served = self._topics[name]
         endpoints = [f"{self._host}:{port}" for port in served.ports]
         before = shared.endpoints

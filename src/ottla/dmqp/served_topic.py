@@ -54,7 +54,7 @@ class ServedTopic:
         await self._restore_counter()
         try:
             for log in self._logs:
-                listener = ShardListener(Shard(log, self._counter, await log.cursor()), service)
+                listener = ShardListener(Shard(log, self._counter, await log.take_over()), service)
                 wanted = self.exposure.ports[log.shard] if log.shard < len(self.exposure.ports) else 0
                 try:
                     await listener.start(self._config, wanted, tls)

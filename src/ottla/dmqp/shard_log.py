@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ottla.broker.asking import LocalClient, raise_refusal
 from ottla.broker.doors import GROUP_PREFIX
 from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
+from ottla.broker.partition import NO_EPOCH
 from ottla.broker.partition_facts import Bounds, bounds
-from ottla.core.errors import ErrorCode
+from ottla.core.errors import ErrorCode, NotLeaderOrFollower, RequestTimedOut
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
 _CLIENT_ID: Final = "dmqp"
 _PRODUCE_BY_NAME: Final = 12
-_COMMIT_WITH_RETENTION: Final = 4
+_COMMIT_BY_NAME: Final = 9
 _FETCH_OFFSETS_BY_NAME: Final = 9
-_FOR_EVER_MS: Final = 1000 * 365 * 24 * 3600 * 1000
-"""A cursor that expired like the offset of a group would begin again at the first message."""
 _ALL: Final = -1
 _TIMEOUT_MS: Final = 30_000
 _READ_BYTES: Final = 128 * 1024
@@ -50,6 +49,9 @@ class ShardLog:
         self.shard = shard
         self._broker = broker
         self._seen = Bounds(0, 0)
+        first = broker.topics.partition(topic, 0).replica
+        self.epoch = NO_EPOCH if first is None else first.leader_epoch
+        """In which this broker is in charge of the topic's shards: it leads the first partition."""
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
 
     async def look(self) -> None:
@@ -79,6 +81,8 @@ class ShardLog:
         first = self._broker.topics.partition(self.topic, 0).replica
         if first is not None:
             first.check_leads()
+            if first.leader_epoch != self.epoch:
+                raise NotLeaderOrFollower(f"{self.topic} was served by another broker since leader epoch {self.epoch}")
 
     @property
     def max_batch_bytes(self) -> int:
@@ -104,6 +108,11 @@ class ShardLog:
         answer = await self._client.ask(request, _PRODUCE_BY_NAME)
         [result] = answer.responses[0].partition_responses
         raise_refusal(result.error_code, result.error_message)
+        try:
+            self._check_in_charge()
+        except NotLeaderOrFollower as lost:
+            # Another broker may have given out the same sequence numbers by then; and it may be in the log.
+            raise RequestTimedOut(str(lost)) from lost
 
     async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
         """Some of what is there from `offset` on, decoded as it is gone through; nothing at the end."""
@@ -131,20 +140,27 @@ class ShardLog:
         # A power cut may have taken messages and left the cursor behind them.
         return Cursor(min(part.committed_offset, self.end), sequence, left_behind.until(self.end))
 
+    async def take_over(self) -> Cursor:
+        """The cursor, which no broker that was in charge before sets any more."""
+        cursor = await self.cursor()
+        if self.epoch != NO_EPOCH:
+            await self.commit(cursor)
+        return cursor
+
     async def commit(self, cursor: Cursor) -> None:
         part = OffsetCommitRequestPartition(
             partition_index=self.shard,
             committed_offset=cursor.offset,
+            committed_leader_epoch=self.epoch,
             committed_metadata=cursor.left_behind.text(cursor.sequence),
         )
         request = OffsetCommitRequest(
             group_id=GROUP_PREFIX + self.topic,
             member_id="",
-            retention_time_ms=_FOR_EVER_MS,
             topics=(OffsetCommitRequestTopic(name=self.topic, partitions=(part,)),),
         )
         self._check_in_charge()
-        answer = await self._client.ask(request, _COMMIT_WITH_RETENTION)
+        answer = await self._client.ask(request, _COMMIT_BY_NAME)
         # Another may have begun from what was committed before: what was taken must not be given out then.
         self._check_in_charge()
         [result] = answer.topics[0].partitions

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.groups.actions import LimitReached, PersistOffsets
-from ottla.groups.offsets import new_value
+from ottla.groups.offsets import is_cursor, new_value
 from ottla.groups.refusals import Refused
 from ottla.groups.states import State
 from ottla.wire.declare import NO_UUID
@@ -45,6 +45,7 @@ class Commits:
     def __init__(self, table: GroupTable, limits: Limits) -> None:
         self._table = table
         self._limits = limits
+        self._cursor_epochs: dict[tuple[str, TopicPartition], int] = {}
 
     def commit(
         self, request: OffsetCommitRequest, version: int, now_ms: int
@@ -61,9 +62,10 @@ class Commits:
         for topic in request.topics:
             results = []
             for part in topic.partitions:
+                at = TopicPartition(topic.name, part.partition_index)
                 error = refusal or self._check_part(request, topic.topic_id, part)
+                error = error or self._check_cursor(request.group_id, at, part.committed_leader_epoch)
                 if error is ErrorCode.NONE:
-                    at = TopicPartition(topic.name, part.partition_index)
                     changes[at] = new_value(part, topic.topic_id, request.retention_time_ms, now_ms)
                 results.append(OffsetCommitResponsePartition(partition_index=part.partition_index, error_code=error))
             topics.append(
@@ -135,6 +137,7 @@ class Commits:
     def forget_topics(self, topics: Mapping[str, bytes]) -> list[Action]:
         """Delete the offsets of deleted topics, given by name and id."""
         actions: list[Action] = []
+        self._cursor_epochs = {key: epoch for key, epoch in self._cursor_epochs.items() if key[1].topic not in topics}
         for group in self._table:
             offsets = self._table.offsets(group.group_id)
             gone = [at for name, topic_id in topics.items() for at in offsets.in_topic(name, topic_id)]
@@ -173,6 +176,18 @@ class Commits:
         epoch = request.generation_id_or_member_epoch
         stale = group and group.check_commit_of(request.member_id, epoch, topic_id, part.partition_index)
         return stale or self._check_metadata(part.committed_metadata)
+
+    def _check_cursor(self, group_id: str, at: TopicPartition, epoch: int) -> ErrorCode:
+        """A broker that was in charge of the cursor before another one may not set it back, however late it comes."""
+        if epoch < 0 or not is_cursor(group_id):
+            return ErrorCode.NONE
+        known = self._table.offsets(group_id).get(at.topic, at.partition)
+        # What is under way to the log counts, too.
+        newest = max(-1 if known is None else known.leader_epoch, self._cursor_epochs.get((group_id, at), -1))
+        if epoch < newest:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        self._cursor_epochs[group_id, at] = epoch
+        return ErrorCode.NONE
 
     def _check_commit_in_transaction(self, request: TxnOffsetCommitRequest) -> ErrorCode:
         if not request.group_id:

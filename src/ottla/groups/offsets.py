@@ -5,7 +5,7 @@ The log comes first: nothing here changes until `apply` is called with what has 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import TopicPartition
 from ottla.groups.formats import OffsetCommitValue
@@ -19,6 +19,17 @@ if TYPE_CHECKING:
     from ottla.groups.group import Group
     from ottla.wire.messages.offset_commit import OffsetCommitRequestPartition
     from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequestPartition
+
+CURSOR_PREFIX: Final = "__dmqp."
+"""Before the name of a topic: the group whose offsets say how far the topic is popped over DMQP."""
+
+
+def is_cursor(group_id: str) -> bool:
+    """Whether its offsets never expire, and are fenced by the epoch of the broker that is in charge of them.
+
+    A cursor that expired like the offset of another group would begin again at the first message.
+    """
+    return group_id.startswith(CURSOR_PREFIX)
 
 
 class GroupOffsets:
@@ -69,6 +80,8 @@ class GroupOffsets:
         return [TopicPartition(topic, each) for each, value in partitions if not is_of_another_topic(value, topic_id)]
 
     def expired(self, group: Group, config: GroupConfig, now_ms: int) -> list[TopicPartition]:
+        if is_cursor(group.group_id):
+            return []
         return [
             at for at, value in self if not group.is_subscribed_to(at.topic) and _is_old(value, group, config, now_ms)
         ]

@@ -80,6 +80,10 @@ class LeaderlessPartition(Struct, frozen=True, kw_only=True):
     """The last in-sync replicas."""
     replaced: list[int]
     """Those of them whose broker came back with another data folder, or an older copy of it."""
+    offline: list[int]
+    """Those of them whose log the disk fails."""
+    reason: str
+    """`replicas_away`, `data_folder_replaced` or `log_offline`."""
     problem: str
     """Why it has no leader, and what to do."""
 
@@ -113,6 +117,8 @@ def _leaderless(call: Call) -> list[LeaderlessPartition]:
             partition=each.partition,
             isr=list(each.isr),
             replaced=list(each.replaced),
+            offline=list(each.offline),
+            reason=each.reason,
             problem=str(each),
         )
         for each in ([] if replication is None else replication.leaderless())

@@ -55,9 +55,9 @@ def _broker(broker: Broker) -> Iterator[Family]:
     info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
     yield info
     leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster that have no leader.")
-    lost = [] if broker.replication is None else [bool(each.replaced) for each in broker.replication.leaderless()]
-    leaderless.add(lost.count(False), reason="replicas_away")
-    leaderless.add(lost.count(True), reason="data_folder_replaced")
+    found = [] if broker.replication is None else [each.reason for each in broker.replication.leaderless()]
+    for reason in ("replicas_away", "data_folder_replaced", "log_offline"):
+        leaderless.add(found.count(reason), reason=reason)
     yield leaderless
     topics = gauge("ottla_topics", "Topics there are.")
     topics.add(len(broker.topics.by_name))
@@ -119,6 +119,24 @@ def _security(broker: Broker) -> Iterator[Family]:
         if port.tls is not None:
             failures.add(port.tls.failures, listener=str(port.address))
     yield failures
+    yield from _audit(broker)
+
+
+def _audit(broker: Broker) -> Iterator[Family]:
+    audit = broker.security.audit
+    if audit is None:
+        return
+    lines = counter("ottla_audit_lines", "Audit lines, by event.")
+    for event, count in sorted(audit.counts.items()):
+        lines.add(count, event=event)
+    yield lines
+    dropped = counter("ottla_audit_dropped_lines", "Audit lines that a target could not take, by target.")
+    for target in audit.targets:
+        dropped.add(target.dropped, target=target.name)
+    yield dropped
+    suppressed = counter("ottla_audit_suppressed_lines", "Audit lines beyond the rate limit of an address.")
+    suppressed.add(audit.suppressed)
+    yield suppressed
 
 
 def _http(stats: HttpStats) -> Iterator[Family]:

@@ -11,7 +11,21 @@ from ottla.net.certificate_names import PrincipalRules
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 ClientCertificates: TypeAlias = Literal["none", "requested", "required"]
 
-_NOT_NEGATIVE: Final = ("session_max_ms", "failed_login_delay_ms", "oauth_clock_skew_ms")
+AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
+
+_NOT_NEGATIVE: Final = (
+    "session_max_ms",
+    "failed_login_delay_ms",
+    "oauth_clock_skew_ms",
+    "audit_max_bytes",
+    "audit_max_age_ms",
+    "audit_files_kept",
+)
+_POSITIVE: Final = (
+    "delegation_token_max_lifetime_ms",
+    "delegation_token_expiry_ms",
+    "delegation_token_expiry_check_interval_ms",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +76,14 @@ class SecurityConfig:
     """The ID token claim with the user name."""
     oidc_groups_claim: str = ""
     """The ID token claim with the user's groups, each a principal such as Group:sales; none if empty."""
+    delegation_token_secret: str = ""
+    """The key that delegation token secrets are derived from, the same on all nodes; empty disables tokens."""
+    delegation_token_max_lifetime_ms: int = 7 * 24 * 3600 * 1000
+    """Maximum lifetime of a delegation token, including renewals."""
+    delegation_token_expiry_ms: int = 24 * 3600 * 1000
+    """How long a delegation token is valid without renewal."""
+    delegation_token_expiry_check_interval_ms: int = 3600 * 1000
+    """How often expired delegation tokens are deleted."""
     acls: bool = False
     """Whether to enforce ACLs."""
     super_users: tuple[str, ...] = ()
@@ -69,7 +91,19 @@ class SecurityConfig:
     allow_everyone_if_no_acl: bool = False
     """Whether all users may access resources without ACLs."""
     audit_file: Path | None = None
-    """Where denied operations and administrative changes are noted; with users, audit.jsonl in the data folder."""
+    """The audit log: logins, refusals and administrative changes; with users, audit.jsonl in the data folder."""
+    audit_targets: tuple[AuditTarget, ...] = ("file",)
+    """Where audit lines go: file, syslog, and topic for the internal topic __ottla_audit."""
+    audit_max_bytes: int = 100 << 20
+    """Rotate the audit file before it exceeds this size; 0 for never."""
+    audit_max_age_ms: int = 0
+    """Rotate the audit file when its first line is this old; 0 for never."""
+    audit_files_kept: int = 10
+    """How many rotated audit files are kept; 0 for all."""
+    audit_syslog: str = "/dev/log"
+    """Where syslog listens for audit lines: a socket file, or HOST:PORT over UDP."""
+    audit_reads: bool = False
+    """Whether reading topics is audited, too: a line for each user, address and topic every five minutes."""
 
     def __post_init__(self) -> None:
         for name in _NOT_NEGATIVE:
@@ -79,6 +113,15 @@ class SecurityConfig:
         self._check_oauth()
         self._check_oidc()
         self._check_acls()
+        self._check_audit()
+        for name in _POSITIVE:
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
+    @property
+    def is_audited(self) -> bool:
+        """Whether an audit log was asked for, also where no listener asks clients who they are."""
+        return self.audit_file is not None or self.audit_reads or self.audit_targets != ("file",)
 
     def _check_oauth(self) -> None:
         if self.oauth_jwks.startswith("http://"):
@@ -107,3 +150,10 @@ class SecurityConfig:
         if not self.acls and (self.super_users or self.allow_everyone_if_no_acl):
             given = "super_users" if self.super_users else "allow_everyone_if_no_acl"
             raise ValueError(f"{given} has no effect without acls = true")
+
+    def _check_audit(self) -> None:
+        if not self.audit_targets or len(set(self.audit_targets)) < len(self.audit_targets):
+            given = ", ".join(self.audit_targets) or "nothing"
+            raise ValueError(f"audit_targets must be one or more of file, syslog and topic, got {given}")
+        if self.audit_file is not None and "file" not in self.audit_targets:
+            raise ValueError("audit_file has no effect: audit_targets does not contain file")

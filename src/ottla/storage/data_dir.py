@@ -85,6 +85,7 @@ class DataDir:
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.when_opened: Callable[[TopicPartition, PartitionLog], None] | None = None
         self._outdated: set[TopicPartition] = set()
+        self._failed: set[TopicPartition] = set()
         self._newest_checkpoint: Flush | None = None
         self._clock = clock
         self._files = OpenFiles(open_files)
@@ -133,7 +134,7 @@ class DataDir:
 
     def facts(self, at: TopicPartition) -> LogFacts | None:
         """What is known of a partition without opening its log; None if it has to be opened for that."""
-        if at in self.logs:
+        if at in self.logs or at in self._failed:
             return None
         end = self._recovery_points.get(at) if self.was_clean else None
         return facts_of(f"{self.path}/{at}", end, self._log_starts.get(at, 0))
@@ -148,7 +149,7 @@ class DataDir:
             self._forget(at)
         self._check_owner(folder, topic_id)
         # A clean stop notes every partition: one that is not noted was put here since, in whatever state.
-        is_clean = self.was_clean and at in self._recovery_points
+        is_clean = self.was_clean and at in self._recovery_points and at not in self._failed
         known = LastKnown(
             is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
         )
@@ -165,10 +166,19 @@ class DataDir:
         log.before_truncation = partial(self._lower_checkpoints, at)
         with suppress(StorageError):  # a start needs no room: it is lowered with the next checkpoint
             self._lower_checkpoints(at, log.next_offset)
+        self._failed.discard(at)
         self.logs[at] = log
         if self.when_opened is not None:
             self.when_opened(at, log)
         return log
+
+    def let_go(self, at: TopicPartition) -> None:
+        """Close the log that the disk failed, as a crash would, so that it can be opened and recovered again."""
+        log = self.logs.pop(at, None)
+        if log is not None:
+            self._recovery_points[at] = log.recovery_point
+            self._failed.add(at)
+            log.abandon()
 
     def _cipher(self, at: TopicPartition, topic_id: TopicId | None) -> BatchCipher | None:
         if self.sealer is None or self.keys is None:
@@ -241,6 +251,7 @@ class DataDir:
         self._aborted.pop(at, None)
         self._compacted.pop(at, None)
         self._outdated.add(at)
+        self._failed.discard(at)
         folder = self.path / str(at)
         if not folder.exists():
             return []
@@ -372,7 +383,7 @@ class DataDir:
 
     def _are_all_checked(self) -> bool:
         """Whether no log is still as a crash left it, unopened because the start failed, say."""
-        return self.was_clean or all(at in self.logs for at, _ in self.partitions())
+        return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
 
     def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
         with storage_errors(f"reading {folder.name}"):
@@ -392,13 +403,3 @@ class DataDir:
             if path.is_dir():
                 path.rename(path.with_name(name + CORRUPT))
             return {}
-
-
-def remove_deleted(doomed: Path) -> None:
-    """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
-    import shutil  # only now: it takes 2 ms, which no start should wait for
-
-    if doomed.is_dir():
-        shutil.rmtree(doomed, ignore_errors=True)
-    else:
-        doomed.unlink(missing_ok=True)

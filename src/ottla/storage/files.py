@@ -105,3 +105,13 @@ def sync_folder(folder: Path) -> None:
         os.fsync(fd)
     finally:
         os.close(fd)
+
+
+def remove_deleted(doomed: Path) -> None:
+    """Remove what `delete_partitions` or `delete_expired` left. It may take long; it can run anywhere."""
+    import shutil  # only now: it takes 2 ms, which no start should wait for
+
+    if doomed.is_dir():
+        shutil.rmtree(doomed, ignore_errors=True)
+    else:
+        doomed.unlink(missing_ok=True)

@@ -1,7 +1,8 @@
-"""Which data folder this is, and how recent: its id, and a number that only grows.
+"""Which data folder this is, and how recent: its id, a number that only grows, and the machine that it is used on.
 
-A cluster notes both. A folder with another id, or with a smaller number than the one that was noted, is not the one
-that the node had: a new disk, or an older copy of the old one.
+A cluster notes id and number. A folder with another id, or with a smaller number than the one that was noted, is not
+the one that the node had: a new disk, or an older copy of the old one. The machine is noted in the folder alone: after
+another boot, or in a copy of the folder, records that were not synced may be missing.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from ottla.core.boot_id import boot_id
 from ottla.core.errors import DataDirError
 from ottla.core.ids import TopicId
 from ottla.storage import meta_properties
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 GENERATION: Final = "folder-generation-checkpoint"
-"""Ottla's own; Kafka ignores it."""
+MACHINE: Final = "machine-checkpoint"
+"""Both are Ottla's own; Kafka ignores them."""
 
 
 class FolderIdentity:
@@ -33,6 +36,10 @@ class FolderIdentity:
         self.is_new = meta.is_new
         """Whether nothing that was ever acknowledged can be in it, or it is not known what."""
         self.generation = _read(path / GENERATION)
+        self.is_on_same_machine = _is_same(path)
+        """Whether the machine has not been started again since `note_machine`, nor the folder copied: what was
+        written is there, synced or not.
+        """
         if not meta.directory_id:
             # A folder that Kafka left may have none.
             self._rename()
@@ -51,6 +58,13 @@ class FolderIdentity:
         self.generation = generation
         return True
 
+    def note_machine(self) -> None:
+        """From now on the folder is used on this boot of this machine."""
+        try:
+            replace_file(self._path / MACHINE, _machine(self._path))
+        except OSError as failed:
+            _logger.warning("could not write %s: after a crash this broker leaves the ISR: %s", MACHINE, failed)
+
     def renew(self) -> None:
         """It is an older copy of the folder with this id, so it gets another."""
         self._rename()
@@ -63,6 +77,19 @@ class FolderIdentity:
         except OSError as refused:
             raise DataDirError(f"{self._path} cannot be used: {refused.strerror}") from None
         self._meta = renamed
+
+
+def _machine(path: Path) -> bytes:
+    """The present boot, and the file that names the folder: a copy of it has another inode or change time."""
+    found = (path / meta_properties.META_PROPERTIES).stat()
+    return f"{boot_id()} {found.st_ino:016x} {found.st_ctime_ns:016x}\n".encode("ascii")
+
+
+def _is_same(path: Path) -> bool:
+    try:
+        return bool(boot_id()) and (path / MACHINE).read_bytes() == _machine(path)
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> int:

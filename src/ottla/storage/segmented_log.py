@@ -51,7 +51,9 @@ class SegmentedLog:
         self._unsynced = Unsynced(folder, files, parts)
         self._offline: str | None = None
         self.when_offline: Callable[[str], None] | None = None
-        """Called with the reason when the disk fails this log."""
+        """Called with the reason when the log goes offline."""
+        self.is_damaged = False
+        """Whether it went offline because of its contents: opening it again would not help."""
         self._is_abandoned = False
         self._first_timestamp = self._segments.active.first_timestamp
         self._segment_began_ms = clock.now_ms()
@@ -79,7 +81,7 @@ class SegmentedLog:
 
     @property
     def is_offline(self) -> bool:
-        """Whether the disk failed this log, which then serves nothing until a restart."""
+        """Whether the disk failed this log, which then serves nothing until it is opened again."""
         return self._offline is not None
 
     def use_config(self, config: LogConfig) -> None:
@@ -242,13 +244,14 @@ class SegmentedLog:
     # The end
 
     def take_offline(self, reason: str) -> None:
-        """Refuse reads and appends until a restart."""
+        """Refuse reads and appends until a restart: its contents are damaged."""
+        self.is_damaged = True
         self._go_offline(reason)
 
     def _go_offline(self, reason: str) -> None:
         if self._offline is None:
             self._offline = reason
-            _logger.critical("partition %s is offline until a restart: %s", self.folder.name, reason)
+            _logger.critical("%s: the log is offline, on a single broker until a restart: %s", self.folder.name, reason)
             if self.when_offline is not None:
                 self.when_offline(reason)
 

@@ -121,6 +121,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
 
 SOURCE = '[source.orders]\nschema = "id bigint, at timestamp"\n'
 SINK = '[sink.out]\nkind = "console"\n'
+DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
 
 
 @pytest.mark.parametrize(
@@ -153,7 +154,17 @@ SINK = '[sink.out]\nkind = "console"\n'
         (SOURCE + SINK + 'path = "x"', "a console sink has no path"),
         (SOURCE + '[sink.o]\nkind = "iceberg"\npath = "x"\ntable = "t"', "'t' must be a namespace and a name"),
         (SOURCE + '[sink.o]\nkind = "parquet"\npath = "s3://x"', "is a folder that the driver and all workers see"),
-        (SOURCE + '[sink.o]\nkind = "parquet"\npath = "x"\nmode = "update"', "a parquet table can only grow (append)"),
+        (SOURCE + '[sink.o]\nkind = "parquet"\npath = "x"\nmode = "update"', "a parquet table without a key can"),
+        (SOURCE + '[sink.o]\nkind = "parquet"\npath = "x"\nkey = "id"', "no key; to replace rows by key, use delta or"),
+        (SOURCE + DELTA + 'mode = "update"', "a delta table without a key can only grow (append); set key"),
+        (SOURCE + DELTA + 'key = "id"\nmode = "complete"', "a delta table is not rewritten as a whole"),
+        (SOURCE + DELTA + 'delete_when = "id = 1"', "delete_when: needs key, by which rows are found"),
+        (SOURCE + DELTA + 'order_by = "at"', "order_by: needs key, by which rows are found"),
+        (SOURCE + DELTA + 'dead_letters = "dead"', "a delta sink refuses rows only if it has a key"),
+        (SOURCE + DELTA + 'key = ["id", "id"]', "key: names a column twice"),
+        (SOURCE + DELTA + 'key = "_key"', "key: _key is not stored; select it under another name"),
+        (SOURCE + DELTA + 'key = "id"\norder_by = "_offset"', "order_by: _offset is not stored"),
+        (SOURCE + DELTA + 'key = "id"\norder_by = "id"', "order_by: id is part of the key"),
         (SOURCE + '[sink.o]\nkind = "sqlite"\npath = "x"\ntable = "t"\nmode = "complete"', "complete needs a key"),
         (SOURCE + '[sink.o]\nkind = "topic"\ntopic = "t"\nkey = ["a", "b"]', "a record has one key; name one column"),
         ('name = "a b"\n' + SOURCE + SINK, "name: 'a b' must be letters, digits"),

@@ -30,6 +30,7 @@ from ottla.storage.catalog.entries import (
     AclPermission,
     ConfigResource,
     ConfigScope,
+    DelegationToken,
     PatternType,
     Quota,
     QuotaEntity,
@@ -330,6 +331,17 @@ class SecurityContract:
 
         with pytest.raises(ResourceNotFound, match="SCRAM_SHA_512"):
             catalog.delete_credential("ann", ScramMechanism.SCRAM_SHA_512)
+
+    def test_delegation_tokens_survive_a_restart_and_can_be_changed_and_deleted(self, reopen: Reopen) -> None:
+        token = DelegationToken("id-1", "User:ann", "User:admin", ("User:bob",), 1, 2, 3)
+        catalog = reopen()
+        catalog.put_token(token)
+        catalog.put_token(replace(token, id="id-2", renewers=()))
+        catalog.put_token(replace(token, expires_ms=3))
+        catalog.delete_tokens(["id-2", "id-3"])
+
+        assert catalog.view.tokens == {"id-1": replace(token, expires_ms=3)}
+        assert reopen().view.tokens == {"id-1": replace(token, expires_ms=3)}
 
     def test_acls_survive_a_restart_and_adding_one_twice_is_adding_it_once(self, reopen: Reopen) -> None:
         reopen().add_acls([ANN_READS_ORDERS, BOB_WRITES_AUDIT, ANN_READS_ORDERS])

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from msgspec import structs
 
 from ottla.broker.answers import then
+from ottla.broker.authorization.guarding import filtered
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import CLUSTER, Each, Resource, filtered
+from ottla.broker.authorization.rules import CLUSTER, Each, Resource
 from ottla.broker.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode

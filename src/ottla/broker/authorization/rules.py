@@ -1,39 +1,28 @@
-"""What a rule is: what must be allowed for a request, and for each of the things that it asks about.
+"""What an API requires: operations that must be allowed for a request, and for each of the things that it lists.
 
-A rule goes around a handler. What is not allowed is taken out of the request before the handler sees it, and
-refused in the answer beside what the handler says of the rest.
+Declarations alone, which the table of APIs holds; `guarding` applies them, and is loaded where ACLs are on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
-from msgspec import structs
+from msgspec import Struct
 
-from ottla.broker.answers import after, then
-from ottla.broker.authorization.refusals import CODES, part_of, refusal, refusing
-from ottla.broker.turns import Turns
-from ottla.core.errors import ErrorCode
 from ottla.core.security import CLUSTER_NAME
 from ottla.storage.catalog.entries import AclOperation, ResourceType
-from ottla.wire.apis import response_type
-from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
     from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
-    from ottla.wire.declare import Message, Request
+    from ottla.wire.declare import Request
 
-LOOKS_AT_CLOCK: Final = 32
-"""After so many entries of a list."""
-Guarded: TypeAlias = Callable[["Authorizer", "Handler", "Broker", Any, "Context"], "NowOrLater"]
-"""What stands around a handler."""
+Guarded: TypeAlias = "Callable[[Authorizer, Handler, Broker, Any, Context], NowOrLater]"
+"""A function that goes around a handler."""
 
 
 class Resource(NamedTuple):
@@ -44,8 +33,7 @@ class Resource(NamedTuple):
 CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(Struct, frozen=True):
     """An operation that must be allowed on one resource; `name` is the field of the request that names it."""
 
     operation: AclOperation
@@ -60,8 +48,7 @@ class Need:
         return None if name is None else Resource(self.kind, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Each:
+class Each(Struct, frozen=True):
     """An operation that must be allowed on each of the things that a request lists."""
 
     operation: AclOperation
@@ -87,141 +74,18 @@ class Each:
         return None if name is None else Resource(self.kind, name)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     needs: tuple[Need, ...] = ()
     each: Each | None = None
-    custom: Guarded | None = None
-    """In place of `each`, where it takes more than that."""
+    custom: Callable[[], Guarded] | None = None
+    """Imports the function that goes around the handler, where `each` cannot say it."""
     also: tuple[tuple[AclOperation, ResourceType], ...] = ()
-    """What `custom` asks about, for those who read the table."""
+    """What `custom` checks."""
     waits: bool = False
-    """The answer may come long after the question: `needs` must still be allowed then."""
+    """The response may come long after the request: `needs` must still be allowed then."""
 
     @property
     def operations(self) -> frozenset[tuple[AclOperation, ResourceType]]:
         """All that may be asked about."""
         each = () if self.each is None else ((self.each.operation, self.each.kind),)
         return frozenset((*((need.operation, need.kind) for need in self.needs), *each, *self.also))
-
-    def around(self, authorizer: Authorizer, handler: Handler) -> Handler:
-        if not self.needs and self.each is None:
-            return handler if self.custom is None else partial(self.custom, authorizer, handler)
-
-        def guarded(broker: Broker, request: Request, context: Context) -> NowOrLater:
-            for need in self.needs:
-                resource = need.resource(request)
-                if resource is not None and not authorizer.check(context, need.operation, *resource):
-                    return refused(response_type(request.API), request, CODES[need.kind], context)
-            if self.custom is not None:
-                answer = self.custom(authorizer, handler, broker, request, context)
-            elif self.each is not None:
-                answer = filtered(self.each, authorizer, handler, broker, request, context)
-            else:
-                answer = handler(broker, request, context)
-            if not self.waits or answer is None or isinstance(answer, Response):
-                return answer
-            return then(answer, lambda response: self._if_still_allowed(authorizer, request, response, context))
-
-        return guarded
-
-    def _if_still_allowed(
-        self, authorizer: Authorizer, request: Request, response: Response, context: Context
-    ) -> Response:
-        for need in self.needs:
-            resource = need.resource(request)
-            if resource is not None and not authorizer.check(context, need.operation, *resource):
-                return refusal(response_type(request.API), request, CODES[need.kind], context.version)
-        return response
-
-
-def filtered(  # noqa: PLR0913
-    each: Each,
-    authorizer: Authorizer,
-    handler: Handler,
-    broker: Broker,
-    request: Any,  # noqa: ANN401 - of whatever API
-    context: Context,
-) -> NowOrLater:
-    """The answer to what is allowed, with refusals of the rest."""
-    if getattr(request, each.asked) is None:
-        return handler(broker, request, context)
-
-    def go_on(denied: dict[int, Message]) -> NowOrLater:
-        if not denied:
-            return handler(broker, request, context)
-        left = tuple(item for at, item in enumerate(getattr(request, each.asked)) if at not in denied)
-        more = tuple(denied.values())
-        if not left and each.always_asked is None:
-            # Not asked at all: to some handlers an empty list means everything.
-            blank = refusal(response_type(request.API), None, ErrorCode.NONE, context.version)
-            return structs.replace(blank, **{each.answered: more})
-        changes = {each.asked: left} if left else {**(each.always_asked or {}), each.asked: left}
-        answer = handler(broker, structs.replace(request, **changes), context)
-        return then(answer, lambda response: _with_refused(each, response, more))
-
-    return after(_refused(each, authorizer, broker, request, context), go_on)
-
-
-def _refused(
-    each: Each,
-    authorizer: Authorizer,
-    broker: Broker,
-    request: Any,  # noqa: ANN401 - of whatever API
-    context: Context,
-) -> InTurns[dict[int, Message]]:
-    """What is not allowed: where in the list it is, and how it is refused."""
-    denied: dict[int, Message] = {}
-    if each.or_on_cluster and authorizer.is_allowed(context, each.operation, *CLUSTER):
-        return denied
-    kind = part_of(response_type(request.API), each.answered, context.version)
-    denials = Denials(authorizer, context)
-    turns = Turns()
-    for at, item in enumerate(getattr(request, each.asked)):
-        resource = each.of(broker, item)
-        if resource is not None and not denials.check(each.operation, resource):
-            denied[at] = yield from refusing(kind, item, CODES[resource.kind], context.version, turns)
-        if at and at % LOOKS_AT_CLOCK == 0 and turns.are_over():
-            yield
-    denials.note()
-    return denied
-
-
-def _with_refused(each: Each, response: Response, refused: tuple[Message, ...]) -> Response:
-    code: int = getattr(response, "error_code", ErrorCode.NONE)
-    if each.always_asked is not None and code:
-        return response
-    return with_more(response, each.answered, refused)
-
-
-class Denials:
-    """What one request is denied, for a single line of the audit log for each operation."""
-
-    def __init__(self, authorizer: Authorizer, context: Context) -> None:
-        self._authorizer = authorizer
-        self._context = context
-        self._names: dict[tuple[AclOperation, ResourceType], dict[str, None]] = {}
-
-    def check(self, operation: AclOperation, resource: Resource) -> bool:
-        """Whether this is allowed."""
-        if self._authorizer.is_allowed(self._context, operation, *resource):
-            return True
-        self._names.setdefault((operation, resource.kind), {})[resource.name] = None
-        return False
-
-    def may(self, operation: AclOperation, resource: Resource) -> bool:
-        """Whether this is allowed, where it is enough if something else is."""
-        return self._authorizer.is_allowed(self._context, operation, *resource)
-
-    def note(self) -> None:
-        for (operation, kind), names in self._names.items():
-            self._authorizer.note_denied(self._context, operation, kind, list(names))
-
-
-def refused(kind: type[Response], request: Request, code: ErrorCode, context: Context) -> NowOrLater:
-    """The refusal of a whole request."""
-    return after(refusing(kind, request, code, context.version, Turns()), lambda response: response)
-
-
-def with_more(response: Response, field: str, more: tuple[Message, ...]) -> Response:
-    return structs.replace(response, **{field: (*getattr(response, field), *more)})

@@ -8,8 +8,9 @@ from msgspec import structs
 
 from ottla.broker.answers import after, then
 from ottla.broker.authorization.groups import may_see, shown_group
+from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal
-from ottla.broker.authorization.rules import Denials, Each, Resource, filtered
+from ottla.broker.authorization.rules import Each, Resource
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType

@@ -7,17 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 from msgspec import structs
 
 from ottla.broker.answers import after, settled, then
+from ottla.broker.authorization.guarding import LOOKS_AT_CLOCK, Denials, filtered, refused, with_more
 from ottla.broker.authorization.refusals import refusal, refusing
-from ottla.broker.authorization.rules import (
-    CLUSTER,
-    LOOKS_AT_CLOCK,
-    Denials,
-    Each,
-    Resource,
-    filtered,
-    refused,
-    with_more,
-)
+from ottla.broker.authorization.rules import CLUSTER, Each, Resource
 from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
 from ottla.broker.topic_names import is_by_id_too_early, topic_name
 from ottla.broker.turns import Turns, in_turns
@@ -52,6 +44,7 @@ if TYPE_CHECKING:
     from ottla.broker.context import Context
     from ottla.broker.turns import InTurns
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 
 _TOPIC: Final = ResourceType.TOPIC
 # Named here, since it takes longer to look up a member of an enum than to look up an ACL.
@@ -350,3 +343,22 @@ def _without_hidden_configs(
         for one in response.topics
     ]
     return structs.replace(response, topics=tuple(topics))
+
+
+# DeleteTopics
+
+_DELETE_TOPICS: Final = Each(AclOperation.DELETE, _TOPIC, "topics", "responses", topic_name)
+_DELETE_TOPICS_BY_NAME: Final = Each(
+    AclOperation.DELETE, _TOPIC, "topic_names", "responses", name=lambda _, name: str(name)
+)
+
+
+def delete_topics(
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: DeleteTopicsRequest,
+    context: Context,
+) -> NowOrLater:
+    each = _DELETE_TOPICS if request.topics else _DELETE_TOPICS_BY_NAME
+    return filtered(each, authorizer, handler, broker, request, context)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.broker.answers import after, then
+from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal, refusing
-from ottla.broker.authorization.rules import Denials, Each, Resource, filtered
+from ottla.broker.authorization.rules import Each, Resource
 from ottla.broker.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType

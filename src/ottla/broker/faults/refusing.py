@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import structs
 
+from ottla.broker.authorization.guarding import with_more
 from ottla.broker.authorization.refusals import part_of, refusal
-from ottla.broker.authorization.rules import with_more
 from ottla.broker.faults.effects import drop
 from ottla.broker.faults.subjects import Subject, index_of, partition_field, partitions_in, subjects_of
 from ottla.core.errors import ErrorCode

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.dispatch import served_apis
+from ottla.broker.dispatch import served_versions
 from ottla.core.errors import ErrorCode
 from ottla.wire.messages.api_versions import (
     ApiVersionsRequest,
@@ -46,7 +46,7 @@ def api_versions(_broker: Broker, request: ApiVersionsRequest, context: Context)
         context.connection.state["software"] = f"{name} {version}"
     return ApiVersionsResponse(
         error_code=ErrorCode.NONE,
-        api_keys=served_apis(),
+        api_keys=served_versions(),
         # Version 3 has no way to say that a feature may be at 0 (KAFKA-17011), and Kafka leaves such a one out.
         supported_features=_SUPPORTED if context.version >= _FEATURES_FROM_ZERO_SINCE else (),
         finalized_features_epoch=0,

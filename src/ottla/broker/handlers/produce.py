@@ -11,9 +11,11 @@ from msgspec.structs import replace
 
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.inflating import AT_ONCE_BYTES
+from ottla.broker.topics import AUDIT
 from ottla.broker.turns import FEW, Turns
 from ottla.core.config_values import shorten
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
+from ottla.core.security import AclOperation
 from ottla.records.batch import TRANSACTIONAL
 from ottla.records.compression import DecompressedTooLarge
 from ottla.wire.messages.produce import (
@@ -190,12 +192,29 @@ def _checked(  # noqa: PLR0913
     else:
         partition = broker.topics.partition(topic.name, part.index)
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
-        raise InvalidTopic(f"clients do not write to {partition.at.topic}")
+        check_internal_write(broker, partition.at.topic, context)
     if partition.replica is not None:
         partition.replica.check_can_append(request.acks)
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
         check_in_transaction(transaction, partition, records, context.header.version)
     return partition, records
+
+
+def check_internal_write(broker: Broker, topic: str, context: Context) -> None:
+    """InvalidTopic, unless it is the audit topic and a node of this cluster writes its audit log."""
+    if topic != AUDIT or not _is_node(broker, context):
+        raise InvalidTopic(f"clients may not write to the internal topic {topic}")
+
+
+def _is_node(broker: Broker, context: Context) -> bool:
+    from ottla.broker.security.audit_topic import AuditClient
+
+    if isinstance(context.connection, AuditClient):
+        return True
+    authorizer = broker.security.authorizer
+    if broker.replication is None:
+        return False
+    return authorizer is None or authorizer.check_cluster(context, AclOperation.CLUSTER_ACTION)
 
 
 def _at_once(intake: Intake, records: memoryview) -> Prepared:

@@ -1,7 +1,8 @@
-"""Replicas of this broker whose log the disk failed: out of service, handed over, and opened again with backoff.
+"""Replicas of this broker whose log cannot be used: out of service, handed over, and opened again with backoff.
 
-A log that cannot be opened is tried again. One that went offline while it was open (a failed fsync or write) stays so
-until a restart: the kernel may have dropped what it could not write.
+A log that cannot be opened is taken for intact. One that failed while it was open (a write or an fsync) may have lost
+what was not synced: the kernel may have dropped what it could not write. It is opened again, as at a start, once
+another replica leads or none does, so that it leads only in a later epoch.
 """
 
 from __future__ import annotations
@@ -10,27 +11,30 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.cluster.election import given_up, without
 from ottla.core.errors import ApiError
 
 if TYPE_CHECKING:
     from ottla.broker.replication.replica import Replica
     from ottla.broker.replication.replication import Replication
-    from ottla.cluster.state import PartitionKey
+    from ottla.cluster.state import PartitionKey, PartitionState
 
 _logger: Final = logging.getLogger(__name__)
 
 _MOST_BACKOFF_S: Final = 30.0
 _MOST_DOUBLINGS: Final = 16
 _AGAIN_S: Final = 0.5
+_CALM_S: Final = 60.0
+"""A replica that fails again sooner than this after it was opened waits longer than the last time."""
 
 
 def backoff_s(first_s: float, attempts: int) -> float:
-    """How long to wait after so many failed attempts in a row to open a log."""
+    """How long to wait after so many failures in a row before a log is opened again."""
     return min(first_s * (1 << min(attempts - 1, _MOST_DOUBLINGS)), _MOST_BACKOFF_S)
 
 
 class _Offline:
-    __slots__ = ("attempts", "next_s", "replica", "why")
+    __slots__ = ("attempts", "may_lack_records", "next_s", "replica", "was_open", "why")
 
     def __init__(self, replica: Replica) -> None:
         self.replica = replica
@@ -38,12 +42,17 @@ class _Offline:
         self.attempts = 0
         self.next_s: float | None = None
         """None: it is not opened again."""
+        self.was_open = False
+        """Its log failed while it was open."""
+        self.may_lack_records = False
 
 
 class OfflineReplicas:
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
         self._offline: dict[PartitionKey, _Offline] = {}
+        self._opened: dict[PartitionKey, tuple[float, int]] = {}
+        """When a replica was opened again, and after how many attempts."""
         self._leaving: dict[PartitionKey, asyncio.Task[None]] = {}
         self._report: asyncio.Task[None] | None = None
 
@@ -51,47 +60,85 @@ class OfflineReplicas:
     def replicas(self) -> list[Replica]:
         return [each.replica for each in self._offline.values()]
 
-    def failed(self, replica: Replica, why: str, *, is_final: bool = False) -> None:
-        """Take it out of service; with `is_final` until a restart."""
+    def failed(self, replica: Replica, why: str) -> None:
+        """Take it out of service: its log could not be opened."""
         replica.offline = why
-        if not self._replication.is_current(replica):
-            return
+        if self._replication.is_current(replica):
+            self._fail(self._known(replica), why)
+
+    def log_failed(self, replica: Replica, why: str, *, may_lack_records: bool, is_final: bool) -> None:
+        """Take it out of service, with `is_final` until a restart: its open log failed."""
+        replica.offline = why
+        if self._replication.is_current(replica):
+            known = self._known(replica)
+            known.was_open = True
+            known.may_lack_records |= may_lack_records
+            self._fail(known, why)
+            if is_final:
+                known.next_s = None
+
+    def _known(self, replica: Replica) -> _Offline:
         known = self._offline.get(replica.key)
         if known is None or known.replica is not replica:
             known = self._offline[replica.key] = _Offline(replica)
+            opened_s, attempts = self._opened.pop(replica.key, (0.0, 0))
+            if asyncio.get_running_loop().time() - opened_s < _CALM_S:
+                known.attempts = attempts
+        return known
+
+    def _fail(self, known: _Offline, why: str) -> None:
+        replica = known.replica
         known.attempts += 1
-        first_s = self._replication.config.replica_fetch_backoff_ms / 1000
-        wait_s = backoff_s(first_s, known.attempts)
-        known.next_s = None if is_final else asyncio.get_running_loop().time() + wait_s
+        wait_s = backoff_s(self._replication.config.replica_fetch_backoff_ms / 1000, known.attempts)
+        known.next_s = asyncio.get_running_loop().time() + wait_s
         if known.why != why:  # once, and not with every attempt
             known.why = why
             _logger.error("%s: replica on broker %d is offline: %s", replica.partition.at, replica.node_id, why)
         replica.step_down()
         self._replication.unfollow(replica)
-        self.leave_isr(replica)
         self._tell()
+        self.leave_isr(replica)
 
     def forget(self, replica: Replica) -> None:
         """It is not kept here any more, or its topic is gone."""
+        self._opened.pop(replica.key, None)
+        self._remove(replica)
+
+    def _remove(self, replica: Replica) -> None:
         known = self._offline.get(replica.key)
         if known is not None and known.replica is replica:
             del self._offline[replica.key]
             replica.offline = None
             self._tell()
 
+    # Opening again
+
     def open_due(self, now_s: float) -> None:
         """Open those again whose backoff is over."""
         for each in tuple(self._offline.values()):
-            if each.next_s is not None and each.next_s <= now_s:
-                self._open(each.replica)
+            if each.next_s is not None and each.next_s <= now_s and self._may_open(each):
+                self._open(each)
 
-    def _open(self, replica: Replica) -> None:
+    def _may_open(self, each: _Offline) -> bool:
+        """Not a log that may have lost records, while this broker leads with it or counts as in sync."""
+        state = self._state_of(each.replica)
+        if not each.was_open or state is None:
+            return True
+        return state.leader != self._replication.node_id and self._after(each, state) == state
+
+    def _open(self, each: _Offline) -> None:
+        replica, broker = each.replica, self._replication.broker
+        if each.was_open:
+            broker.flusher.forget(replica.partition)
+            broker.data_dir.let_go(replica.partition.at)
+            replica.partition.close()
         try:
             replica.open_again()
         except ApiError:
             return  # `failed` has been told
+        self._opened[replica.key] = asyncio.get_running_loop().time(), each.attempts
         _logger.warning("%s: replica on broker %d is online again", replica.partition.at, replica.node_id)
-        self.forget(replica)
+        self._remove(replica)
         self._replication.resume(replica)
 
     # The others
@@ -107,27 +154,36 @@ class OfflineReplicas:
         for replica in self.replicas:
             self.leave_isr(replica)
 
+    def _state_of(self, replica: Replica) -> PartitionState | None:
+        return self._replication.cluster.view.partitions.get(replica.key)
+
+    def _after(self, each: _Offline, state: PartitionState) -> PartitionState:
+        """Without this replica, unless it is the last in sync: no other one has all that was acknowledged."""
+        rule = given_up if each.may_lack_records else without
+        return rule(state, self._replication.node_id, self._replication.cluster.view.brokers)
+
     def _can_leave(self, replica: Replica) -> bool:
-        """The last in-sync replica stays: no other one has all that was acknowledged."""
-        view, me = self._replication.cluster.view, self._replication.node_id
-        state = view.partitions.get(replica.key)
+        known, state = self._offline.get(replica.key), self._state_of(replica)
         return (
-            replica.offline is not None
-            and state is not None
-            and me in state.isr
-            and any(node in view.brokers and node != me for node in state.isr)
+            known is not None and known.replica is replica and state is not None and self._after(known, state) != state
         )
 
     async def _leave(self, replica: Replica) -> None:
         while self._can_leave(replica):
+            if self._report is not None:
+                # A controller that did not know of it would elect this replica again.
+                await asyncio.wait([self._report])
+            known = self._offline.get(replica.key)
+            if known is None:
+                return
             try:
-                state = await self._replication.cluster.leave_isr(replica.key)
+                state = await self._replication.cluster.leave_isr(replica.key, may_lack_records=known.may_lack_records)
             except ApiError as refused:
                 _logger.warning("%s: could not leave the ISR: %s", replica.partition.at, refused)
                 await asyncio.sleep(_AGAIN_S)
             else:
                 _logger.warning(
-                    "%s: broker %d left the ISR because its replica is offline; leader %d, ISR %s",
+                    "%s: replica on broker %d is offline: the partition now has leader %d, ISR %s",
                     *(replica.partition.at, replica.node_id, state.leader, list(state.isr)),
                 )
 

@@ -59,7 +59,7 @@ class Replica:
         self.waits: set[ByteWait] = set()
         """Fetches of followers, which see what is not committed yet."""
         self.refused_epoch = _NO_EPOCH
-        """What a former process led in: records that it lost could be told from new ones by nothing."""
+        """What a former process, or a log that failed, led in: lost records could be told from new ones by nothing."""
         self.offline: str | None = None
         """Why its log cannot be used; None if it can."""
         self._replication = replication
@@ -122,8 +122,8 @@ class Replica:
             raise OffsetNotAvailable(f"{self.partition.at} has a new leader, which is not yet sure of its end")
 
     def _not_leader(self) -> ApiError:
-        if self.offline is not None and self.leader == self.node_id:
-            return self._offline_error()  # it was the last in sync, so there is no other leader to go to
+        if self.offline is not None and self.leader in (self.node_id, NO_NODE):
+            return self._offline_error()  # there is no other leader to go to
         return NotLeaderOrFollower(f"{self.partition.at} is not led by this broker")
 
     # The log
@@ -140,12 +140,19 @@ class Replica:
             raise self._offline_error() from failed
 
     def open_again(self) -> None:
+        """From its files, as at a start: after a failure the log in memory is not believed."""
+        high_watermark = self._followed_high_watermark
+        if high_watermark is not None:  # it may be beyond what is left
+            self._checkpointed, self._followed_high_watermark = high_watermark, None
         self.offline = None
         self.partition.open()
 
-    def log_failed(self, why: str) -> None:
-        """The disk failed the open log."""
-        self._replication.offline.failed(self, why, is_final=True)
+    def log_failed(self, log: PartitionLog, why: str) -> None:
+        """The disk failed the open log, or it is damaged."""
+        if self.leader == self.node_id:
+            self.refused_epoch = self.leader_epoch
+        may_lack_records = log.is_damaged or log.config.flush != "ack"
+        self._replication.offline.log_failed(self, why, may_lack_records=may_lack_records, is_final=log.is_damaged)
 
     def _offline_error(self) -> StorageError:
         return StorageError(f"{self.partition.at} is offline: {self.offline}")

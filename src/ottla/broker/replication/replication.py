@@ -295,6 +295,12 @@ class Replication:
             if at.topic in by_name
         ]
 
+    def unsynced(self) -> list[PartitionKey]:
+        """The partitions here whose records are acknowledged before this broker has synced them."""
+        by_id = self.broker.topics.by_id
+        held = (state.key for state in self.cluster.view.held_by(self.node_id) if state.topic_id.raw in by_id)
+        return [key for key in held if by_id[key.topic_id.raw].config.log.flush != "ack"]
+
     def leaderless(self) -> list[Leaderless]:
         """The partitions of the cluster that have no leader, and why."""
         return list(leaderless(self.cluster.view))

@@ -1,37 +1,55 @@
-"""The audit log: a line of JSON for each operation that was denied, each login that failed, each change."""
+"""The audit log: a line of JSON for each login, refusal and administrative change, and by choice for reads."""
 
 from __future__ import annotations
 
-import logging
 import time
+from collections import Counter
 from datetime import UTC, datetime
-from logging.handlers import WatchedFileHandler
-from typing import TYPE_CHECKING, Final
-
-import msgspec
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.net.rates import Bucket
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from pathlib import Path
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from ottla.broker.context import Client, Context
+    from ottla.broker.security.audit_chain import Chain
 
-_MODE: Final = 0o600
 _MOST_NAMES: Final = 100
 _MOST_DENIED: Final = 20
 _LONGEST: Final = 256
 _LINES_PER_S: Final = 100
 _MOST_ADDRESSES: Final = 10_000
+_READ_AGAIN_S: Final = 300.0
+_MOST_READERS: Final = 10_000
+
+
+class Target(Protocol):
+    """Where lines go. It never waits, and counts what it has to drop."""
+
+    name: str
+    dropped: int
+
+    def write(self, line: bytes, now_s: float) -> None: ...
+
+    def close(self) -> None: ...
 
 
 class Audit:
-    """Written as it happens. Whoever moves the file away finds that a new one is begun."""
-
-    def __init__(self, path: Path) -> None:
-        path.touch(_MODE)
-        self._file = WatchedFileHandler(path, encoding="utf-8")
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        chain: Chain,
+        node_id: int = 0,
+        stop: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.targets = targets
+        self.counts: Counter[str] = Counter()
+        """Lines written, by event."""
+        self._chain = chain
+        self._node_id = node_id
+        self._stop = stop
+        self._readers: dict[tuple[str, str, str], float] = {}
         self._buckets: dict[str, Bucket] = {}
         self._untold: dict[str, int] = {}
         self.suppressed = 0
@@ -72,8 +90,29 @@ class Audit:
     def login_failed(self, mechanism: str, peer: str, reason: str) -> None:
         self._write_limited("login failed", None, peer, {"mechanism": mechanism, "reason": _cut(reason)})
 
+    def read(self, context: Context, topics: Iterable[str]) -> None:
+        """A client fetched from these topics: one line for each topic every five minutes, not one for each fetch."""
+        client, now_s = context.connection, time.monotonic()
+        new = []
+        for topic in topics:
+            key = client.principal, client.peer[0], topic
+            if now_s >= self._readers.get(key, 0.0):
+                if len(self._readers) >= _MOST_READERS:
+                    self._readers.clear()
+                self._readers[key] = now_s + _READ_AGAIN_S
+                new.append(topic)
+        if new:
+            about: dict[str, object] = {"api": context.header.api.name, "names": new[:_MOST_NAMES]}
+            self._write_limited("read", client.principal, context.peer, about)
+
+    async def stop(self) -> None:
+        """Write what is still queued, while the broker can."""
+        if self._stop is not None:
+            await self._stop()
+
     def close(self) -> None:
-        self._file.close()
+        for target in self.targets:
+            target.close()
 
     def _write_limited(self, event: str, principal: str | None, peer: str, about: dict[str, object]) -> None:
         """For what any client can cause: of each address so many lines in a second; the rest is counted."""
@@ -90,11 +129,14 @@ class Audit:
         self._write(event, principal, peer, about)
 
     def _write(self, event: str, principal: str | None, peer: str, about: dict[str, object]) -> None:
-        now = datetime.fromtimestamp(time.time(), UTC).isoformat(timespec="milliseconds")
-        line = {"time": now, "event": event, "principal": principal and _cut(principal), "peer": peer, **about}
+        now_s = time.time()
+        now = datetime.fromtimestamp(now_s, UTC).isoformat(timespec="milliseconds")
+        fields = {"time": now, "event": event, "principal": principal and _cut(principal), "peer": peer, **about}
         # JSON has an escape for every control character, so a name cannot begin a line of its own.
-        text = msgspec.json.encode(line).decode()
-        self._file.handle(logging.makeLogRecord({"msg": text}))
+        line = self._chain.link({**fields, "node": self._node_id})
+        self.counts[event] += 1
+        for target in self.targets:
+            target.write(line, now_s)
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Which requests the audit log takes note of, and what of them: names, never values."""
+"""What the audit log notes of an admin request: names, never values."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from msgspec import structs
 
 from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
-from ottla.core.errors import ErrorCode
+from ottla.broker.topics import AUDIT
+from ottla.core.errors import ApiError, ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
-from ottla.wire import apis
 from ottla.wire.messages.create_acls import AclCreation
 
 if TYPE_CHECKING:
@@ -22,41 +22,56 @@ if TYPE_CHECKING:
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 
-AUDITED: Final = frozenset(
-    api.key
-    for api in (
-        apis.CREATE_TOPICS,
-        apis.DELETE_TOPICS,
-        apis.CREATE_PARTITIONS,
-        apis.DELETE_RECORDS,
-        apis.ALTER_CONFIGS,
-        apis.INCREMENTAL_ALTER_CONFIGS,
-        apis.DELETE_GROUPS,
-        apis.OFFSET_DELETE,
-        apis.CREATE_ACLS,
-        apis.DELETE_ACLS,
-        apis.ALTER_USER_SCRAM_CREDENTIALS,
-        apis.ALTER_CLIENT_QUOTAS,
-        apis.ELECT_LEADERS,
-        apis.ALTER_PARTITION_REASSIGNMENTS,
-        apis.ALTER_SHARE_GROUP_OFFSETS,
-        apis.DELETE_SHARE_GROUP_OFFSETS,
-    )
-)
 _NAMES: Final = ("name", "resource_name", "topic_name", "topic", "resource_name_filter")
 
 
 def audited(audit: Audit, handler: Handler) -> Handler:
     def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+        names = list(dict.fromkeys(_tokens_in(broker, request) or names_in(request)))
+
         def note(response: Response) -> Response:
             errors = sorted({ErrorCode(code).name for code in error_codes(response)})
-            audit.changed(context, list(dict.fromkeys(names_in(request))), errors)
+            created = getattr(response, "token_id", "")
+            audit.changed(context, [created] if created else names, errors)
             return response
 
         answer = handler(broker, request, context)
         return answer if getattr(request, "validate_only", False) else then(answer, note)
 
     return noted
+
+
+def read_audited(audit: Audit, handler: Handler) -> Handler:
+    """Around the handler, within the ACLs: it sees only topics that the client may read."""
+
+    def noted(broker: Broker, request: Request, context: Context) -> NowOrLater:
+        audit.read(context, _topics_read(broker, request))
+        return handler(broker, request, context)
+
+    return noted
+
+
+def _topics_read(broker: Broker, request: Any) -> Iterator[str]:  # noqa: ANN401 - Fetch or ShareFetch
+    if max(getattr(request, "replica_id", -1), getattr(getattr(request, "replica_state", None), "replica_id", -1)) >= 0:
+        return  # a follower
+    for topic in request.topics or ():
+        name = getattr(topic, "topic", "")
+        if not name and (state := broker.topics.by_id.get(topic.topic_id)) is not None:
+            name = state.name
+        # A reader of the audit topic would cause a line with each line it reads.
+        if name and name != AUDIT:
+            yield name
+
+
+def _tokens_in(broker: Broker, request: Request) -> list[str]:
+    """The id of the delegation token whose secret the request has; a look before it may be deleted."""
+    secret, tokens = getattr(request, "hmac", None), broker.security.tokens
+    if secret is None or tokens is None:
+        return []
+    try:
+        return [tokens.id_of(secret)]
+    except ApiError:
+        return []
 
 
 def names_in(request: Request) -> Iterator[str]:

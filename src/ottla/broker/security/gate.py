@@ -38,7 +38,17 @@ _LAST_ANSWERS_S: Final = 1.0
 class Login:
     """How far one connection is with saying who it is."""
 
-    __slots__ = ("_ends_s", "exchange", "is_in_turn", "is_known", "is_raw", "lifetime_ms", "mechanism", "mechanisms")
+    __slots__ = (
+        "_ends_s",
+        "exchange",
+        "is_in_turn",
+        "is_known",
+        "is_raw",
+        "lifetime_ms",
+        "mechanism",
+        "mechanisms",
+        "token_id",
+    )
 
     def __init__(self, mechanisms: Sequence[str]) -> None:
         self.mechanisms = tuple(mechanisms)
@@ -49,6 +59,8 @@ class Login:
         self.is_in_turn = False
         """Whether the exchange has waited for as long as an address that fails often has to."""
         self.is_known = False
+        self.token_id: str | None = None
+        """Of the delegation token that it logged in with."""
         self.lifetime_ms = 0
         """How long the last login lasts; 0 for as long as the connection, or if it is not complete."""
         self._ends_s: float | None = None
@@ -122,6 +134,15 @@ def end_logins(connections: Iterable[Connection], user: str) -> None:
             loop.call_later(_LAST_ANSWERS_S, connection.abort)
 
 
+def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
+    """The delegation token was deleted."""
+    for connection in connections:
+        login = connection.login
+        if isinstance(login, Login) and login.token_id == token_id:
+            login.fail()
+            asyncio.get_running_loop().call_later(_LAST_ANSWERS_S, connection.abort)
+
+
 async def step_of(logins: Logins, connection: Connection, login: Login, message: bytes) -> Step:
     """Take a message of the exchange under way; LoginFailed, after a while, if it fails."""
     exchange = login.exchange
@@ -136,7 +157,11 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         step = await logins.take(exchange, message)
         if isinstance(step, Challenge):
             return step
-        if login.mechanism in _BY_PASSWORD and logins.passwords.fingerprint(step.user) is None:
+        if (
+            step.token_id is None
+            and login.mechanism in _BY_PASSWORD
+            and logins.passwords.fingerprint(step.user) is None
+        ):
             raise LoginFailed(f"user {step.user!r} was deleted")  # noqa: TRY301 - fails as others do
         principal = f"User:{step.user}"
         if login.is_known and principal != connection.principal:
@@ -149,6 +174,7 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
     if not login.is_known:
         logins.noted(login.mechanism, principal, peer)
     connection.principal, connection.groups = principal, step.groups
+    login.token_id = step.token_id
     connection.admit()
     login.succeed(_lifetime_ms(logins.config.session_max_ms, step.expires_s))
     return step

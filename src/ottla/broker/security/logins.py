@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.security.audit import Audit
     from ottla.net.sasl.decoys import Shapes
-    from ottla.net.sasl.exchange import Exchange, Step, Verifier
+    from ottla.net.sasl.exchange import Exchange, FindToken, Step, Verifier
     from ottla.net.sasl.tokens import CheckedToken, Tokens
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.catalog.catalog import Catalog
@@ -53,6 +53,8 @@ class Logins:
         self._view = view
         self._audit = audit
         self._decoys = _decoys(view)
+        self.find_token: FindToken | None = None
+        """Set where delegation tokens are served."""
         self.passwords = Passwords(self._find, self._decoys)
         self._tokens = _tokens(config)
         self._reported: set[str] = set()
@@ -64,7 +66,7 @@ class Logins:
         if mechanism == "PLAIN":
             return Plain(self.passwords)
         if mechanism in MECHANISMS:
-            return Scram(mechanism, self._find, self._decoys)
+            return Scram(mechanism, self._find, self._decoys, find_token=self.find_token)
         from ottla.net.sasl.oauthbearer import OAuthBearer
 
         return OAuthBearer(self._known_tokens())

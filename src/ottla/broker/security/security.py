@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
-from ottla.storage.catalog.entries import NO_USER, Quota, ScramCredential, ScramMechanism
+from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,16 +15,15 @@ if TYPE_CHECKING:
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
     from ottla.broker.security.audit import Audit
+    from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
+    from ottla.broker.served_api import ServedApi
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
-    from ottla.wire.apis import Api
-
-AUDIT_FILE: Final = "audit.jsonl"
 
 
 class Security:
@@ -40,6 +39,7 @@ class Security:
         """Whether clients have to say who they are, at least where some of them come in."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
+        self.tokens = self._make_tokens()
         self.oidc = self._make_oidc()
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
@@ -76,24 +76,33 @@ class Security:
         """Once there is a listener to tell of quotas."""
         self._apply_quotas()
 
+    async def stop(self) -> None:
+        """Write what the audit log still holds, while the logs are open."""
+        if self.audit is not None:
+            await self.audit.stop()
+
     def close(self) -> None:
         if self.logins is not None:
             self.logins.close()
         if self.audit is not None:
             self.audit.close()
 
-    def around(self, api: Api, handler: Handler) -> Handler:
-        """The handler of this API with all that goes around it; just the handler, if nothing does."""
+    def around(self, served: ServedApi, handler: Handler) -> Handler:
+        """The handler within its quotas, its rule and the audit log; just the handler, if none of them is on."""
         if self._quotas is not None and self._quotas.are_for_clients:
-            handler = self._quotas.around(api, handler)
+            handler = self._quotas.around(served.api, handler)
+        if self.audit is not None and served.audit == "read" and self.config.audit_reads:
+            from ottla.broker.security.auditing import read_audited
+
+            handler = read_audited(self.audit, handler)
         if self.authorizer is not None:
-            from ottla.broker.authorization.table import rule_for
+            from ottla.broker.authorization.guarding import guarded
 
-            handler = rule_for(api).around(self.authorizer, handler)
-        if self.audit is not None:
-            from ottla.broker.security.auditing import AUDITED, audited
+            handler = guarded(served.rule, self.authorizer, handler)
+        if self.audit is not None and served.audit == "change":
+            from ottla.broker.security.auditing import audited
 
-            handler = audited(self.audit, handler) if api.key in AUDITED else handler
+            handler = audited(self.audit, handler)
         return handler
 
     @property
@@ -101,12 +110,11 @@ class Security:
         return any(user != NO_USER for user, _ in self._broker.catalog.view.credentials)
 
     def _open_audit(self) -> Audit | None:
-        path: Path | None = self.config.audit_file
-        if path is None and not self.asks_who:
+        if not (self.asks_who or self.config.is_audited):
             return None
-        from ottla.broker.security.audit import Audit
+        from ottla.broker.security.audit_targets import open_audit
 
-        return Audit(path or self._broker.config.data_dir / AUDIT_FILE)
+        return open_audit(self._broker)
 
     def _make_logins(self) -> Logins | None:
         if not self.asks_who:
@@ -115,6 +123,20 @@ class Security:
 
         ensure_decoy_key(self._broker.catalog)
         return Logins(self.config, lambda: self._broker.catalog.view, self.audit)
+
+    def _make_tokens(self) -> DelegationTokens | None:
+        if self.logins is None or not self.config.delegation_token_secret:
+            return None
+        from ottla.broker.security.delegation_tokens import DelegationTokens
+
+        clock = self._broker.clock
+        tokens = DelegationTokens(self.config, lambda: self._broker.catalog.view.tokens)
+        self.logins.find_token = lambda token_id, mechanism: tokens.find(token_id, mechanism, clock.now_ms())
+        return tokens
+
+    async def delete_expired_tokens(self) -> None:
+        if self.tokens is not None and (outdated := self.tokens.outdated(self._broker.clock.now_ms())):
+            await self._broker.administration.change_catalog(lambda: self._broker.catalog.delete_tokens(outdated))
 
     def _make_oidc(self) -> OidcLogins | None:
         if self.logins is None or not self.config.oidc_issuer:
@@ -142,6 +164,11 @@ class Security:
                 from ottla.broker.security.gate import end_logins
 
                 end_logins(list(self._broker.listener.connections), user)
+
+        if isinstance(change.before, DelegationToken) and change.after is None and self.logins is not None:
+            from ottla.broker.security.gate import end_token_logins
+
+            end_token_logins(list(self._broker.listener.connections), change.before.id)
 
     def _apply_quotas(self) -> None:
         if self._quotas is None and not self._broker.catalog.view.quotas:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ottla.http.queue_config import QueuesConfig
     from ottla.net.config import NetConfig
     from ottla.net.listener_config import ListenerConfig
+    from ottla.net.security_config import SecurityConfig
 
 
 class Configs(NamedTuple):
@@ -124,8 +125,23 @@ def worker_configs(configs: Configs, number: int, ports: Iterable[int]) -> Confi
     cluster = replace(settings.cluster, internal_replication_factor=1)
     net = _own_net(settings, list(ports))
     http = configs.http if number == 0 else replace(configs.http, port=_http_port(configs, number))
-    own = settings._replace(broker=broker, cluster=cluster, net=net, transactions=transactions, share=share)
+    own = settings._replace(
+        broker=broker,
+        cluster=cluster,
+        net=net,
+        transactions=transactions,
+        share=share,
+        security=_own_audit(settings, number),
+    )
     return configs._replace(settings=own, http=http)
+
+
+def _own_audit(settings: Settings, number: int) -> SecurityConfig:
+    """A file of its own for each worker: each writes a hash chain."""
+    path = settings.security.audit_file
+    if path is None or (path.exists() and not path.is_file()):
+        return settings.security
+    return replace(settings.security, audit_file=path.with_name(f"{path.stem}-worker-{number}{path.suffix}"))
 
 
 def _http_port(configs: Configs, number: int) -> int:

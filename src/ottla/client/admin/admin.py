@@ -8,6 +8,7 @@ from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.groups import GroupAdmin
 from ottla.client.admin.offsets import OffsetAdmin
 from ottla.client.admin.partitions import PartitionAdmin
+from ottla.client.admin.tokens import TokenAdmin
 from ottla.client.admin.topics import TopicAdmin
 from ottla.client.admin.transactions import TransactionAdmin
 from ottla.client.admin.users import UserAdmin
@@ -22,6 +23,7 @@ class Admin(
     ClusterAdmin,
     UserAdmin,
     AclAdmin,
+    TokenAdmin,
     TransactionAdmin,
 ):
     """`client.admin`. A call for one item raises its error; a call for several returns the errors of failed items."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,6 +23,8 @@ class LoggedIn:
     expires_s: float | None = None
     """When the credential expires, in seconds since 1970."""
     groups: tuple[str, ...] = ()
+    token_id: str | None = None
+    """Of the delegation token that it logged in with."""
 
 
 Step: TypeAlias = Challenge | LoggedIn
@@ -52,6 +54,17 @@ class Verifier(Protocol):
     def server_key(self) -> bytes: ...
 
 
+class FoundToken(NamedTuple):
+    """A delegation token that may be logged in with."""
+
+    verifier: Verifier
+    token_id: str
+    owner: str
+    expires_s: float
+
+
 if TYPE_CHECKING:
+    FindToken = Callable[[str, str], FoundToken | None]
+    """By token id and mechanism."""
     FindVerifier = Callable[[str, str], Verifier | None]
     """By user and mechanism, such as SCRAM-SHA-512."""

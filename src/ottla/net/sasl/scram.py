@@ -19,7 +19,7 @@ from ottla.net.sasl.exchange import Challenge, LoggedIn
 
 if TYPE_CHECKING:
     from ottla.net.sasl.decoys import Decoys
-    from ottla.net.sasl.exchange import FindVerifier, Step, Verifier
+    from ottla.net.sasl.exchange import FindToken, FindVerifier, FoundToken, Step, Verifier
 
 DEFAULT_ITERATIONS: Final = 4096
 MIN_ITERATIONS: Final = 4096
@@ -33,6 +33,8 @@ _FIRST: Final = re.compile(
     r"([nyp])(?:=[^,]*)?,(?:a=([^,]+))?,(n=([^,]+),r=([!-+\--~]+))((?:,[A-Za-z]+=[^,]+)*)", re.DOTALL
 )
 _FINAL: Final = re.compile(r"(c=([^,]+),r=([!-+\--~]+)(?:,[A-Za-z]=[^,]+)*?),p=([^,]+)", re.DOTALL)
+_TOKEN_AUTH: Final = "tokenauth=true"  # noqa: S105 - not a password
+"""The extension of Kafka's clients that log in with a delegation token."""
 _ESCAPE: Final = re.compile(r"=(2C|3D)?")
 
 
@@ -77,11 +79,19 @@ def digest_size(mechanism: str) -> int:
 class Scram:
     is_slow: Final = False
 
-    def __init__(self, mechanism: str, find: FindVerifier, decoys: Decoys, nonce: str | None = None) -> None:
+    def __init__(
+        self,
+        mechanism: str,
+        find: FindVerifier,
+        decoys: Decoys,
+        nonce: str | None = None,
+        find_token: FindToken | None = None,
+    ) -> None:
         self._mechanism = mechanism
         self._hash = _HASHES[mechanism]
         self._find = find
         self._decoys = decoys
+        self._find_token = find_token
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
         self._begun: _Begun | None = None
 
@@ -102,15 +112,21 @@ class Scram:
         user = _unescaped(name)
         if authorized is not None and _unescaped(authorized) != user:
             raise LoginFailed(f"user {user!r} cannot act on behalf of another")
-        if "tokenauth=true" in extensions:
-            raise LoginFailed("delegation tokens are not served")
-        verifier = self._find(user, self._mechanism)
+        token = None
+        if _TOKEN_AUTH in extensions.split(","):
+            if self._find_token is None:
+                raise LoginFailed("delegation tokens are not enabled: security.delegation_token_secret is not set")
+            token = self._find_token(user, self._mechanism)
+            verifier = None if token is None else token.verifier
+        else:
+            verifier = self._find(user, self._mechanism)
         is_known = verifier is not None
         verifier = verifier or self._decoys.verifier(self._mechanism, user)
         salt = base64.b64encode(verifier.salt).decode()
         challenge = f"r={nonce}{self._nonce},s={salt},i={verifier.iterations}"
         header = text[: -len(bare + extensions)]
-        self._begun = _Begun(user, is_known, verifier, header, f"{bare}{extensions},{challenge}", nonce + self._nonce)
+        exchanged = f"{bare}{extensions},{challenge}"
+        self._begun = _Begun(user, is_known, verifier, header, exchanged, nonce + self._nonce, token)
         return Challenge(challenge.encode())
 
     def _last(self, text: str, begun: _Begun) -> LoggedIn:
@@ -127,8 +143,10 @@ class Scram:
         is_right = hmac.compare_digest(hashlib.new(self._hash, client_key).digest(), verifier.stored_key)
         if not is_right or not begun.is_known:
             raise LoginFailed(f"wrong password for user {begun.user!r}")
-        answer = base64.b64encode(hmac.digest(verifier.server_key, signed, self._hash))
-        return LoggedIn(begun.user, b"v=" + answer)
+        answer = b"v=" + base64.b64encode(hmac.digest(verifier.server_key, signed, self._hash))
+        if begun.token is None:
+            return LoggedIn(begun.user, answer)
+        return LoggedIn(begun.token.owner, answer, begun.token.expires_s, token_id=begun.token.token_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +157,7 @@ class _Begun:
     header: str
     exchanged: str
     nonce: str
+    token: FoundToken | None
 
 
 def _unescaped(name: str) -> str:

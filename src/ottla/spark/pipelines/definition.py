@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-Format = Literal["json", "csv", "avro", "raw"]
+Format = Literal["json", "csv", "avro", "debezium", "raw"]
 SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console"]
 
-FORMATS: Final = ("json", "csv", "avro", "raw")
+FORMATS: Final = ("json", "csv", "avro", "debezium", "raw")
 SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console")
 TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
 DATABASE_KINDS: Final = ("postgresql", "sqlite")
@@ -39,14 +39,23 @@ class Source:
     max_event_time_ahead_ms: int | None = None
     """Records whose event time is further ahead of their own timestamp are dead letters."""
     dead_letters: str = NO_DEAD_LETTERS
-    nulls: Literal["dead-letter", "skip", "keep"] = "dead-letter"
+    nulls: Literal["dead-letter", "skip", "keep", "delete"] = "dead-letter"
+    key: tuple[str, ...] = ()
+    """The columns that the record's key holds: those of a record without a value, which deletes its row."""
     max_per_batch: int | None = None
     fail_on_data_loss: bool = True
     archive: str = ""
     """Where the topics' past is, which is read as one with them."""
     framing: Literal["none", "confluent"] = "none"
+    flattened: bool = False
+    """Records of Debezium are rows by themselves, as its transformation ExtractNewRecordState leaves them."""
     options: Mapping[str, str] = field(default_factory=dict)
     """Spark's own options of the format, such as sep."""
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether its rows say of themselves that they delete."""
+        return self.format == "debezium" or self.nulls == "delete"
 
     @property
     def has_dead_letters(self) -> bool:
@@ -99,7 +108,11 @@ class Sink:
     target_file_bytes: int = 128 << 20
     topic: str = ""
     key: tuple[str, ...] = ()
-    """Columns: of the record's key in a topic, of the primary key in a database."""
+    """Columns: of the record's key in a topic; elsewhere those by which rows are replaced and deleted."""
+    delete_when: str | None = None
+    """A condition in SQL: rows for which it holds delete the row with their key."""
+    order_by: str | None = None
+    """The column by which a row is older than the stored one, and is then left out."""
     value: str | None = None
     """The column that is a record's value; None for all of them as JSON."""
     url: str = field(default="", repr=False)
@@ -110,6 +123,11 @@ class Sink:
     """The topic for rows that a database can never take; none stops the query at the first."""
     evolution: EvolutionPolicy = "add"
     """How far its table follows the columns of the query: new ones, wider types too, or not at all."""
+
+    @property
+    def may_refuse_rows(self) -> bool:
+        """Databases, and tables whose rows need a key."""
+        return self.kind in DATABASE_KINDS or (self.kind in TABLE_KINDS and bool(self.key))
 
     @property
     def place(self) -> str:

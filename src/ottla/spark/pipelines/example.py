@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.debezium import is_envelope, rows_in
 from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.inference import csv_schema, json_schema
 
@@ -20,8 +21,8 @@ _SINKS: Final = {
         '# partition_by = "day"          # a folder for each value',
         "compact_every = 100             # merge small files after so many micro-batches",
     ),
-    "delta": (_INSTALL, 'path = "{name}"', '# partition_by = "day"'),
-    "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"'),
+    "delta": (_INSTALL, 'path = "{name}"', '# partition_by = "day"', f"# {_KEY}"),
+    "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"', f"# {_KEY}"),
     "topic": ('topic = "{name}-copy"', '# key = "{first}"               # the column that becomes the record\'s key'),
     "sqlite": ('path = "{name}.db"', 'table = "{name}"', _KEY),
     "postgresql": (_INSTALL, 'url = "postgresql://user:${{PGPASSWORD}}@localhost/db"', 'table = "{name}"', _KEY),
@@ -34,7 +35,7 @@ every = "10s"                     # how often to look for new records
 
 [source.{name}]
 topics = ["{topic}"]
-format = "{format}"                   # json, csv, avro or raw
+format = "{format}"                   # json, csv, avro, debezium or raw
 {schema}
 start = "earliest"                # or latest, or a time such as 2026-11-15T09:30
 {time}
@@ -74,16 +75,28 @@ def example(topic: str, broker: str, values: Sequence[bytes | None], sink: str, 
             if times
             else '# event_time = "_timestamp"\n# watermark = "10 minutes"'
         ),
-        columns=", ".join(map(quoted, named)),
+        columns=", ".join([*map(quoted, named), *(_change_columns(sink) if kind == "debezium" else ())]),
         sink=sink,
-        sink_keys="\n".join(_SINKS[sink]).format(name=name, first=next(iter(named))),
+        sink_keys=_sink_keys(sink, has_changes=kind == "debezium").format(name=name, first=next(iter(named))),
     )
+
+
+def _change_columns(sink: str) -> list[str]:
+    """Which rows delete is for sinks with a key; the others keep every change."""
+    return ["_op AS op", "_deleted AS is_deleted"] if sink in ("parquet", "console") else ["_deleted"]
+
+
+def _sink_keys(sink: str, *, has_changes: bool) -> str:
+    text = "\n".join(_SINKS[sink])
+    return text.replace("# key = ", "key = ") if has_changes else text
 
 
 def _looks_like(values: Sequence[bytes | None]) -> tuple[str, str | None]:
     """The format and schema that most records seem to have."""
     some = [value for value in values if value]
     objects = sum(value.lstrip()[:1] == b"{" for value in some)
+    if some and sum(map(is_envelope, some)) * 2 > len(some):
+        return "debezium", json_schema(rows_in(some, is_flattened=False))
     if some and objects * 2 > len(some):
         return "json", json_schema(some)
     commas = sum(b"," in value and b"\x00" not in value for value in some)

@@ -7,10 +7,14 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.marking import marked
+from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
+from ottla.spark.pipelines.column_checks import sink_columns, unknown_columns
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
+from ottla.spark.pipelines.sql_errors import missing_table, sql_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -80,12 +84,17 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
 
 
 def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
-    """The rows that a sink gets. Columns that begin with _ stay behind."""
-    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[pipeline.sinks[sink].of]
+    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged."""
+    wanted = pipeline.sinks[sink]
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of]
     shown = [column for column in rows.columns if not column.startswith("_")]
     if not shown:
-        raise ConfigError(f"[sink.{sink}] from: all columns of {pipeline.sinks[sink].of} begin with _; rename some")
-    return rows.select(*(f"`{column}`" for column in shown))
+        raise ConfigError(f"[sink.{sink}] from: all columns of {wanted.of} begin with _; rename some")
+    for key, names in sink_columns(wanted).items():
+        if problems := unknown_columns(names, shown):
+            raise ConfigError(f"[sink.{sink}] {key}: {problems[0]}")
+    refuse_lost_deletes(pipeline, wanted, rows.columns)
+    return marked(rows, wanted)
 
 
 def dead_letter_rows(spark: SparkSession, pipeline: Pipeline, source: Source, reading: Reading) -> DataFrame:
@@ -109,12 +118,33 @@ def _all_rows(spark: SparkSession, pipeline: Pipeline, group: str, reading: Read
         keep(source.name, _with_watermark(good_rows(reading.load(spark, source, group), source), source, reading))
     for table in pipeline.tables.values():
         keep(table.name, _static(spark, table))
-    for step in pipeline.steps:
-        try:
-            keep(step.name, _applied(spark, step, frames))
-        except Exception as failed:
-            raise ConfigError(f"[step.{step.name}]: {first_line(failed)}") from failed
+    _add_steps(spark, pipeline.steps, frames)
     return frames
+
+
+def _add_steps(spark: SparkSession, steps: Sequence[Step], frames: dict[str, DataFrame]) -> None:
+    """Raises with all steps that Spark cannot analyze, not with the first alone."""
+    mistakes: dict[str, Exception] = {}
+    failed: set[str] = set()
+    for step in steps:
+        try:
+            frame = _applied(spark, step, frames)
+            frame.createOrReplaceTempView(step.name)
+            frames[step.name] = frame
+        except Exception as refused:  # noqa: BLE001 - whatever Spark or a function of the user's raises
+            # What builds on a step that failed fails too, and says nothing new.
+            if missing_table(str(refused)) not in failed and not _builds_on(step, failed):
+                reason = sql_error(str(refused), frames) or type(refused).__name__
+                mistakes[f"[step.{step.name}]: {reason}"] = refused
+            failed.add(step.name)
+            # One of an earlier plan would be found in its place.
+            spark.catalog.dropTempView(step.name)
+    if mistakes:
+        raise ConfigError("\n".join(mistakes)) from next(iter(mistakes.values()))
+
+
+def _builds_on(step: Step, failed: set[str]) -> bool:
+    return step.deduplicate is not None and step.deduplicate.of in failed
 
 
 def first_line(failed: Exception) -> str:

@@ -8,6 +8,7 @@ import tomllib
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline, StaticTable
 from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
 from ottla.spark.pipelines.loading_sinks import read_sink
@@ -61,6 +62,7 @@ def parse_pipeline(
     known_rows = [*sources, *steps]
     sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, name, folder, known_rows))
     _check_whole(given, mistakes)
+    check_columns(sources, steps.values(), sinks.values(), mistakes)
     pipeline = Pipeline(
         name=name,
         file=file,

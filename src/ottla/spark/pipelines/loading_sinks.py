@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ottla.spark.pipelines.changes.rules import MERGING_KINDS
 from ottla.spark.pipelines.definition import DATABASE_KINDS, EVOLUTION_POLICIES, SINK_KINDS, TABLE_KINDS, Sink
 from ottla.spark.pipelines.fields import suggestion
 
@@ -23,13 +24,14 @@ _NEEDED: Final = {
     "console": (),
 }
 _FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution")
+_MERGED: Final = ("key", "delete_when", "order_by", "dead_letters")
 _TAKEN: Final = {
     "parquet": _FILES,
-    "delta": (*_FILES, "keep_versions"),
-    "iceberg": (*_FILES, "keep_versions", "table", "catalog"),
-    "topic": ("topic", "key", "value"),
-    "postgresql": ("url", "table", "key", "evolution", "dead_letters"),
-    "sqlite": ("path", "table", "key", "evolution", "dead_letters"),
+    "delta": (*_FILES, *_MERGED, "keep_versions"),
+    "iceberg": (*_FILES, *_MERGED, "keep_versions", "table", "catalog"),
+    "topic": ("topic", "key", "value", "delete_when"),
+    "postgresql": ("url", "table", *_MERGED, "evolution"),
+    "sqlite": ("path", "table", *_MERGED, "evolution"),
     "console": (),
 }
 
@@ -52,6 +54,8 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         target_file_bytes=fields.number("target_file_bytes", 128 << 20, least=1024) or 0,
         topic=fields.text("topic"),
         key=fields.names("key"),
+        delete_when=fields.text("delete_when") or None,
+        order_by=fields.text("order_by") or None,
         value=fields.text("value") or None,
         url=fields.text("url"),
         catalog=fields.settings("catalog"),
@@ -62,12 +66,13 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
     if fields.text("kind") == kind:  # nothing is known of what one of another kind needs
         _check_kind(kind, fields)
         _check_sense(sink, fields)
+        _check_merge(sink, fields)
     return sink
 
 
 def _usual_mode(kind: str, *, has_key: bool) -> str:
     """Rows with a key are replaced as they change; a console shows them as they change."""
-    return "update" if (kind in DATABASE_KINDS and has_key) or kind == "console" else "append"
+    return "update" if (kind in MERGING_KINDS and has_key) or kind == "console" else "append"
 
 
 def _check_kind(kind: str, fields: Fields) -> None:
@@ -76,12 +81,22 @@ def _check_kind(kind: str, fields: Fields) -> None:
             fields.wrong("", f"a {kind} sink needs {key}")
     for key in {each for taken in _TAKEN.values() for each in taken} - set(_TAKEN[kind]):
         if fields.has(key):
-            fields.wrong(key, f"a {kind} sink has no {key}")
+            hint = "; to replace rows by key, use delta or iceberg" if (kind, key) == ("parquet", "key") else ""
+            fields.wrong(key, f"a {kind} sink has no {key}{hint}")
 
 
 def _check_sense(sink: Sink, fields: Fields) -> None:
-    if sink.kind in TABLE_KINDS and sink.mode != "append":
-        fields.wrong("mode", f"a {sink.kind} table can only grow (append); send rows that change to a database")
+    if sink.kind in TABLE_KINDS and sink.mode != "append" and not sink.key:
+        way = (
+            "set key, so that rows are replaced"
+            if sink.kind in MERGING_KINDS
+            else "use a delta or iceberg sink with a key"
+        )
+        fields.wrong("mode", f"a {sink.kind} table without a key can only grow (append); {way}")
+    elif sink.kind in TABLE_KINDS and sink.mode == "complete":
+        fields.wrong(
+            "mode", f"a {sink.kind} table is not rewritten as a whole; use update, or send the rows to a database"
+        )
     if sink.kind in DATABASE_KINDS and sink.mode != "append" and not sink.key:
         fields.wrong("mode", f"{sink.mode} needs a key, so that rows can be replaced")
     if sink.kind == "topic" and len(sink.key) > 1:
@@ -90,3 +105,21 @@ def _check_sense(sink: Sink, fields: Fields) -> None:
         fields.wrong("path", "is a folder that the driver and all workers see; give it without a scheme")
     if sink.kind == "iceberg" and sink.table and sink.table.count(".") != 1:
         fields.wrong("table", f"{sink.table!r} must be a namespace and a name, such as shop.orders")
+
+
+def _check_merge(sink: Sink, fields: Fields) -> None:
+    for what in ("delete_when", "order_by"):
+        if fields.has(what) and not sink.key:
+            fields.wrong(what, "needs key, by which rows are found")
+        if fields.has(what) and sink.mode == "complete":
+            fields.wrong(what, "has no meaning in mode complete, which writes all rows anew")
+    if sink.kind in TABLE_KINDS and fields.has("dead_letters") and not sink.key:
+        fields.wrong("dead_letters", f"a {sink.kind} sink refuses rows only if it has a key")
+    if len(set(sink.key)) < len(sink.key):
+        fields.wrong("key", "names a column twice")
+    for what, names in (("key", sink.key), ("order_by", (sink.order_by,) if sink.order_by else ())):
+        for name in names:
+            if name.startswith("_") and sink.kind in MERGING_KINDS:
+                fields.wrong(what, f"{name} is not stored; select it under another name: SELECT {name} AS …")
+    if sink.order_by in sink.key:
+        fields.wrong("order_by", f"{sink.order_by} is part of the key, and the same for all rows that it would compare")

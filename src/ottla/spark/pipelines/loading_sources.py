@@ -7,10 +7,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.avro_schema import avro_columns
-from ottla.spark.pipelines.ddl import columns
-from ottla.spark.pipelines.definition import FORMATS, META_COLUMNS, NO_DEAD_LETTERS, Source
+from ottla.spark.pipelines.definition import FORMATS, NO_DEAD_LETTERS, Source
 from ottla.spark.pipelines.fields import duration_ms, suggestion
+from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 from ottla.spark.pipelines.times import moment_ms
 
 if TYPE_CHECKING:
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 
 _TOPIC: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _INFER: Final = "infer"
+_NULLS: Final = ("dead-letter", "skip", "keep", "delete")
 
 
 def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Source:
@@ -34,15 +34,18 @@ def read_source(name: str, fields: Fields, pipeline: str, folder: Path) -> Sourc
         watermark=fields.text("watermark") or None,
         max_event_time_ahead_ms=fields.duration_ms("max_event_time_ahead", None),
         dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
-        nulls=fields.one_of("nulls", ("dead-letter", "skip", "keep"), "dead-letter"),  # type: ignore[arg-type]
+        nulls=fields.one_of("nulls", _NULLS, _usual_nulls(fields)),  # type: ignore[arg-type]
+        key=fields.names("key"),
         max_per_batch=fields.number("max_per_batch", None),
         fail_on_data_loss=fields.truth("fail_on_data_loss", default=True),
         archive=_archive(fields.text("archive"), folder),
+        flattened=fields.truth("flattened", default=False),
         framing=fields.one_of("framing", ("none", "confluent"), "none"),  # type: ignore[arg-type]
         options=fields.settings("options"),
     )
     _check_schema(source, fields)
     _check_time(source, fields)
+    _check_deletes(source, fields)
     if source.dead_letters != NO_DEAD_LETTERS and source.dead_letters in source.topics:
         fields.wrong("dead_letters", f"{source.dead_letters} is one of the topics that are read")
     return source
@@ -100,23 +103,14 @@ def _check_schema(source: Source, fields: Fields) -> None:
         fields.wrong("schema", str(wrong))
         return
     for column in named or ():
-        if column in META_COLUMNS or column == "_corrupt":
-            fields.wrong("schema", f"the name {column} is taken; every row has {', '.join(META_COLUMNS)}")
-
-
-def known_columns(source: Source) -> dict[str, str] | None:
-    """The columns of its own that are known without looking into the topic."""
-    if source.format == "raw":
-        return {"key": "binary", "value": "binary", "headers": "array<struct<key:string,value:binary>>"}
-    if source.schema is None:
-        return None
-    return avro_columns(source.schema) if source.format == "avro" else columns(source.schema)
+        if column in (*beside_columns(source), "_corrupt"):
+            fields.wrong("schema", f"the name {column} is taken; every row has {', '.join(beside_columns(source))}")
 
 
 def _check_time(source: Source, fields: Fields) -> None:
     if source.watermark is not None and duration_ms(source.watermark) is None:
         fields.wrong("watermark", f"{source.watermark!r} is no time; write it such as 10 minutes")
-    if source.max_event_time_ahead_ms is not None and source.event_time in (None, *META_COLUMNS):
+    if source.max_event_time_ahead_ms is not None and source.event_time in (None, *beside_columns(source)):
         fields.wrong(
             "max_event_time_ahead",
             "needs event_time with a column of the record; the timestamps of records themselves are limited by the "
@@ -128,10 +122,36 @@ def _check_time(source: Source, fields: Fields) -> None:
         named = known_columns(source)
     except ConfigError:
         return
-    if named is None or source.event_time in META_COLUMNS:
+    beside = beside_columns(source)
+    if named is None or source.event_time in beside:
         return
     if source.event_time not in named:
-        known = (*named, *META_COLUMNS)
+        known = (*named, *beside)
         fields.wrong("event_time", f"there is no column {source.event_time}{suggestion(source.event_time, known)}")
     elif not named[source.event_time].startswith("timestamp"):
         fields.wrong("event_time", f"{source.event_time} is a {named[source.event_time]}, and must be a timestamp")
+
+
+def _usual_nulls(fields: Fields) -> str:
+    """A record of Debezium without a value follows the delete of its row, and may be all that compaction left of it."""
+    return "delete" if fields.text("format") == "debezium" else "dead-letter"
+
+
+def _check_deletes(source: Source, fields: Fields) -> None:
+    if source.flattened and source.format != "debezium":
+        fields.wrong("flattened", 'needs format = "debezium"')
+    if source.format == "debezium" and source.nulls not in ("delete", "skip"):
+        fields.wrong("nulls", "is delete or skip for records of Debezium")
+    if source.key and source.nulls != "delete":
+        fields.wrong("key", 'says what a record without a value deletes; it needs nulls = "delete"')
+    if source.nulls == "delete" and source.format == "raw":
+        fields.wrong("nulls", "raw records are not parsed; use value IS NULL in a step")
+    elif source.nulls == "delete" and source.format != "debezium" and not source.key:
+        fields.wrong("nulls", 'delete needs key: the columns that the record\'s key holds, such as key = ["id"]')
+    try:
+        named = known_columns(source) or {}
+    except ConfigError:
+        return
+    for name in source.key if named else ():
+        if name not in named:
+            fields.wrong("key", f"there is no column {name}{suggestion(name, named)}")

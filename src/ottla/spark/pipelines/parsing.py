@@ -8,8 +8,13 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.spark.pipelines.avro import AvroDecoder
 from ottla.spark.pipelines.avro_schema import avro_ddl
-from ottla.spark.pipelines.ddl import columns
+from ottla.spark.pipelines.changes.debezium import DebeziumFault
+from ottla.spark.pipelines.changes.debezium_rows import DebeziumRows
+from ottla.spark.pipelines.changes.record_keys import key_columns
+from ottla.spark.pipelines.changes.rules import DELETED
+from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
+from ottla.spark.pipelines.known_columns import known_columns
 from ottla.spark.pipelines.limits import MOST_HEADER_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES
 
 if TYPE_CHECKING:
@@ -43,9 +48,23 @@ def good_rows(raw: DataFrame, source: Source) -> DataFrame:
     parsed = _with_parsed(raw, source).where(_PARSED_ONCE).where(~_is_bad(source))
     if source.nulls == "skip":
         parsed = parsed.where(F.col("value").isNotNull())
+    if source.format == "debezium":
+        return parsed.select(*DebeziumRows(source, _PARSED).columns(), *meta)
+    if source.has_deletes:
+        return parsed.select(*_with_deletes(source), *meta)
     if source.format == "avro":
         return parsed.select(f"{_PARSED}.*", *meta)
     return parsed.select(f"{_PARSED}.*", *meta).drop(_CORRUPT)
+
+
+def _with_deletes(source: Source) -> list[Column]:
+    """A record without a value is a row of its key that deletes."""
+    types = known_columns(source) or {}
+    is_deleted = F.col("value").isNull()
+    keys = key_columns({name: types[name] for name in source.key})
+    row = {name: F.col(f"{_PARSED}.{quoted(name)}") for name in types}
+    row |= {name: F.when(is_deleted, key).otherwise(row[name]) for name, key in keys.items()}
+    return [*(column.alias(name) for name, column in row.items()), is_deleted.alias(DELETED)]
 
 
 def bad_rows(raw: DataFrame, source: Source, pipeline: str) -> DataFrame:
@@ -93,7 +112,9 @@ def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
         decoder = AvroDecoder(schema, avro_ddl(schema), is_framed=source.framing == "confluent")
         return raw.mapInArrow(decoder, decoder.output_ddl(raw)).withColumn(_TASK, F.lit(0))
     options = {**source.options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    parse = F.from_json if source.format == "json" else F.from_csv
+    if source.format == "debezium":
+        schema = DebeziumRows(source, _PARSED).ddl
+    parse = F.from_csv if source.format == "csv" else F.from_json
     text = F.col("value").cast("string")
     parsed = parse(text, f"{schema}, {_CORRUPT} string", options)
     return raw.withColumns({_PARSED: parsed, _TASK: F.spark_partition_id()})
@@ -102,7 +123,8 @@ def _with_parsed(raw: DataFrame, source: Source) -> DataFrame:
 def _fails(source: Source) -> Column:
     if source.format == "avro":
         return F.col(_ERROR).isNotNull()
-    return F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+    fails = F.col(_PARSED).isNull() | F.col(f"{_PARSED}.{_CORRUPT}").isNotNull()
+    return fails | DebeziumRows(source, _PARSED).is_no_change() if source.format == "debezium" else fails
 
 
 def _is_bad(source: Source) -> Column:
@@ -115,6 +137,8 @@ def _is_bad(source: Source) -> Column:
 
 
 def _event_time(source: Source) -> Column:
+    if source.format == "debezium":
+        return DebeziumRows(source, _PARSED).new_value(source.event_time or "").cast("timestamp")
     return F.col(f"{_PARSED}.`{source.event_time}`").cast("timestamp")
 
 
@@ -141,10 +165,9 @@ def _reason(source: Source) -> Column:
     if source.format == "avro":
         why = F.col(_ERROR)
     else:
-        schema = source.schema or ""
-        fault = JsonFault(schema) if source.format == "json" else CsvFault(schema, source.options)
+        fault = _fault(source)
         # A plain function: of one with types Spark wants to know whether it is for columns of pandas.
-        why = F.udf(lambda value, nulls: fault(value, nulls), "string")(F.col("value"), _null_columns(schema))  # noqa: PLW0108
+        why = F.udf(lambda value, nulls: fault(value, nulls), "string")(F.col("value"), _null_columns(source))  # noqa: PLW0108
     reason = F.when(F.col("value").isNull(), F.lit(_NO_VALUE))
     if source.max_event_time_ahead_ms is not None:
         most_ms = source.max_event_time_ahead_ms
@@ -153,7 +176,17 @@ def _reason(source: Source) -> Column:
     return reason.otherwise(why)
 
 
-def _null_columns(schema: str) -> Column:
+def _fault(source: Source) -> JsonFault | CsvFault | DebeziumFault:
+    schema = source.schema or ""
+    if source.format == "debezium":
+        return DebeziumFault(schema, is_flattened=source.flattened)
+    return JsonFault(schema) if source.format == "json" else CsvFault(schema, source.options)
+
+
+def _null_columns(source: Source) -> Column:
     """The columns that Spark's parser left empty: those that it refused are among them."""
-    names = [F.when(F.col(f"{_PARSED}.`{name}`").isNull(), F.lit(name)) for name in columns(schema) if "`" not in name]
-    return F.array_compact(F.array(*names))
+    if source.format == "debezium":
+        return DebeziumRows(source, _PARSED).empty_columns()
+    names = columns(source.schema or "")
+    empty = [F.when(F.col(f"{_PARSED}.`{name}`").isNull(), F.lit(name)) for name in names if "`" not in name]
+    return F.array_compact(F.array(*empty))

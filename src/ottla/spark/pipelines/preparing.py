@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
-from ottla.spark.pipelines.definition import DATABASE_KINDS, NO_DEAD_LETTERS
+from ottla.spark.pipelines.definition import NO_DEAD_LETTERS
 from ottla.spark.pipelines.fields import suggestion
+from ottla.spark.pipelines.known_columns import beside_columns, known_columns
 from ottla.spark.pipelines.reporting import ensure_topics
 from ottla.spark.pipelines.sampling import with_schema
 
@@ -52,13 +53,10 @@ def pin_schemas(asked: Pipeline, settled: Pipeline, state: StateFolder) -> None:
 
 
 def _check_event_time(source: Source) -> None:
-    from ottla.spark.pipelines.definition import META_COLUMNS
-    from ottla.spark.pipelines.loading_sources import known_columns
-
-    named = known_columns(source) or {}
-    if source.event_time is not None and source.event_time not in (*named, *META_COLUMNS):
-        known = suggestion(source.event_time, (*named, *META_COLUMNS))
-        raise ConfigError(f"[source.{source.name}] event_time: there is no column {source.event_time}{known}")
+    known = (*(known_columns(source) or {}), *beside_columns(source))
+    if source.event_time is not None and source.event_time not in known:
+        near = suggestion(source.event_time, known)
+        raise ConfigError(f"[source.{source.name}] event_time: there is no column {source.event_time}{near}")
 
 
 def check_topics(pipeline: Pipeline) -> None:
@@ -79,7 +77,7 @@ def make_topics(pipeline: Pipeline) -> None:
     wanted += [
         sink.dead_letters
         for sink in pipeline.sinks.values()
-        if sink.kind in DATABASE_KINDS and sink.dead_letters != NO_DEAD_LETTERS
+        if sink.may_refuse_rows and sink.dead_letters != NO_DEAD_LETTERS
     ]
     wanted += [source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters]
     link = link_to(kafka_of(pipeline))

@@ -49,7 +49,8 @@ class Query:
     @property
     def columns(self) -> str:
         """What it writes, as a schema."""
-        return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in self.frame.schema.fields)
+        shown = [field for field in self.frame.schema.fields if not field.name.startswith("_")]
+        return ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in shown)
 
 
 def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ottla.core.errors import ConfigError
 from ottla.spark.link import link_to
 from ottla.spark.pipelines.avro import container_schema
+from ottla.spark.pipelines.changes.debezium import rows_in
 from ottla.spark.pipelines.inference import csv_schema, json_schema
 
 if TYPE_CHECKING:
@@ -68,6 +69,8 @@ def with_schema(source: Source, kafka: Mapping[str, str]) -> Source:
 def inferred(source: Source, values: Sequence[bytes | None]) -> str:
     if source.format == "json":
         return json_schema(values, source.sample)
+    if source.format == "debezium":
+        return json_schema(rows_in(values, is_flattened=source.flattened), source.sample)
     if source.format == "csv":
         return csv_schema(values, source.options, source.sample)
     for value in values:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.definition import TABLE_KINDS
 from ottla.spark.pipelines.evolution.types import shown
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def fingerprint(pipeline: Pipeline, sink: Sink, stateful: Sequence[str], columns
         # As the file says it: a folder with file, state and tables may be moved as a whole.
         "place": sink.place.replace(f"{pipeline.file.resolve().parent}/", ""),
         "partition_by": list(sink.partition_by),
+        "key": list(sink.key) if sink.kind in TABLE_KINDS else [],
         "mode": sink.mode if stateful else "",
         "stateful": list(stateful),
         # Whether the table can follow them is for the rules of evolution to say.
@@ -52,6 +54,9 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
     for key, what in (("kind", "kind of sink"), ("place", "place"), ("partition_by", "partitioning")):
         if before[key] != now[key]:
             return f"the {what} was {_shown(before[key])}, and is {_shown(now[key])} now; what was written stays there"
+    if before.get("key", []) != now["key"]:
+        was, is_now = _shown(before.get("key", [])), _shown(now["key"])
+        return f"the key was {was}, and is {is_now} now; rows that were written may share a key"
     if before["mode"] and now["mode"] and before["mode"] != now["mode"]:
         return f"the mode was {before['mode']}, and is {now['mode']} now"
     return _state_reason(_compared(before["stateful"]), _compared(now["stateful"]))

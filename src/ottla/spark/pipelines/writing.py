@@ -7,10 +7,12 @@ import logging
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.spark.pipelines.changes.rules import DELETE
+from ottla.spark.pipelines.changes.writing import write_changes
 from ottla.spark.pipelines.databases.opening import database_of
 from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
 from ottla.spark.pipelines.evolution.conforming import conformed, frame_columns
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
 
     from ottla.spark.pipelines.databases.interface import RefusedRow
     from ottla.spark.pipelines.definition import Pipeline, Sink
-    from ottla.spark.pipelines.tables.interface import Table
+    from ottla.spark.pipelines.tables.interface import MergingTable, Table
+
+    Refused = Callable[[Sequence[RefusedRow]], None]
 
 _log: Final = logging.getLogger(__name__)
 _ORPHANS_EVERY_S: Final = 3600.0
@@ -52,18 +56,18 @@ class EachBatch:
         batch = BatchId(self._query(frame), number)
         may_be_repeated = self._last in (-1, number)
         self._last = number
+        deliver = partial(self._refused.deliver, batch=batch, may_be_repeated=may_be_repeated)
         if self._sink.kind in TABLE_KINDS:
-            self._write_table(frame, batch)
+            self._write_table(frame, batch, deliver)
         else:
-            deliver = partial(self._refused.deliver, batch=batch, may_be_repeated=may_be_repeated)
             database_of(self._sink).write(frame, batch, deliver)
 
-    def _write_table(self, frame: DataFrame, batch: BatchId) -> None:
+    def _write_table(self, frame: DataFrame, batch: BatchId, refused: Refused) -> None:
         # Kept open: what opening costs grows with the table's history.
         table = self._table or table_of(self._sink)
         # A failure may leave it half changed in memory; the next attempt opens it again.
         self._table = None
-        write_table(table, frame, self._sink, batch)
+        write_table(table, frame, self._sink, batch, refused)
         every = self._sink.compact_every
         if every is not None and (batch.number + 1) % every == 0:
             tidy(self._sink)
@@ -88,14 +92,16 @@ class EachBatch:
         return self._query_id
 
 
-def write_batch(frame: DataFrame, sink: Sink, batch: BatchId, refused: Callable[[Sequence[RefusedRow]], None]) -> int:
+def write_batch(frame: DataFrame, sink: Sink, batch: BatchId, refused: Refused) -> int:
     """Returns how many rows were written; none, if the batch was there already."""
     if sink.kind in TABLE_KINDS:
-        return write_table(table_of(sink), frame, sink, batch)
+        return write_table(table_of(sink), frame, sink, batch, refused)
     return database_of(sink).write(frame, batch, refused)
 
 
-def write_table(table: Table, frame: DataFrame, sink: Sink, batch: BatchId) -> int:
+def write_table(table: Table, frame: DataFrame, sink: Sink, batch: BatchId, refused: Refused) -> int:
+    if sink.key:
+        return write_changes(cast("MergingTable", table), frame, sink, batch, refused)
     if table.has(batch):
         return 0
     evolution = evolution_for(sink, table.columns(), frame_columns(frame))
@@ -108,7 +114,9 @@ def as_records(frame: DataFrame, sink: Sink) -> DataFrame:
     if sink.value is not None:
         value = F.col(sink.value)
     else:
-        value = F.to_json(F.struct(*(f"`{column}`" for column in frame.columns)))
+        value = F.to_json(F.struct(*(f"`{column}`" for column in frame.columns if not column.startswith("_"))))
+    if DELETE in frame.columns:
+        value = F.when(~F.col(DELETE), value)
     chosen = [value.alias("value")]
     if sink.key:
         chosen.append(F.col(sink.key[0]).cast("string").alias("key"))

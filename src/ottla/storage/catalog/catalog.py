@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import (
         Acl,
         ConfigResource,
+        DelegationToken,
         ProducerIdBlock,
         QuotaEntity,
         ScramCredential,
@@ -100,6 +101,12 @@ class Catalog(Protocol):
 
     def delete_credential(self, user: str, mechanism: ScramMechanism) -> None:
         """ResourceNotFound: the user has none for it."""
+
+    def put_token(self, token: DelegationToken) -> None:
+        """Takes the place of an earlier state of the same token."""
+
+    def delete_tokens(self, token_ids: Iterable[str]) -> None:
+        """Those that do not exist are ignored."""
 
     def add_acls(self, acls: Iterable[Acl]) -> None:
         """Those that exist are left alone. InvalidRequest: one is not definite, and none was added."""

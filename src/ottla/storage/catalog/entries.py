@@ -25,6 +25,7 @@ __all__ = [
     "AclPermission",
     "ConfigResource",
     "ConfigScope",
+    "DelegationToken",
     "Entry",
     "PatternType",
     "ProducerIdBlock",
@@ -67,6 +68,20 @@ class ScramCredential:
     iterations: int
     stored_key: bytes = field(repr=False)
     server_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class DelegationToken:
+    """Principals are such as User:ann, times are milliseconds. Its secret is derived from the id and is not stored."""
+
+    id: str
+    owner: str
+    requester: str
+    renewers: tuple[str, ...]
+    issued_ms: int
+    expires_ms: int
+    max_ms: int
+    """It cannot be renewed beyond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,4 +158,4 @@ class ResourceConfigs:
         object.__setattr__(self, "configs", MappingProxyType(dict(self.configs)))
 
 
-Entry = Topic | ScramCredential | Acl | Quota | ResourceConfigs
+Entry = Topic | ScramCredential | DelegationToken | Acl | Quota | ResourceConfigs

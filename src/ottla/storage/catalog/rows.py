@@ -15,6 +15,7 @@ from ottla.storage.catalog.entries import (
     AclPermission,
     ConfigResource,
     ConfigScope,
+    DelegationToken,
     Entry,
     PatternType,
     Quota,
@@ -66,6 +67,8 @@ def _insert(db: sqlite3.Connection, entry: Entry, secrets: Secrets) -> None:
             _insert_topic(db, entry)
         case ScramCredential():
             _insert_credential(db, entry, secrets)
+        case DelegationToken():
+            _insert_token(db, entry)
         case Acl():
             _insert_acl(db, entry)
         case Quota():
@@ -82,6 +85,8 @@ def _erase(db: sqlite3.Connection, entry: Entry) -> None:
             _erase_topic(db, entry)
         case ScramCredential():
             _erase_credential(db, entry)
+        case DelegationToken():
+            db.execute("DELETE FROM delegation_token WHERE id = ?", (entry.id,))
         case Acl():
             _erase_acl(db, entry)
         case Quota():
@@ -95,6 +100,7 @@ def _erase(db: sqlite3.Connection, entry: Entry) -> None:
 def _read_entries(db: sqlite3.Connection, secrets: Secrets) -> Iterator[Entry]:
     yield from _read_topics(db)
     yield from _read_credentials(db, secrets)
+    yield from _read_tokens(db)
     yield from _read_acls(db)
     yield from _read_quotas(db)
     yield from _read_resource_configs(db)
@@ -163,6 +169,22 @@ def _read_credentials(db: sqlite3.Connection, secrets: Secrets) -> Iterator[Scra
 
 def _place(user: str, mechanism: int, column: str) -> bytes:
     return f"scram_credential/{mechanism}/{column}/{user}".encode()
+
+
+def _insert_token(db: sqlite3.Connection, token: DelegationToken) -> None:
+    times = token.issued_ms, token.expires_ms, token.max_ms
+    db.execute(
+        "INSERT INTO delegation_token (id, owner, requester, renewers, issued_ms, expires_ms, max_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (token.id, token.owner, token.requester, json.dumps(token.renewers), *times),
+    )
+
+
+def _read_tokens(db: sqlite3.Connection) -> Iterator[DelegationToken]:
+    for token_id, owner, requester, renewers, *times in db.execute(
+        "SELECT id, owner, requester, renewers, issued_ms, expires_ms, max_ms FROM delegation_token"
+    ):
+        yield DelegationToken(token_id, owner, requester, tuple(json.loads(renewers)), *times)
 
 
 def _acl_row(acl: Acl) -> tuple[int, str, int, str, str, int, int]:

@@ -78,6 +78,18 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
             code BLOB NOT NULL
         )""",
     ),
+    (
+        # `renewers` is a JSON list of principals; times are milliseconds.
+        """CREATE TABLE delegation_token (
+            id TEXT PRIMARY KEY,
+            owner TEXT NOT NULL,
+            requester TEXT NOT NULL,
+            renewers TEXT NOT NULL,
+            issued_ms INTEGER NOT NULL,
+            expires_ms INTEGER NOT NULL,
+            max_ms INTEGER NOT NULL
+        ) WITHOUT ROWID""",
+    ),
 )
 
 

@@ -14,7 +14,7 @@ import json
 from typing import TYPE_CHECKING, Final, assert_never
 
 from ottla.core.sealing import BrokenSeal, UnknownKey, catalog_key
-from ottla.storage.catalog.entries import Acl, Entry, Quota, ResourceConfigs, ScramCredential, Topic
+from ottla.storage.catalog.entries import Acl, DelegationToken, Entry, Quota, ResourceConfigs, ScramCredential, Topic
 
 if TYPE_CHECKING:
     import sqlite3
@@ -94,6 +94,7 @@ def check_seal(
 def _entries(view: CatalogView) -> Iterable[Entry]:
     yield from view.topics.values()
     yield from view.credentials.values()
+    yield from view.tokens.values()
     yield from view.acls
     yield from view.quotas.values()
     yield from view.configs.values()
@@ -108,6 +109,9 @@ def _canonical(entry: Entry) -> bytes:
         case ScramCredential():
             keys = [each.hex() for each in (entry.salt, entry.stored_key, entry.server_key)]
             parts = ["user", entry.user, int(entry.mechanism), entry.iterations, *keys]
+        case DelegationToken():
+            times = [entry.issued_ms, entry.expires_ms, entry.max_ms]
+            parts = ["token", entry.id, entry.owner, entry.requester, list(entry.renewers), *times]
         case Acl():
             numbers = [int(each) for each in (entry.resource_type, entry.pattern_type, entry.operation)]
             names = [entry.resource_name, entry.principal, entry.host]

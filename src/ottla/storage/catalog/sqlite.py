@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.entries import (
         Acl,
         ConfigResource,
+        DelegationToken,
         QuotaEntity,
         ScramCredential,
         ScramMechanism,
@@ -139,6 +140,13 @@ class SqliteCatalog:
         if before is None:
             raise ResourceNotFound(f"user {user!r} has no {mechanism.name} credential")
         self._commit(Change(before, None))
+
+    def put_token(self, token: DelegationToken) -> None:
+        self._commit(Change(self._view.tokens.get(token.id), token))
+
+    def delete_tokens(self, token_ids: Iterable[str]) -> None:
+        found = (self._view.tokens.get(each) for each in dict.fromkeys(token_ids))
+        self._commit(*(Change(token, None) for token in found if token is not None))
 
     def add_acls(self, acls: Iterable[Acl]) -> None:
         wanted = frozenset(acls)

@@ -9,6 +9,7 @@ from ottla.core.errors import UnknownTopicId, UnknownTopicOrPartition
 from ottla.storage.catalog.entries import (
     Acl,
     ConfigResource,
+    DelegationToken,
     Entry,
     Quota,
     QuotaEntity,
@@ -43,6 +44,8 @@ class CatalogView:
     topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
     topics_by_metric_name: Mapping[str, Topic] = field(default_factory=dict)
     credentials: Mapping[tuple[str, ScramMechanism], ScramCredential] = field(default_factory=dict)
+    tokens: Mapping[str, DelegationToken] = field(default_factory=dict)
+    """By id."""
     acls: frozenset[Acl] = frozenset()
     quotas: Mapping[QuotaEntity, Quota] = field(default_factory=dict)
     configs: Mapping[ConfigResource, ResourceConfigs] = field(default_factory=dict)
@@ -67,6 +70,7 @@ class CatalogView:
                 self.topics_by_metric_name, Topic, lambda topic: metric_name(topic.name), changes
             ),
             credentials=_changed(self.credentials, ScramCredential, lambda held: (held.user, held.mechanism), changes),
+            tokens=_changed(self.tokens, DelegationToken, lambda token: token.id, changes),
             acls=_changed_acls(self.acls, changes),
             quotas=_changed(self.quotas, Quota, lambda quota: quota.entity, changes),
             configs=_changed(self.configs, ResourceConfigs, lambda held: held.resource, changes),

@@ -53,7 +53,7 @@ function leaderlessOf(partitions) {
   if (partitions.length === 0) return [];
   const rows = partitions
     .slice(0, MOST_PARTITIONS)
-    .map((one) => h("li", badge(one.replaced.length > 0 ? "data folder replaced" : "replicas away", "bad"), " ", one.problem));
+    .map((one) => h("li", badge(one.reason.replaceAll("_", " "), "bad"), " ", one.problem));
   return [card(`${plural(partitions.length, "partition")} without a leader`, h("ul", rows))];
 }
 

@@ -17,6 +17,7 @@ from ottla.spark.pipelines.cases.comparing import differences
 from ottla.spark.pipelines.cases.definition import Case, DeadLetter, Outcome
 from ottla.spark.pipelines.cases.samples import SampleReading
 from ottla.spark.pipelines.cases.values import typed
+from ottla.spark.pipelines.changes.marking import stored_rows
 from ottla.spark.pipelines.frames import dead_letter_rows, first_line, sink_rows
 from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.sessions import activate, pipeline_session, silence
@@ -100,7 +101,10 @@ def run_case(spark: SparkSession, pipeline: Pipeline, case: Case) -> Outcome:
         },
     )
     reading = SampleReading(case.records)
-    frames = {name: sink_rows(spark, changed, name, reading) for name in case.rows or pipeline.sinks}
+    frames = {
+        name: stored_rows(sink_rows(spark, changed, name, reading), changed.sinks[name])
+        for name in case.rows or pipeline.sinks
+    }
     letters = {
         source.name: _letters(dead_letter_rows(spark, changed, source, reading))
         for source in changed.sources.values()

@@ -72,8 +72,10 @@ def name_of(column: str) -> str:
     return '"' + column.replace('"', '""') + '"'
 
 
-def upsert(table: str, columns: Sequence[str], key: Sequence[str], placeholder: str) -> str:
-    """Insert rows; those whose key is there already are replaced."""
+def upsert(
+    table: str, columns: Sequence[str], key: Sequence[str], placeholder: str, order_by: str | None = None
+) -> str:
+    """Insert rows; those whose key is there already are replaced, unless they are newer."""
     values = ", ".join([placeholder] * len(columns))
     text = f"INSERT INTO {name(table)} ({', '.join(map(name_of, columns))}) VALUES ({values})"  # noqa: S608 - quoted
     if not key:
@@ -81,7 +83,18 @@ def upsert(table: str, columns: Sequence[str], key: Sequence[str], placeholder: 
     others = [column for column in columns if column not in key]
     changes = ", ".join(f"{name_of(column)} = excluded.{name_of(column)}" for column in others)
     action = f"DO UPDATE SET {changes}" if others else "DO NOTHING"
+    if order_by is not None:
+        stored, given = f"{name_of(table.rpartition('.')[2])}.{name_of(order_by)}", f"excluded.{name_of(order_by)}"
+        action += f" WHERE {stored} IS NULL OR {given} >= {stored}"
     return f"{text} ON CONFLICT ({', '.join(map(name_of, key))}) {action}"
+
+
+def delete(table: str, key: Sequence[str], placeholder: str, order_by: str | None = None) -> str:
+    """Delete the row of a key, unless it is newer than what deletes it."""
+    conditions = [f"{name_of(column)} = {placeholder}" for column in key]
+    if order_by is not None:
+        conditions.append(f"({name_of(order_by)} IS NULL OR {name_of(order_by)} <= {placeholder})")
+    return f"DELETE FROM {name(table)} WHERE {' AND '.join(conditions)}"  # noqa: S608 - quoted
 
 
 def create_batches() -> str:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from ottla.spark.pipelines.changes.rules import DELETE, null_key
 from ottla.spark.pipelines.databases.interface import RefusedRow
-from ottla.spark.pipelines.databases.statements import create, create_batches, keep_batch, last_batch, name, upsert
+from ottla.spark.pipelines.databases.statements import (
+    create,
+    create_batches,
+    delete,
+    keep_batch,
+    last_batch,
+    name,
+    upsert,
+)
 from ottla.spark.pipelines.evolution.conforming import frame_columns
 from ottla.spark.pipelines.evolution.deciding import evolution_for
 from ottla.spark.pipelines.evolution.types import shown
@@ -22,6 +31,12 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 1000
 _SAVEPOINT: Final = "ottla_rows"
+
+
+class _Statement(NamedTuple):
+    text: str
+    columns: list[str]
+    """Whose values it takes."""
 
 
 class BatchWriting:
@@ -42,16 +57,35 @@ class BatchWriting:
         self._evolve(frame)
         if self._sink.mode == "complete":
             self._cursor.execute(f"DELETE FROM {name(self._sink.table)}")  # noqa: S608 - quoted
-        statement = upsert(self._sink.table, frame.columns, self._sink.key, mark)
+        statements = self._statements(frame)
         count = 0
         bad: list[RefusedRow] = []
-        for rows in _some_at_a_time(frame.toLocalIterator()):
-            good = self._without_faults([row.asDict() for row in rows], bad)
-            count += self._insert(statement, good, bad)
+        for rows in _some_at_a_time(self._last_rows(frame).toLocalIterator()):
+            upserts, deletes = _parted([row.asDict() for row in rows])
+            for statement, some in zip(statements, (upserts, deletes), strict=True):
+                count += self._apply(statement, self._without_faults(some, bad), bad)
         if bad:
             refused(bad)
         self._cursor.execute(keep_batch(mark), (batch.query, batch.number))
         return count
+
+    def _statements(self, frame: DataFrame) -> tuple[_Statement, _Statement]:
+        """For rows that are written, and for those that delete."""
+        table, key, mark, order_by = self._sink.table, self._sink.key, self._dialect.placeholder, self._sink.order_by
+        columns = frame_columns(frame).names
+        found = [*key, order_by] if order_by is not None else list(key)
+        return (
+            _Statement(upsert(table, columns, key, mark, order_by), columns),
+            _Statement(delete(table, key, mark, order_by), found),
+        )
+
+    def _last_rows(self, frame: DataFrame) -> DataFrame:
+        """Upserts alone are made one after the other; deletes and upserts are not, so that of each key one remains."""
+        if DELETE not in frame.columns and self._sink.order_by is None:
+            return frame.select(*(f"`{name}`" for name in frame_columns(frame).names)) if self._sink.key else frame
+        from ottla.spark.pipelines.changes.marking import last_per_key
+
+        return last_per_key(frame, self._sink)
 
     def _evolve(self, frame: DataFrame) -> None:
         table = self._sink.table
@@ -74,16 +108,15 @@ class BatchWriting:
         return good
 
     def _fault(self, row: dict[str, Any]) -> str | None:
-        for column in self._sink.key:
-            if row[column] is None:
-                return f"key column {column} is null"
+        if (lacking := null_key(row, self._sink.key)) is not None:
+            return lacking
         for column, value in row.items():
             fault = self._dialect.fault_of(value)
             if fault is not None:
                 return f"column {column}: {fault}"
         return None
 
-    def _insert(self, statement: str, rows: list[dict[str, Any]], bad: list[RefusedRow]) -> int:
+    def _apply(self, statement: _Statement, rows: list[dict[str, Any]], bad: list[RefusedRow]) -> int:
         """All at once; one by one only if the database refuses one of them."""
         if not rows:
             return 0
@@ -94,12 +127,14 @@ class BatchWriting:
             bad.append(RefusedRow(rows[0], " ".join(str(error).split())))
             return 0
         half = len(rows) // 2
-        return self._insert(statement, rows[:half], bad) + self._insert(statement, rows[half:], bad)
+        return self._apply(statement, rows[:half], bad) + self._apply(statement, rows[half:], bad)
 
-    def _attempt(self, statement: str, rows: list[dict[str, Any]]) -> Exception | None:
+    def _attempt(self, statement: _Statement, rows: list[dict[str, Any]]) -> Exception | None:
+        value_of = self._dialect.value_of
         self._cursor.execute(f"SAVEPOINT {_SAVEPOINT}")
         try:
-            self._cursor.executemany(statement, [list(map(self._dialect.value_of, row.values())) for row in rows])
+            values = [[value_of(row[name]) for name in statement.columns] for row in rows]
+            self._cursor.executemany(statement.text, values)
         except self._dialect.row_errors as refused:
             self._cursor.execute(f"ROLLBACK TO SAVEPOINT {_SAVEPOINT}")
             return refused
@@ -111,3 +146,12 @@ class BatchWriting:
 def _some_at_a_time(rows: Iterator[Any]) -> Iterator[list[Any]]:
     while some := list(islice(rows, _ROWS_AT_ONCE)):
         yield some
+
+
+def _parted(rows: list[dict[str, Any]]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Upserts and deletes."""
+    upserts: list[dict[str, Any]] = []
+    deletes: list[dict[str, Any]] = []
+    for row in rows:
+        (deletes if row.pop(DELETE, False) else upserts).append(row)
+    return upserts, deletes

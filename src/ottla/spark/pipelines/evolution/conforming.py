@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 
 def frame_columns(frame: DataFrame) -> Struct:
-    return columns_of(frame.schema.jsonValue())
+    """Those that are stored: without columns that begin with _."""
+    found = columns_of(frame.schema.jsonValue())
+    return Struct(tuple(field for field in found.fields if not field.name.startswith("_")))
 
 
-def conformed(frame: DataFrame, wanted: Struct) -> DataFrame:
+def conformed(frame: DataFrame, wanted: Struct, *beside: str) -> DataFrame:
+    """`beside` names columns that are kept as they are."""
     given = frame_columns(frame)
-    if given == wanted:
+    if given == wanted and frame.columns == [*wanted.names, *beside]:
         return frame
-    return frame.select(*(_column(field, given).alias(field.name) for field in wanted.fields))
+    return frame.select(*(_column(field, given).alias(field.name) for field in wanted.fields), *beside)
 
 
 def _column(field: Field, given: Struct) -> Column:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
-from ottla.spark.pipelines.tables.delta_log import files_to_remove
+from ottla.spark.pipelines.tables.changes import Changes
+from ottla.spark.pipelines.tables.delta_log import files_to_remove, named_in_checkpoints, named_in_commits
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
-from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage, staged_rows
 from ottla.spark.pipelines.tables.strays import remove_strays
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
     from ottla.spark.pipelines.tables.staging import StagedFile
@@ -36,6 +41,8 @@ class DeltaTable:
         self._keep_versions = keep_versions
         self._partition_by = list(partition_by)
         self._table: Any = None
+        self._replaced = Replaced()
+        self._is_merged = False
 
     def has(self, batch: BatchId) -> bool:
         table = self._opened()
@@ -57,6 +64,25 @@ class DeltaTable:
         clear(self._root, batch)
         return sum(each.row_count for each in files)
 
+    def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
+        schema = arrow_schema(columns_of(frame.schema.jsonValue()))
+        return Changes(staged_rows(stage(frame, self._root, batch, ()), schema))
+
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+        from ottla.spark.pipelines.tables.delta_merge import merge
+
+        if evolution.changes:
+            self._add_columns(evolution)
+        table = self._opened()
+        self._table = None
+        self._is_merged = True
+        before = set(table.file_uris())
+        merge(table, changes, arrow_schema(evolution.columns), rule, **_commit_options(batch))
+        self._replaced.note(before - set(table.file_uris()), time.monotonic())
+        self._after_commit(table)
+        clear(self._root, batch)
+        return int(changes.rows.num_rows)
+
     def files(self) -> list[str]:
         table = self._opened()
         if table is None:
@@ -75,8 +101,18 @@ class DeltaTable:
     def remove_orphans(self, age_s: float) -> int:
         if not (self._root / "_delta_log").is_dir():
             return 0
-        known = {str(self._root / path) for path in _referenced(self._root)}
+        known = {str(self._root / path) for path in self._referenced()}
         return remove_strays(self._root, known, age_s)
+
+    def _referenced(self) -> set[str]:
+        """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself.
+
+        Merges replace files all the time. Of those the checkpoints remember longer than any version can be read.
+        """
+        log = self._root / "_delta_log"
+        table = self._table or self._opened()
+        is_ours = self._is_merged and self._kept_versions(table) is not None
+        return named_in_commits(log) | named_in_checkpoints(log, ("add",) if is_ours else ("add", "remove"))
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
         """As it is now. Opened each time: an open one that follows the log never begins at a later checkpoint."""
@@ -95,8 +131,6 @@ class DeltaTable:
 
     def _commit(self, files: Sequence[StagedFile], columns: Struct, batch: BatchId) -> None:
         deltalake = imported_deltalake()
-        from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
-
         schema = arrow_schema(columns)
         table = (
             self._table
@@ -115,21 +149,29 @@ class DeltaTable:
             "append",
             schema,
             partition_by=self._partition_by,
-            commit_properties=CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
-            post_commithook_properties=PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+            **_commit_options(batch),
         )
         table.update_incremental()
+        self._after_commit(table)
+
+    def _after_commit(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         if table.version() % _CHECKPOINT_EVERY == 0:
             table.create_checkpoint()
             self._shorten_log(table)
+        keep = self._kept_versions(table)
+        for file in () if keep is None else self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()):
+            Path(unquote(file.removeprefix("file://"))).unlink(missing_ok=True)
+
+    def _kept_versions(self, table: Any) -> int | None:  # noqa: ANN401 - deltalake's own
+        """None for a table that others made: its history is for them to shorten."""
+        is_ours = _CREATED_BY_PIPELINE in table.metadata().configuration
+        return self._keep_versions or (KEEP_VERSIONS if is_ours else None)
 
     def _shorten_log(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         """Every open and every commit lists the log, so that its length is part of their cost."""
-        keep = self._keep_versions
+        keep = self._kept_versions(table)
         if keep is None:
-            if _CREATED_BY_PIPELINE not in table.metadata().configuration:
-                return  # Its history is for others to shorten.
-            keep = KEEP_VERSIONS
+            return
         log = self._root / "_delta_log"
         for name in files_to_remove([each.name for each in log.iterdir()], table.version(), keep):
             (log / name).unlink(missing_ok=True)
@@ -148,21 +190,14 @@ class DeltaTable:
         )
 
 
-def _referenced(root: Path) -> set[str]:
-    """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself."""
-    named: set[str] = set()
-    for file in (root / "_delta_log").glob("*.json"):
-        for line in file.read_text("utf-8").splitlines():
-            action = json.loads(line)
-            named |= {each["path"] for kind in ("add", "remove") if (each := action.get(kind)) is not None}
-    import pyarrow.parquet as pq
+def _commit_options(batch: BatchId) -> dict[str, Any]:
+    """The number of the micro-batch is part of the commit; the log is looked after by us."""
+    from deltalake.transaction import CommitProperties, PostCommitHookProperties, Transaction
 
-    for file in (root / "_delta_log").glob("*.checkpoint*.parquet"):
-        table = pq.read_table(file, columns=["add.path", "remove.path"])
-        for kind in ("add", "remove"):
-            if kind in table.column_names:
-                named |= {each["path"] for each in table.column(kind).to_pylist() if each and each.get("path")}
-    return named
+    return {
+        "commit_properties": CommitProperties(app_transactions=[Transaction(batch.query, batch.number)]),
+        "post_commithook_properties": PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False),
+    }
 
 
 def imported_deltalake() -> Any:  # noqa: ANN401 - a module

@@ -1,12 +1,14 @@
-"""Which files of a Delta log are no longer needed. Rules only."""
+"""What a Delta log names, and which of its files are no longer needed."""
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 _VERSIONED: Final = re.compile(r"(\d{20})\.(?:json|crc|checkpoint\b.*\.parquet)")
 _CHECKPOINT: Final = re.compile(r"(\d{20})\.checkpoint\.parquet")
@@ -21,3 +23,24 @@ def files_to_remove(names: Iterable[str], version: int, keep_versions: int) -> l
     checkpoints = [int(match[1]) for name in known if (match := _CHECKPOINT.fullmatch(name))]
     base = max((each for each in checkpoints if each <= version - keep_versions), default=0)
     return [name for name in known if (match := _VERSIONED.fullmatch(name)) and int(match[1]) < base]
+
+
+def named_in_commits(log: Path) -> set[str]:
+    named: set[str] = set()
+    for file in log.glob("*.json"):
+        for line in file.read_text("utf-8").splitlines():
+            action = json.loads(line)
+            named |= {each["path"] for kind in ("add", "remove") if (each := action.get(kind)) is not None}
+    return named
+
+
+def named_in_checkpoints(log: Path, kinds: Sequence[str]) -> set[str]:
+    import pyarrow.parquet as pq
+
+    named: set[str] = set()
+    for file in log.glob("*.checkpoint*.parquet"):
+        table = pq.read_table(file, columns=[f"{kind}.path" for kind in kinds])
+        for kind in kinds:
+            if kind in table.column_names:
+                named |= {each["path"] for each in table.column(kind).to_pylist() if each and each.get("path")}
+    return named

@@ -3,15 +3,19 @@ changes together with the files."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
+from ottla.spark.pipelines.evolution.types import columns_of
+from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
 from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
-from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage
+from ottla.spark.pipelines.tables.replaced import Replaced
+from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage, staged_rows
 from ottla.spark.pipelines.tables.strays import remove_strays, remove_unused_metadata
 
 if TYPE_CHECKING:
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.tables.staging import StagedFile
@@ -48,6 +53,7 @@ class IcebergTable:
         self._keep_versions = sink.keep_versions
         self._table: Any = None
         self._opened_catalog: Any = None
+        self._replaced = Replaced()
         self._root = self._warehouse.joinpath(*sink.table.split(".")) / "data"
 
     def has(self, batch: BatchId) -> bool:
@@ -67,20 +73,51 @@ class IcebergTable:
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
         places = put_in_place(self._root, files)
-        schema = arrow_schema(evolution.columns)
-        table = self._table or self._opened() or self._created(schema)
+        table = self._table or self._opened() or self._created(arrow_schema(evolution.columns))
         with table.transaction() as change:
-            self._expire(table, change)
-            if evolution.changes:
-                with change.update_schema() as new:
-                    new.union_by_name(schema)
-            change.set_properties({_BATCH + batch.query: str(batch.number)})
+            self._prepare(table, change, batch, evolution)
             if places:
                 # Whether the files are there is known by the micro-batch; asking for it opens every manifest.
                 change.add_files([_uri(place) for place in places], check_duplicate_files=False)
         self._table = table
         clear(self._root, batch)
         return sum(each.row_count for each in files)
+
+    def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
+        schema = arrow_schema(columns_of(frame.schema.jsonValue()))
+        return Changes(staged_rows(stage(frame, self._root, batch, ()), schema))
+
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+        from ottla.spark.pipelines.tables.iceberg_merge import rewrite
+
+        table = self._opened()
+        with table.transaction() as change:
+            self._prepare(table, change, batch, evolution)
+            done = rewrite(table, change.table_metadata, changes, rule)
+            if done.old or done.new:
+                with change.update_snapshot().overwrite() as snapshot:
+                    for file in done.old:
+                        snapshot.delete_data_file(file)
+                    for file in done.new:
+                        snapshot.append_data_file(file)
+        self._table = table
+        self._remove_replaced(table, [_path(file.file_path) for file in done.old])
+        clear(self._root, batch)
+        return done.row_count
+
+    def _remove_replaced(self, table: Any, files: Sequence[str]) -> None:  # noqa: ANN401 - pyiceberg's own
+        self._replaced.note(files, time.monotonic())
+        keep = self._kept_versions(table.metadata.properties)
+        for file in () if keep is None else self._replaced.due(keep, time.monotonic()):
+            Path(file).unlink(missing_ok=True)
+
+    def _prepare(self, table: Any, change: Any, batch: BatchId, evolution: Evolution) -> None:  # noqa: ANN401 - pyiceberg's own
+        """All of a commit but its files."""
+        self._expire(table, change)
+        if evolution.changes:
+            with change.update_schema() as new:
+                new.union_by_name(arrow_schema(evolution.columns))
+        change.set_properties({_BATCH + batch.query: str(batch.number)})
 
     def _expire(self, table: Any, change: Any) -> None:  # noqa: ANN401 - pyiceberg's own
         """Forget the oldest snapshots: every commit reads, copies and writes the list of all."""

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.evolution.rules import Evolution, TableColumns
+    from ottla.spark.pipelines.tables.changes import Changes
     from ottla.spark.pipelines.tables.staging import BatchId, StagedFile
 
 KEEP_VERSIONS: Final = 10
@@ -47,3 +49,13 @@ class Table(Protocol):
 
     def files(self) -> list[str]:
         """The files that the table consists of."""
+
+
+class MergingTable(Table, Protocol):
+    """One whose rows can be replaced and deleted by key."""
+
+    def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
+        """The rows of a micro-batch with DELETE, for the driver to merge."""
+
+    def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
+        """Make the changes, in the commit that knows the micro-batch; returns how many."""

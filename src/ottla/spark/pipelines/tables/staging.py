@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 OWN_FOLDER: Final = "_ottla"
@@ -79,6 +80,15 @@ def _order(file: Path) -> tuple[str, str]:
 def _partition(folders: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
     values = (folder.partition("=") for folder in folders)
     return tuple((unquote(name), None if value == _NULL_PARTITION else unquote(value)) for name, _, value in values)
+
+
+def staged_rows(files: Sequence[StagedFile], schema: pa.Schema) -> pa.Table:
+    """The rows of staged files in memory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    found = [pq.ParquetFile(file.staged).read().select(schema.names).cast(schema) for file in files]
+    return pa.concat_tables([schema.empty_table(), *found])
 
 
 def put_in_place(root: Path, files: Sequence[StagedFile]) -> list[Path]:

@@ -1,0 +1,32 @@
+"""Who may see what of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from ottla.broker.answers import then
+from ottla.broker.authorization.rules import CLUSTER
+from ottla.broker.authorized_operations import CLUSTER_OPERATIONS
+
+if TYPE_CHECKING:
+    from ottla.broker.answers import Handler, NowOrLater
+    from ottla.broker.authorization.authorizer import Authorizer
+    from ottla.broker.broker import Broker
+    from ottla.broker.context import Context
+    from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+
+
+def describe_cluster(
+    authorizer: Authorizer,
+    handler: Handler,
+    broker: Broker,
+    request: DescribeClusterRequest,
+    context: Context,
+) -> NowOrLater:
+    answer = handler(broker, request, context)
+    if not request.include_cluster_authorized_operations:
+        return answer
+    bits = authorizer.bits(context, *CLUSTER, CLUSTER_OPERATIONS)
+    return then(answer, lambda response: structs.replace(response, cluster_authorized_operations=bits))

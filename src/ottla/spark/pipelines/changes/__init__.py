@@ -1,0 +1,1 @@
+"""Rows that replace and delete others by key."""

@@ -1,0 +1,78 @@
+"""What makes rows changes of a table: their key, what deletes, and which of two is newer. Rules only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.evolution.types import shown
+from ottla.spark.pipelines.fields import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.evolution.types import Struct
+
+DELETED: Final = "_deleted"
+"""The column of a source's rows that says whether a record deletes its key."""
+DELETE: Final = "_ottla_delete"
+"""The same once the sink has decided; it is never stored."""
+ORIGIN: Final = ("_topic", "_partition", "_offset")
+MERGING_KINDS: Final = ("delta", "iceberg", "postgresql", "sqlite")
+"""Sinks that replace and delete rows by key."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    key: tuple[str, ...]
+    order_by: str | None = None
+    """A stored row is only replaced or deleted by one whose value in this column is not smaller."""
+
+
+def merge_rule(sink: Sink) -> MergeRule:
+    return MergeRule(sink.key, sink.order_by)
+
+
+def check_columns(sink: Sink, columns: Struct) -> None:
+    """Refuse a key or an order that the rows do not have, or that cannot be compared."""
+    for what, names in (("key", sink.key), ("order_by", (sink.order_by,) if sink.order_by else ())):
+        for name in names:
+            kind = columns.get(name)
+            if kind is None:
+                raise ConfigError(
+                    f"[sink.{sink.name}] {what}: there is no column {name}{suggestion(name, columns.names)}"
+                )
+            if not isinstance(kind, str) or kind == "variant":
+                text = f"column {name} is a {shown(kind)}, which cannot be compared"
+                raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select a field of it under a name of its own")
+            if what == "order_by" and sink.kind == "sqlite" and kind.startswith("decimal"):
+                text = f"SQLite stores the {kind} {name} as text, which has another order; cast it to bigint or double"
+                raise ConfigError(f"[sink.{sink.name}] {what}: {text}")
+
+
+def null_key(row: dict[str, object], key: Sequence[str]) -> str | None:
+    """Why a row can be merged into no table."""
+    return next((f"key column {name} is null" for name in key if row[name] is None), None)
+
+
+def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]) -> None:
+    """Refuse steps that drop the column that says which rows delete: deletes would be written as rows of nulls."""
+    sources = [source.name for source in pipeline.sources.values() if source.has_deletes]
+    if not sources or DELETED in columns or sink.delete_when is not None:
+        return
+    # What a function does is its own affair, and whoever names the column has thought of it.
+    if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):
+        raise ConfigError(
+            f"[sink.{sink.name}]: rows of {', '.join(sources)} may be deletes, and the steps drop the column {DELETED} "
+            f"that says so. Select it too (SELECT …, {DELETED}), or leave deletes out (WHERE NOT {DELETED})"
+        )
+
+
+def appended_deletes(sink: Sink) -> ConfigError:
+    """A sink without a key was given rows some of which are deletes."""
+    return ConfigError(
+        f"[sink.{sink.name}]: rows of {sink.of} may be deletes (column {DELETED}), and the sink has no key. "
+        f"Set key, or keep every change as a row: SELECT …, {DELETED} AS is_deleted in a step"
+    )

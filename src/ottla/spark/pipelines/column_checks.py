@@ -1,0 +1,70 @@
+"""Unknown columns in a pipeline's file, as far as they can be found without Spark. Rules only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.fields import suggestion
+from ottla.spark.pipelines.known_columns import beside_columns, known_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ottla.spark.pipelines.definition import Sink, Source, Step
+    from ottla.spark.pipelines.fields import Mistakes
+
+_HIDDEN: Final = "_"
+
+
+def check_columns(
+    sources: Mapping[str, Source], steps: Iterable[Step], sinks: Iterable[Sink], mistakes: Mistakes
+) -> None:
+    """Sources with a schema and deduplications of them; what SQL and Python make of columns only Spark can tell."""
+    known = {name: _of_source(source) for name, source in sources.items()}
+    for step in steps:
+        rule = step.deduplicate
+        if rule is None or (columns := known.get(rule.of)) is None:
+            continue
+        known[step.name] = columns
+        for problem in unknown_columns(rule.keys, columns):
+            mistakes.add(("step", step.name, "deduplicate"), f"keys: {problem}")
+    for sink in sinks:
+        if (columns := known.get(sink.of)) is None:
+            continue
+        for key, names in sink_columns(sink).items():
+            for problem in unknown_columns(names, _shown(columns)):
+                mistakes.add(("sink", sink.name, key), problem)
+
+
+def sink_columns(sink: Sink) -> dict[str, tuple[str, ...]]:
+    """Columns that a sink names, by the key that names them."""
+    return {
+        "partition_by": sink.partition_by,
+        "key": sink.key,
+        "order_by": (sink.order_by,) if sink.order_by else (),
+        "value": (sink.value,) if sink.value else (),
+    }
+
+
+def unknown_columns(names: Iterable[str], columns: Iterable[str]) -> list[str]:
+    """One sentence for each name that is none of the columns, as Spark compares them: without regard to case."""
+    there = list(columns)
+    lower = {column.lower() for column in there}
+    return [
+        f"there is no column {name}{suggestion(name, there)} (columns: {', '.join(there)})"
+        for name in names
+        if name.lower() not in lower
+    ]
+
+
+def _of_source(source: Source) -> list[str] | None:
+    try:
+        columns = known_columns(source)
+    except ConfigError:
+        return None
+    return None if columns is None else [*columns, *beside_columns(source)]
+
+
+def _shown(columns: Iterable[str]) -> list[str]:
+    return [column for column in columns if not column.startswith(_HIDDEN)]
