@@ -297,5 +297,5 @@ def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(d
     tampered(data, "DROP TABLE seal", "PRAGMA user_version = 1")
     Broker(settings(data, key_file)).close()
     tampered(data, GRANT)
-    with pytest.raises(DataDirError, match="does not have the keys"):
+    with pytest.raises(DataDirError, match="modified without the keys"):
         Broker(settings(data, key_file))

@@ -305,7 +305,7 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
             log = data_dir.open_partition(AT, LogConfig(flush="ack"))
             # The kernel still had every batch in its cache; the disk did not.
             assert durable <= log.next_offset < durable + 20
-            assert "the log ends at byte" in told.text
+            assert "truncating the log at byte" in told.text
             assert_goes_on(log)
             leave(data_dir)
     except CannotMount as missing:
