@@ -56,8 +56,10 @@ class Secured:
 
 
 @contextmanager
-def secured(folder: Path, **changes: Any) -> Iterator[Secured]:
+def secured(folder: Path, *, has_crl: bool = False, **changes: Any) -> Iterator[Secured]:
     authority = Authority(folder)
+    if has_crl:
+        changes["client_crl_file"] = authority.revoke()
     server = authority.server()
     issuer = Issuer(folder)
     given: dict[str, Any] = {

@@ -20,6 +20,7 @@ from .securing import PASSWORDS, Secured, secured
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 PATIENCE_S = 20.0
 
@@ -222,3 +223,27 @@ def test_logins_and_failed_handshakes_are_counted(rest: Served) -> None:
         text = http.get("/metrics").text
         assert 'ottla_logins_total{mechanism="basic",outcome="failed"}' in text
         assert "ottla_tls_failures_total{" in text
+
+
+def test_a_certificate_logs_in_over_http(tmp_path: Path) -> None:
+    with (
+        secured(tmp_path, acls=True, super_users=("User:admin",)) as broker,
+        served(broker, tls=True, client_certificates="requested") as http,
+    ):
+        files = broker.authority.client("Admin")
+        trust = ssl.create_default_context(cafile=str(broker.authority.cert))
+        trust.load_cert_chain(files.cert, files.key)
+        with httpx.Client(base_url=http.url.replace("127.0.0.1", "localhost"), verify=trust) as client:
+            assert client.get("/v1/session").json()["principal"] == "User:admin"
+            assert client.get("/v1/topics").status_code == 200
+            assert client.get("/v1/topics", auth=("ann", PASSWORDS["ann"])).status_code in (200, 403)
+        with http.client() as stranger:
+            assert stranger.get("/v1/topics").status_code == 401
+
+
+def test_where_http_requires_a_certificate_a_password_is_not_enough(tmp_path: Path) -> None:
+    with secured(tmp_path) as broker, served(broker, tls=True, client_certificates="required") as http:
+        with http.by("admin") as client, pytest.raises(httpx.TransportError):
+            client.get("/v1/topics")
+        with pytest.raises(ValueError, match="client_certificates has no effect without tls"):
+            HttpConfig(client_certificates="required")

@@ -57,7 +57,9 @@ def need_spark() -> None:
 def started_spark(pipeline: Pipeline, master: str) -> SparkSession:
     """A quiet Spark, and lines on standard error about how long it took."""
     from ottla.spark.pipelines.sessions import pipeline_session, silence
+    from ottla.spark.pipelines.stores.checking import check_stores
 
+    check_stores(pipeline)
     click.echo(f"{pipeline.name}: starting Spark on {master}", err=True)
     begun = time.monotonic()
     spark = pipeline_session(pipeline, master)

@@ -15,9 +15,11 @@ from ottla.cluster.nodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     controller_data,
+    from_json,
     partition_data,
     partition_path,
     partitions_path,
+    to_json,
 )
 from ottla.cluster.operations import Check, Conflict, Create, Delete, Put
 
@@ -79,7 +81,9 @@ class Controller:
         Deposed: nothing of it, and nothing more.
         """
         begun = {step.state.topic_id: step.state.topic for step in wanted if isinstance(step, CreateState)}
-        self._commit([Create(partitions_path(each), topic_path(topic).encode()) for each, topic in begun.items()])
+        self._commit(
+            [Create(partitions_path(each), to_json({"topic": topic_path(topic)})) for each, topic in begun.items()]
+        )
         wanted = self._without_states_of_topics(wanted)
         for first in range(0, len(wanted), _MOST_AT_ONCE):
             chunk = wanted[first : first + _MOST_AT_ONCE]
@@ -99,7 +103,7 @@ class Controller:
         folder = self._store.read(partitions_path(topic_id))
         if folder is None or not folder.data:  # an older release did not write which topic it is of
             return True
-        topic = self._store.read(folder.data.decode())
+        topic = self._store.read(from_json(folder.data)["topic"])
         return topic is None or read_wanted(topic.data).id != topic_id
 
     def _commit(self, operations: list[Operation]) -> None:

@@ -7,11 +7,15 @@ uses it unchanged, or `RULE:pattern/replacement/` with an optional `L` or `U` (s
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
+PrincipalSource: TypeAlias = Literal["subject", "dns", "uri", "email"]
+"""Where in a certificate a principal's name is: its subject, or a kind of subject alternative name (SAN)."""
+
+_SAN_KINDS: Final = {"dns": "DNS", "uri": "URI", "email": "email"}
 _KEYWORDS: Final = {
     "commonName": "CN",
     "countryName": "C",
@@ -41,9 +45,27 @@ def _escaped(value: str) -> str:
     return text[:-1] + "\\ " if text.endswith(" ") and len(text) > 1 else text
 
 
+def names_in(certificate: Mapping[str, Any], sources: Iterable[PrincipalSource]) -> list[str]:
+    """Of a certificate as `SSLObject.getpeercert` gives it, the names from these sources, in their order."""
+    names = []
+    for source in sources:
+        if source == "subject":
+            names.append(distinguished_name(certificate.get("subject", ())))
+        else:
+            kind = _SAN_KINDS[source]
+            names += [value for each, value in certificate.get("subjectAltName", ()) if each == kind]
+    return names
+
+
 class PrincipalRules:
-    def __init__(self, rules: Sequence[str]) -> None:
+    def __init__(self, rules: Sequence[str], sources: Sequence[PrincipalSource] = ("subject",)) -> None:
         self._rules = [_parsed(rule) for rule in rules]
+        self._sources = tuple(sources)
+
+    def user_in(self, certificate: Mapping[str, Any]) -> str | None:
+        """The user that a certificate names: from the first of its names that a rule fits."""
+        users = (self.user_of(name) for name in names_in(certificate, self._sources))
+        return next((user for user in users if user), None)
 
     def user_of(self, name: str) -> str | None:
         """The name mapped by the first matching rule; None if none matches."""

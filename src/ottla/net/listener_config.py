@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_type_hints
 
 from ottla.core.config_values import convert
 from ottla.core.hosts import is_loopback
+from ottla.net.certificate_names import PrincipalSource  # noqa: TC001 - as above
 from ottla.net.security_config import ClientCertificates, Mechanism  # noqa: TC001 - as above
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _FROM_SECURITY: Final = (
     "client_certificates",
     "mechanisms",
     "principal_rules",
+    "principal_sources",
+    "client_crl_file",
 )
 
 
@@ -39,6 +42,8 @@ class ListenerConfig:
     client_certificates: ClientCertificates | None = None
     mechanisms: tuple[Mechanism, ...] | None = None
     principal_rules: tuple[str, ...] | None = None
+    principal_sources: tuple[PrincipalSource, ...] | None = None
+    client_crl_file: Path | None = None
 
     @property
     def uses_tls(self) -> bool:
@@ -79,7 +84,13 @@ class ListenerConfig:
         if self.uses_tls and self.cert_file is None:
             raise ValueError(f"listener {self} needs a cert_file")
         if self.uses_tls and self.client_certificates != "none" and self.client_ca_file is None:
+<<<<<<< HEAD
             raise ValueError(f"listener {self} uses client_certificates and needs a client_ca_file")
+=======
+            raise ValueError(f"listener {self} asks for client_certificates, and needs a client_ca_file to know them")
+        if self.client_crl_file is not None and self.client_ca_file is None:
+            raise ValueError(f"listener {self}: client_crl_file has no effect without a client_ca_file")
+>>>>>>> main
         if self.uses_sasl and not self.mechanisms:
             raise ValueError(f"listener {self} needs mechanisms")
 

@@ -93,12 +93,16 @@ class Port:
         if certificate is None or self._rules is None:
             connection.principal = ANONYMOUS
             return True
-        from ottla.net.certificate_names import distinguished_name
-
-        name = distinguished_name(certificate.get("subject", ()))
-        user = self._rules.user_of(name)
+        user = self._rules.user_in(certificate)
         if user is None:
+<<<<<<< HEAD
             self._listener.report("unknown certificate", connection, f"no rule of principal_rules matches {name!r}")
+=======
+            from ottla.net.certificate_names import names_in
+
+            names = names_in(certificate, self.config.principal_sources or ())
+            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {names!r}")
+>>>>>>> main
             return False
         connection.principal = f"User:{user}"
         return True
@@ -117,4 +121,4 @@ def _rules(config: ListenerConfig) -> PrincipalRules | None:
         return None
     from ottla.net.certificate_names import PrincipalRules
 
-    return PrincipalRules(config.principal_rules or ("DEFAULT",))
+    return PrincipalRules(config.principal_rules or ("DEFAULT",), config.principal_sources or ("subject",))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
 from typing import Final, Literal, TypeAlias
 
-from ottla.net.certificate_names import PrincipalRules
+from ottla.net.certificate_names import PrincipalRules, PrincipalSource
 
 Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 ClientCertificates: TypeAlias = Literal["none", "requested", "required"]
@@ -41,7 +41,11 @@ class SecurityConfig:
     client_certificates: ClientCertificates = "none"
     """Whether clients must present a certificate: none, requested or required."""
     principal_rules: tuple[str, ...] = ("DEFAULT",)
-    """Maps certificate names to principals, like Kafka's ssl.principal.mapping.rules; the first match applies."""
+    """What a certificate's name becomes, by the rules of Kafka's ssl.principal.mapping.rules; the first that fits."""
+    principal_sources: tuple[PrincipalSource, ...] = ("subject",)
+    """Where in a certificate its name is: subject, or a subject alternative name: dns, uri, email; tried in order."""
+    client_crl_file: Path | None = None
+    """Certificate revocation lists of the authorities in client_ca_file, in PEM; read again when they change."""
     tls_min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
     """The minimum TLS version."""
     mechanisms: tuple[Mechanism, ...] = ("SCRAM-SHA-512", "SCRAM-SHA-256")
@@ -110,6 +114,8 @@ class SecurityConfig:
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
         PrincipalRules(self.principal_rules)
+        if not self.principal_sources:
+            raise ValueError("principal_sources must be one or more of subject, dns, uri and email, got nothing")
         self._check_oauth()
         self._check_oidc()
         self._check_acls()

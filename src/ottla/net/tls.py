@@ -65,7 +65,8 @@ class ServerTls:
 
     def _files(self) -> list[Path]:
         config = self._config
-        return [file for file in (config.cert_file, config.key_file, config.client_ca_file) if file is not None]
+        named = (config.cert_file, config.key_file, config.client_ca_file, config.client_crl_file)
+        return [file for file in named if file is not None]
 
     def _stamp(self) -> list[tuple[int, int, int] | None]:
         stamps: list[tuple[int, int, int] | None] = []
@@ -85,12 +86,19 @@ class ServerTls:
         # Renegotiation costs the server far more than the client.
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         context.verify_mode = _VERIFY[config.client_certificates or "none"]
+        if context.verify_mode is not ssl.CERT_NONE:
+            # A session that is resumed shows no certificate, so a revoked one would go on being accepted.
+            context.options |= ssl.OP_NO_TICKET
+            context.num_tickets = 0
         password = self._security.key_password or None
         try:
             # Never prompt on a terminal for the passphrase of a key.
             context.load_cert_chain(config.cert_file or "", config.key_file, lambda: password or "")
             if config.client_ca_file is not None:
                 context.load_verify_locations(config.client_ca_file)
+            if config.client_crl_file is not None:
+                context.load_verify_locations(config.client_crl_file)
+                context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
         except (OSError, ValueError) as unusable:
             named = " and ".join(map(str, self._files()))
             raise ConfigError(f"listener {config}: {named} cannot be used: {unusable}") from None

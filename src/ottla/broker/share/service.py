@@ -322,7 +322,7 @@ class ShareService:
         for at in places:
             state = self._broker.topics.by_id.get(at.topic_id)
             partition = state.partitions[at.partition] if state and 0 <= at.partition < len(state.partitions) else None
-            if partition is not None and partition.replica is not None and partition.replica.leads:
+            if partition is not None and partition.leads:
                 wanted[StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)] = partition
         unready = await self.states.ready(wanted)
         return {At(key.topic_id, key.partition): error for key, error in unready.items()}
@@ -330,8 +330,7 @@ class ShareService:
     def shared(self, group_id: str, at: At) -> Shared:
         """ApiError unless the group reads this partition."""
         partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
-        if partition.replica is not None:
-            partition.replica.check_leads()
+        partition.check_leads()
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
         found = self.partitions.find(key, partition)
         if found is None:

@@ -80,6 +80,9 @@ class BrokerFetch:
                 if self._long_polls is not None:
                     # It may have checked while these were in flight, and found nothing to fetch.
                     self._long_polls.wake()
+            # As may those have that lead them by now.
+            for queue, _ in asked.values():
+                self._fetcher.wake_elsewhere(queue, self._node_id)
 
     def close(self) -> None:
         if self._connection is not None:
