@@ -84,13 +84,9 @@ class ListenerConfig:
         if self.uses_tls and self.cert_file is None:
             raise ValueError(f"listener {self} needs a cert_file")
         if self.uses_tls and self.client_certificates != "none" and self.client_ca_file is None:
-<<<<<<< HEAD
             raise ValueError(f"listener {self} uses client_certificates and needs a client_ca_file")
-=======
-            raise ValueError(f"listener {self} asks for client_certificates, and needs a client_ca_file to know them")
         if self.client_crl_file is not None and self.client_ca_file is None:
             raise ValueError(f"listener {self}: client_crl_file has no effect without a client_ca_file")
->>>>>>> main
         if self.uses_sasl and not self.mechanisms:
             raise ValueError(f"listener {self} needs mechanisms")
 

@@ -95,14 +95,10 @@ class Port:
             return True
         user = self._rules.user_in(certificate)
         if user is None:
-<<<<<<< HEAD
-            self._listener.report("unknown certificate", connection, f"no rule of principal_rules matches {name!r}")
-=======
             from ottla.net.certificate_names import names_in
 
             names = names_in(certificate, self.config.principal_sources or ())
-            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {names!r}")
->>>>>>> main
+            self._listener.report("unknown certificate", connection, f"no rule of principal_rules matches {names!r}")
             return False
         connection.principal = f"User:{user}"
         return True

@@ -41,11 +41,11 @@ class SecurityConfig:
     client_certificates: ClientCertificates = "none"
     """Whether clients must present a certificate: none, requested or required."""
     principal_rules: tuple[str, ...] = ("DEFAULT",)
-    """What a certificate's name becomes, by the rules of Kafka's ssl.principal.mapping.rules; the first that fits."""
+    """Maps certificate names to principals, like Kafka's ssl.principal.mapping.rules; the first match applies."""
     principal_sources: tuple[PrincipalSource, ...] = ("subject",)
-    """Where in a certificate its name is: subject, or a subject alternative name: dns, uri, email; tried in order."""
+    """The sources of a certificate's name: subject, or subject alternative names (dns, uri, email); tried in order."""
     client_crl_file: Path | None = None
-    """Certificate revocation lists of the authorities in client_ca_file, in PEM; read again when they change."""
+    """Certificate revocation lists of the CAs in client_ca_file, in PEM; reloaded when they change."""
     tls_min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
     """The minimum TLS version."""
     mechanisms: tuple[Mechanism, ...] = ("SCRAM-SHA-512", "SCRAM-SHA-256")
