@@ -30,9 +30,7 @@ def test_nobody_there() -> None:
     with socket.socket() as free:
         free.bind((LOCALHOST, 0))
         address = f"{LOCALHOST}:{free.getsockname()[1]}"
-        with pytest.raises(
-            ConnectFailed, match=rf"cannot connect to {address}: Connection refused; check the address"
-        ):
+        with pytest.raises(ConnectFailed, match=rf"cannot connect to {address}: Connection refused; check the address"):
             run(connect(address))
 
 
@@ -70,7 +68,7 @@ def test_somebody_who_is_no_broker(answer: bytes, complaint: str) -> None:
 def test_somebody_who_hangs_up() -> None:
     async def scenario() -> None:
         async with stranger(answers=b"") as address:
-            with pytest.raises(ConnectFailed, match=r"closed the connection on an ApiVersions request.*TLS.*authentication"):
+            with pytest.raises(ConnectFailed, match=r"closed the connection on .*TLS.*authentication"):
                 await connect(address)
 
     run(scenario())

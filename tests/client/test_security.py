@@ -123,7 +123,7 @@ def test_a_broker_that_wants_a_certificate_gets_it(
                 broker,
                 Security(tls=True, ca_file=authority, cert_file=str(own), key_file=str(certificates.key_of(own))),
             )
-            with pytest.raises(ConnectFailed, match=r"closed the connection on an ApiVersions request.*client certificate"):
+            with pytest.raises(ConnectFailed, match=r"closed the connection on .*client certificate"):
                 await connect(broker, Security(tls=True, ca_file=authority))
 
     run(scenario(), loop)
@@ -334,7 +334,7 @@ def test_who_does_not_log_in_where_one_must_is_told_what_to_set() -> None:
     async def scenario() -> None:
         broker = SaslBroker("PLAIN")
         async with serving(broker):
-            with pytest.raises(ConnectionLost, match="TLS, a client certificate or authentication may be required; see `security`"):
+            with pytest.raises(ConnectionLost, match="authentication may be required; see `security`"):
                 await connect(broker.address, None)
 
     run(scenario())
