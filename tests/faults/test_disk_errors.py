@@ -175,7 +175,7 @@ def test_a_failed_fsync_at_the_end_makes_the_stop_unclean(data_dir: DataDir, tol
     with failing("fsync", LOG):
         data_dir.close()
     assert not (data_dir.path / CLEAN_SHUTDOWN).exists()
-    assert "orders-0 was not closed cleanly" in told.text
+    assert "orders-0: could not close the log cleanly" in told.text
     data_dir.__init__(data_dir.path, ManualClock())  # type: ignore[misc]
     assert_goes_on(data_dir.open_partition(AT, CONFIG))
 

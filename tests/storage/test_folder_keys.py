@@ -42,8 +42,8 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
     ("ring", "told"),
     [
         (None, "no keys are configured"),
-        (OTHER_KEY, "another key 1"),
-        (KeyRing({2: b"2" * 32}), "key 1, which is not among"),
+        (OTHER_KEY, "a different key 1"),
+        (KeyRing({2: b"2" * 32}), "key 1, which is missing"),
     ],
 )
 def test_a_wrong_or_missing_key_refuses_and_changes_nothing(tmp_path: Path, ring: KeyRing | None, told: str) -> None:

@@ -62,7 +62,7 @@ def test_other_ways_to_write_properties_mean_the_same(tmp_path: Path, text: str)
     [
         (b"version=2\ncluster.id=x\nnode.id=1\n", "has version 2; this release supports version 1"),
         (b"version=0\nbroker.id=1\n", "has version 0; this release supports version 1"),
-        (b"", "is of version None"),
+        (b"", "has version None"),
         (b"version=1\nnode.id=1\n", r"has no cluster\.id"),
         (b"version=1\ncluster.id=x\n", r"has no node\.id"),
         (b"version=1\ncluster.id=x\nnode.id=one\n", "cannot be read"),

@@ -249,7 +249,7 @@ def test_a_marker_of_an_older_epoch_or_an_older_coordinator_is_fenced() -> None:
     log.end(ABORT, epoch=2)
 
     log.append(header(1, epoch=2, in_transaction=True))
-    with pytest.raises(TransactionCoordinatorFenced, match="coordinator of epoch 3, not 2"):
+    with pytest.raises(TransactionCoordinatorFenced, match="coordinator epoch 3, not 2"):
         log.end(EndMarker(is_commit=True, coordinator_epoch=2), epoch=2)
     assert log.states.first_unstable_offset == 2
 
