@@ -98,7 +98,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> st
                 continue
     certificate = answering.getpeercert()
     assert certificate is not None
-    [[[_, name]]] = certificate["subject"]  # type: ignore[misc]
+    [[[_, name]]] = certificate["subject"]  # type: ignore[misc, str-unpack]
     return str(name)
 
 

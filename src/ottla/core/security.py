@@ -19,6 +19,10 @@ class LoginFailed(Exception):
     """The message is for the log. Clients are not told which part was wrong."""
 
 
+class TooManyConnections(LoginFailed):
+    """The user is who it says, and is told why it cannot come in."""
+
+
 class ScramMechanism(IntEnum):
     SCRAM_SHA_256 = 1
     SCRAM_SHA_512 = 2

@@ -41,6 +41,10 @@ class NetConfig:
     """Maximum number of connections."""
     max_connections_per_address: int = 20_000
     """Maximum number of connections per client address."""
+    max_connections_per_address_overrides: tuple[str, ...] = ()
+    """Overrides for single addresses, such as "10.0.0.7:100"; 0 refuses the address."""
+    max_connections_per_user: int = 0
+    """Maximum number of Kafka connections per authenticated user; 0 means no limit."""
     max_connection_rate_per_address: int = 0
     """Maximum number of new connections per second and client address; 0 means no limit."""
     max_idle_ms: int = 600_000
@@ -56,14 +60,24 @@ class NetConfig:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.max_connection_rate_per_address < 0:
-            raise ValueError(
-                f"max_connection_rate_per_address must be at least 0, got {self.max_connection_rate_per_address}"
-            )
+        for name in ("max_connection_rate_per_address", "max_connections_per_user"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        self.connections_by_address()
         if self.advertised:
             parse_address(self.advertised)
         if self.listeners:
             self._check_listeners()
+
+    def connections_by_address(self) -> dict[str, int]:
+        """The limits of addresses that have their own."""
+        limits = {}
+        for text in self.max_connections_per_address_overrides:
+            address, colon, most = text.rpartition(":")
+            if not (address and colon and most.isascii() and most.isdigit()):
+                raise ValueError(f'max_connections_per_address_overrides must be such as "10.0.0.7:100", got {text!r}')
+            limits[address.strip("[]")] = int(most)
+        return limits
 
     def _check_listeners(self) -> None:
         from ottla.net.listener_config import parse_listeners

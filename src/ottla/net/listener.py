@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.ids import Address
+from ottla.core.security import TooManyConnections
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes
 from ottla.net.port import Port
@@ -67,6 +68,7 @@ class Listener:
         self._answering = answering
         self._most_connections = config.max_connections
         self._per_address: Counter[str] = Counter()
+        self._limits = config.connections_by_address()
         self._reported: set[tuple[str, str]] = set()
         self.rates = Rates(config.max_connection_rate_per_address)
         security = security or SecurityConfig()
@@ -143,8 +145,8 @@ class Listener:
         if len(self.connections) > self._most_connections:
             self.report("too many connections", connection, f"the limit is {self._most_connections}")
             return False
-        if self._per_address[host] > self.config.max_connections_per_address:
-            limit = self.config.max_connections_per_address
+        limit = self._limits.get(host, self.config.max_connections_per_address)
+        if self._per_address[host] > limit:
             self.report("too many connections from one address", connection, f"the limit is {limit}")
             return False
         if self.rates.is_on and not self.rates.admits(host, asyncio.get_running_loop().time()):
@@ -152,6 +154,12 @@ class Listener:
             return False
         self.counts["accepted"] += 1
         return True
+
+    def check_room(self, principal: str) -> None:
+        """Raise TooManyConnections if this user has as many connections as it may."""
+        most = self.config.max_connections_per_user
+        if most and sum(one.principal == principal for one in self.connections) >= most:
+            raise TooManyConnections(f"{principal} has {most} connections; net.max_connections_per_user is {most}")
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)

@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
-from ottla.core.security import ANONYMOUS
+from ottla.core.security import ANONYMOUS, TooManyConnections
 from ottla.net.addresses import on_one_port
 from ottla.net.config import parse_address
 from ottla.net.connection import Connection
@@ -99,6 +99,11 @@ class Port:
 
             names = names_in(certificate, self.config.principal_sources or ())
             self._listener.report("unknown certificate", connection, f"no rule of principal_rules matches {names!r}")
+            return False
+        try:
+            self._listener.check_room(f"User:{user}")
+        except TooManyConnections as refused:
+            self._listener.report("too many connections of one user", connection, str(refused))
             return False
         connection.principal = f"User:{user}"
         return True

@@ -15,6 +15,7 @@ AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
 
 _NOT_NEGATIVE: Final = (
     "session_max_ms",
+    "password_min_length",
     "failed_login_delay_ms",
     "oauth_clock_skew_ms",
     "audit_max_bytes",
@@ -54,6 +55,8 @@ class SecurityConfig:
     """The session lifetime before clients must re-authenticate; 0 for the lifetime of the connection."""
     failed_login_delay_ms: int = 100
     """Delay of the response to a failed login."""
+    password_min_length: int = 0
+    """Minimum password length, checked where the broker sees the password: REST and ottla user add --data-dir."""
     oauth_jwks: str = ""
     """The JWKS for tokens: a file, or an https URL."""
     oauth_issuer: str = ""

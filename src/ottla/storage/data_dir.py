@@ -128,8 +128,11 @@ class DataDir:
             match = _PARTITION.fullmatch(folder.name)
             if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
                 at = TopicPartition(match["topic"], int(match["partition"]))
-                with storage_errors(f"reading {folder.name}"):
+                try:
                     topic_id = checkpoints.read_topic_id(folder)
+                except OSError as failed:
+                    _logger.error("%s is left out: its topic id could not be read: %s", folder, failed)
+                    continue
                 yield at, topic_id
 
     def facts(self, at: TopicPartition) -> LogFacts | None:
