@@ -81,7 +81,7 @@ def test_what_cannot_be_understood_is_refused_and_left_alone(tmp_path: Path, con
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
 
-    with pytest.raises(DataDirError, match=r"not a data folder \(it holds 'thesis.tex' but no meta.properties\)"):
+    with pytest.raises(DataDirError, match=r"not a data folder \(it has 'thesis.tex' but no meta.properties\)"):
         load_or_create(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

@@ -121,7 +121,7 @@ def test_a_batch_may_reach_across_the_highest_number() -> None:
     log.append(header(LAST - 1, 4))
 
     assert log.append(header(LAST - 1, 4)) == 0
-    with pytest.raises(OutOfOrderSequenceNumber, match="sequence 2, not 3"):
+    with pytest.raises(OutOfOrderSequenceNumber, match="sequence 3, expected 2"):
         log.append(header(3))
     assert log.append(header(2)) == 4
 
@@ -131,7 +131,7 @@ def test_an_older_epoch_is_fenced_whatever_its_sequence() -> None:
     log.append(header(0, epoch=1))
 
     for sequence in (0, 1, 2):
-        with pytest.raises(InvalidProducerEpoch, match="is at epoch 1, not 0"):
+        with pytest.raises(InvalidProducerEpoch, match="epoch 0 is fenced by epoch 1"):
             log.append(header(sequence, epoch=0))
 
 
