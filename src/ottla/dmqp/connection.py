@@ -5,17 +5,25 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ottla.broker.asking import Refused
+from ottla.core.security import AclOperation, ResourceType
 from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply, status_of
 
 if TYPE_CHECKING:
+    from ottla.broker.asking import LocalClient
     from ottla.broker.doors import ShardStats
     from ottla.dmqp.frame import Frame
     from ottla.dmqp.shard import Replies, Shard
 
 _METHODS: Final = frozenset(Method)
 _UNKNOWN: Final = "unknown"
+_OPERATIONS: Final[dict[int, AclOperation]] = {
+    Method.PUSH: AclOperation.WRITE,
+    Method.POP: AclOperation.READ,
+    Method.PEEK_SEQUENCE_ID: AclOperation.READ,
+}
 _AHEAD_FRAMES: Final = 256
 _AHEAD_BYTES: Final = 1 << 20
 """Limit of pipelined bytes; beyond, the socket is not read until some of them are answered."""
@@ -53,6 +61,8 @@ class ShardConnection(asyncio.Protocol):
     def __init__(self, service: Service, shard: Shard) -> None:
         self.shard = shard
         self.peer = "?"
+        self.client: LocalClient | None = None
+        """Whose rights are checked, where those of single clients are."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._service = service
         self._frames = FrameParser()
@@ -138,7 +148,9 @@ class ShardConnection(asyncio.Protocol):
 
     def _ask(self, method: int, run: list[Frame]) -> None:
         self._asked_ns = perf_counter_ns()
-        if method == Method.PUSH:
+        if self.client is not None and method in _OPERATIONS and not self._may(self.client, _OPERATIONS[method]):
+            self._send([reply(Status.EACCES)] * len(run))
+        elif method == Method.PUSH:
             self._wait_for(self.shard.push(run))
         elif method == Method.POP:
             self._wait_for(self.shard.pop(len(run)))
@@ -147,6 +159,13 @@ class ShardConnection(asyncio.Protocol):
         else:
             status = Status.EPROTO if method == Method.RESPONSE else Status.ENOSYS
             self._send([reply(status)] * len(run))
+
+    def _may(self, client: LocalClient, operation: AclOperation) -> bool:
+        try:
+            client.check(operation, ResourceType.TOPIC, self.shard.log.topic)
+        except Refused:
+            return False
+        return True
 
     def _wait_for(self, replies: Replies) -> None:
         self._waiting = replies
@@ -209,6 +228,11 @@ class ShardConnection(asyncio.Protocol):
             self.abort()
 
     # Called by the server
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What the client's certificate says; empty without one."""
+        return self._transport.get_extra_info("peercert") or {}
 
     @property
     def _is_busy(self) -> bool:

@@ -32,7 +32,7 @@ class DmqpDoor:
         self._config = config
         self._file = ExposuresFile(broker.data_dir.path)
         self._tls = server_context(config)
-        self._service = DoorService(config)
+        self._service = DoorService(config, broker)
         self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
         self._changing = asyncio.Lock()

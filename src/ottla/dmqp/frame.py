@@ -33,6 +33,7 @@ class Status(IntEnum):
 
     OK = 0
     EIO = 5
+    EACCES = 13
     EINVAL = 22
     ENOSYS = 38
     ENODATA = 61

@@ -6,9 +6,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.asking import LocalClient
 from ottla.broker.doors import ShardStats
 
 if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.connection import ShardConnection
     from ottla.dmqp.shard import Shard
@@ -21,8 +23,9 @@ _MOST_REPORTS: Final = 1000
 
 
 class DoorService:
-    def __init__(self, config: DmqpConfig) -> None:
+    def __init__(self, config: DmqpConfig, broker: Broker) -> None:
         self._config = config
+        self._broker = broker
         self.stats = ShardStats()
         self.connections: set[ShardConnection] = set()
         self._held_bytes = 0
@@ -49,8 +52,18 @@ class DoorService:
         if len(self.connections) >= self._config.max_connections:
             self.refused(connection, f"the limit of {self._config.max_connections} connections is reached")
             return False
+        if self._config.authorize_clients and not self._identify(connection):
+            return False
         self.connections.add(connection)
         self.stats.connections = len(self.connections)
+        return True
+
+    def _identify(self, connection: ShardConnection) -> bool:
+        user = self._broker.security.user_in(connection.certificate)
+        if user is None:
+            self.refused(connection, "no rule of security.principal_rules fits its certificate")
+            return False
+        connection.client = LocalClient(self._broker, "dmqp", (connection.peer, 0), f"User:{user}")
         return True
 
     def closed(self, connection: ShardConnection) -> None:
