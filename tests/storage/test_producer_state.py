@@ -69,7 +69,7 @@ def test_a_gap_and_a_step_back_are_out_of_order() -> None:
     log.append(header(0, 3))
 
     for sequence in (1, 2, 4, LAST):
-        with pytest.raises(OutOfOrderSequenceNumber, match=f"sequence 3, not {sequence}"):
+        with pytest.raises(OutOfOrderSequenceNumber, match=f"sequence {sequence}, expected 3"):
             log.append(header(sequence))
 
 
