@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.spark.pipelines.changes.rules import MERGING_KINDS
 from ottla.spark.pipelines.definition import DATABASE_KINDS, EVOLUTION_POLICIES, SINK_KINDS, TABLE_KINDS, Sink
 from ottla.spark.pipelines.fields import suggestion
+from ottla.spark.pipelines.loading_tables import read_jars
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +22,7 @@ _NEEDED: Final = {
     "topic": ("topic",),
     "postgresql": ("url", "table"),
     "sqlite": ("path", "table"),
+    "jdbc": ("url", "table"),
     "console": (),
 }
 _FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution")
@@ -32,6 +34,7 @@ _TAKEN: Final = {
     "topic": ("topic", "key", "value", "delete_when"),
     "postgresql": ("url", "table", *_MERGED, "evolution"),
     "sqlite": ("path", "table", *_MERGED, "evolution"),
+    "jdbc": ("url", "table", *_MERGED, "evolution", "options", "jars"),
     "console": (),
 }
 
@@ -58,6 +61,8 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         order_by=fields.text("order_by") or None,
         value=fields.text("value") or None,
         url=fields.text("url"),
+        options=fields.settings("options"),
+        jars=read_jars(fields, folder),
         catalog=fields.settings("catalog"),
         keep_versions=fields.number("keep_versions", None),
         dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
@@ -67,6 +72,7 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         _check_kind(kind, fields)
         _check_sense(sink, fields)
         _check_merge(sink, fields)
+        _check_jdbc(sink, fields)
     return sink
 
 
@@ -105,6 +111,11 @@ def _check_sense(sink: Sink, fields: Fields) -> None:
         fields.wrong("path", "is a folder that the driver and all workers see; give it without a scheme")
     if sink.kind == "iceberg" and sink.table and sink.table.count(".") != 1:
         fields.wrong("table", f"{sink.table!r} must be a namespace and a name, such as shop.orders")
+
+
+def _check_jdbc(sink: Sink, fields: Fields) -> None:
+    if sink.kind == "jdbc" and not sink.url.startswith("jdbc:"):
+        fields.wrong("url", f"{sink.url.partition(':')[0]!r}… must begin with jdbc:, such as jdbc:mysql://host/db")
 
 
 def _check_merge(sink: Sink, fields: Fields) -> None:
