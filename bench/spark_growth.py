@@ -89,7 +89,7 @@ def staged(root: Path, batch: BatchId) -> Sequence[Any]:
     folder.mkdir(parents=True)
     ids = [batch.number * ROWS + each for each in range(ROWS)]
     pq.write_table(pa.table({"id": ids, "city": ["Prag"] * ROWS}), folder / "part-00000-0.parquet")
-    return staged_files(folder, batch)
+    return staged_files(root, batch)
 
 
 def rows() -> Iterator[Row]:

@@ -28,5 +28,5 @@ def run(scenario: Coroutine[Any, Any, T], loop: Callable[[], asyncio.AbstractEve
 
     with asyncio.Runner(loop_factory=loop) as runner:
         result = runner.run(watched())
-    assert unseen == []
+    assert unseen == [], unseen
     return result

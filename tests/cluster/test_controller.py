@@ -10,7 +10,8 @@ import pytest
 
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.controller import Controller, Deposed
-from ottla.cluster.decisions import ChangeState
+from ottla.cluster.decisions import ChangeState, DeleteState
+from ottla.cluster.nodes import partition_path
 from ottla.cluster.state import NO_NODE, InvalidUpdateVersion, Losses, PartitionKey
 from ottla.core.errors import ConfigError, NotLeaderOrFollower
 from ottla.storage.catalog.catalog import edit_keys
@@ -70,6 +71,29 @@ def test_when_the_controller_dies_another_decides_and_leads_what_it_led(zookeepe
             assert all(state.leader not in (dead_id, NO_NODE) for state in states(survivor))
             await create(survivor, "after", 1, 2)
             assert PartitionKey(topic_id, 0) in survivor.cluster.view.partitions
+
+    asyncio.run(scenario())
+
+
+def test_a_controller_that_has_not_heard_of_a_topic_yet_does_not_delete_its_partitions(zookeeper: str) -> None:
+    async def scenario() -> None:
+        async with cluster_of(zookeeper, 1) as [node]:
+            topic_id = await create(node, "t", 2, 1)
+            controller = Controller(
+                node.connected.store, node.connected.mirror, node.cluster.knowledge.controller_version
+            )
+            orphans = [DeleteState(PartitionKey(topic_id, index)) for index in range(2)]
+
+            await node.cluster.work(lambda: controller.carry_out(list(orphans)))
+            assert len(states(node)) == 2
+
+            await node.cluster.work(lambda: node.catalog.delete_topic(topic_id))
+            await node.cluster.work(lambda: controller.carry_out(list(orphans)))
+            read = node.connected.store.read
+            assert [await node.cluster.work(lambda key=step.key: read(partition_path(key))) for step in orphans] == [
+                None,
+                None,
+            ]
 
     asyncio.run(scenario())
 

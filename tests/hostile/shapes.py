@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.wire.apis import APIS, request_type
+from ottla.wire.codec import most_entries
 from ottla.wire.declare import Blob, Fixed, RecordBytes, Text
 from ottla.wire.schema import Array, Nested, layout
 
@@ -34,6 +35,8 @@ class Shape(NamedTuple):
     text: str = "name"
     number: str = "zero"
     has_nulls: bool = False
+    count: int = MANY
+    """How many entries the list has."""
 
 
 def served_versions() -> Iterator[tuple[Api, int]]:
@@ -61,6 +64,15 @@ def shapes(api: Api, version: int) -> Iterator[Shape]:
     yield Shape("smallest numbers", number="smallest")
     yield Shape("minus ones", number="minus one")
     yield Shape("nulls", has_nulls=True)
+
+
+def largest(api: Api) -> Iterator[Shape]:
+    """Requests with about as many entries as are decoded."""
+    paths = list(_lists(request_type(api), api.last))
+    for path in dict.fromkeys((*paths[:1], *paths[-1:])):
+        nested = sum(each[: len(path)] == path for each in paths)
+        count = (most_entries(api) - len(paths)) // nested
+        yield Shape(f"as many {'.'.join(path)} as may be", path, count=count)
 
 
 def _lists(kind: type[Message], version: int, before: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -94,7 +106,7 @@ class _Making:
             return None
         match field.type:
             case Array(element):
-                count = MANY if path == self._shape.wide else 1
+                count = self._shape.count if path == self._shape.wide else 1
                 return tuple(self._one(element, field, path, at) for at in range(count))
             case of:
                 return self._one(of, field, path, number)
@@ -132,4 +144,4 @@ class _Making:
                 return -(1 << (bits - 1)) if is_signed else 0
             case "minus one":
                 return -1 if is_signed else 0
-        return number % 100 if bits == 8 else number
+        return number % 100 if bits == 8 else number % 30_000 if bits == 16 else number

@@ -15,10 +15,11 @@ from tests.broker.raw_client import HungUpError, RawClient
 from ottla.wire import apis
 from ottla.wire.codec import encode_request
 from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from .conftest import Guarded
 from .probed import Probed
-from .shapes import KNOWN_TOPIC, request_of, served_versions, shapes
+from .shapes import KNOWN_TOPIC, largest, request_of, served_versions, shapes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,6 +73,13 @@ class Hostile:
         with self._client(owner) as client:
             create_topic(client, KNOWN_TOPIC, partitions=10)
 
+    @property
+    def is_open(self) -> bool:
+        return self._user is None
+
+    def client(self) -> RawClient:
+        return self._client(self._user)
+
     def _client(self, user: str | None) -> RawClient:
         if isinstance(self._probed, Guarded):
             return self._probed.logged_in(user or "ann")
@@ -107,6 +115,21 @@ def test_no_request_takes_more_than_it_may(broker: Hostile, key: int) -> None:
         for shape in shapes(api, version)
     ]
     assert [one for one in tried if one.is_too_much] == []
+
+
+@pytest.mark.parametrize("key", KEYS, ids=[apis.APIS[key].name for key in KEYS])
+def test_no_request_of_the_largest_size_takes_more_than_it_may(broker: Hostile, key: int) -> None:
+    if not broker.is_open:
+        pytest.skip("checks against ACLs are in turns, whatever their number")
+    api = apis.APIS[key]
+    tried = [broker.ask(api, api.last, shape) for shape in largest(api)]
+    assert [one for one in tried if one.is_too_much] == []
+
+
+def test_a_request_without_records_has_a_size_limit(broker: Hostile) -> None:
+    topics = tuple(MetadataRequestTopic(name="x" * 30_000) for _ in range(300))
+    with broker.client() as client, pytest.raises(HungUpError):
+        client.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))
 
 
 def test_the_broker_stops_when_it_is_told_to(broker: Hostile) -> None:

@@ -173,9 +173,11 @@ def test_only_owner_renewers_and_those_with_acls_see_a_token(broker: Secured) ->
         admin.create_acls([Acl(BOB, AclOperation.CREATE_TOKENS, ResourceType.USER, ANN)])
         third = bob.create_token(owner=ANN)
         assert refused(bob.renew_token, third.hmac) == ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH
-        assert third.id not in {each.id for each in bob.list_tokens()}
+        assert third.id in {each.id for each in bob.list_tokens()}  # it has requested it
+        fourth = ann.create_token()
+        assert fourth.id not in {each.id for each in bob.list_tokens()}
         admin.create_acls([Acl(BOB, AclOperation.DESCRIBE_TOKENS, ResourceType.USER, ANN)])
-        assert third.id in {each.id for each in bob.list_tokens([ANN])}
+        assert fourth.id in {each.id for each in bob.list_tokens([ANN])}
     changes = [line for line in broker.audit() if line["event"] == "change" and line["api"] == "CreateDelegationToken"]
     assert changes[0]["names"] == [first.id]
     assert all(first.secret not in str(line) for line in broker.audit())

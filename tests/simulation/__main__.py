@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .twice import TRACE, run_twice
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,16 +21,16 @@ _real_s = time.perf_counter
 
 
 def main() -> int:
-    if os.environ.get("PYTHONHASHSEED") != "0":
-        again = [sys.executable, "-m", "tests.simulation", *sys.argv[1:]]
-        os.execve(sys.executable, again, {**os.environ, "PYTHONHASHSEED": "0"})  # noqa: S606
     options = _options()
+    if options.twice:
+        return run_twice([each for each in sys.argv[1:] if each != "--twice"])
     from . import edges
     from .mutants import MUTANTS
 
     edges.install()
-    from . import history  # noqa: F401 - with all of the product, before any fork
+    from . import warming
 
+    warming.import_all()
     edges.install_in_product()
     if options.mutant is not None:
         mutant = MUTANTS[options.mutant]
@@ -54,7 +56,12 @@ def _options() -> argparse.Namespace:
     add("--events", type=int, default=200, help="faults and actions of each history")
     add("--profile", choices=list(PROFILES | UNSAFE), help="of all histories; else it follows from the seed, too")
     add("--mutant", choices=list(MUTANTS), help="with this planted bug: run until it is found")
-    add("--twice", action="store_true", help="run each seed twice, and compare")
+    add(
+        "--twice",
+        action="store_true",
+        help="run each history in two processes, and compare",
+    )
+    add("--traces", action="store_true", help="print the checksum of each history")
     return parser.parse_args()
 
 
@@ -101,7 +108,7 @@ def _shrunk(planned: Plan, seconds: float) -> Plan:
 
 def _many(options: argparse.Namespace) -> int:
     from .plans import plan
-    from .running import in_a_fork, run_all
+    from .running import run_all
 
     began_s = _real_s()
 
@@ -117,8 +124,8 @@ def _many(options: argparse.Namespace) -> int:
         problems = [outcome] if isinstance(outcome, str) else outcome.violations
         if not isinstance(outcome, str):
             outcomes.append(outcome)
-            if options.twice and outcome != (again := in_a_fork(planned)):
-                problems = [*problems, f"not the same twice: {again}"]
+            if options.traces:
+                _say(f"{TRACE} {planned.seed} {outcome.trace:08x}")
         if problems:
             bad += 1
             if options.mutant is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .placement import Place
 
-_PATIENCE_S: Final = 15.0
+_PATIENCE_S: Final = 8.0
 
 
 class Actions(DiskFaults):

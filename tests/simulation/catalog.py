@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .parties import Party
 
 HOST: Final = "catalog"
-_RETRY_S: Final = 0.3
+_RETRY_S: Final = 0.15
 _LOST: Final = object()
 _NOBODYS: Final = contextvars.Context()
 
@@ -233,7 +233,7 @@ class SimStore:
             self._connect()
             return
         self._ask(lambda: None, lambda _: None)
-        self._loop.call_later(self.timeout_s / 4, self._ping, connection, context=self._party.context)
+        self._loop.call_later(self.timeout_s / 3, self._ping, connection, context=self._party.context)
 
     def break_off(self) -> None:
         """The connection is gone; a new one is tried soon."""

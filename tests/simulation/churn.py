@@ -39,7 +39,7 @@ class Churn:
         self.is_there = True
         self._lives += 1
         self.told = Told(_TOPIC, 1)
-        self._writer = Writer(self._world, f"churn{self._lives}", "10.0.1.5", self.told, 0.12)
+        self._writer = Writer(self._world, f"churn{self._lives}", "10.0.1.5", self.told, 0.2)
         self._writer.start()
 
     async def end(self) -> None:
@@ -78,5 +78,5 @@ async def _until_done(ask, done: ErrorCode) -> bool:  # noqa: ANN001
             is_certain = False
         else:
             return is_certain
-        await asyncio.sleep(0.5)
+        await asyncio.sleep(0.25)
     return False

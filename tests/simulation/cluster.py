@@ -75,17 +75,17 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
         log=log,
         broker=BrokerConfig(
             offsets_topic_partitions=internal_partitions,
-            drain_timeout_ms=500,
-            retention_check_interval_ms=5_000,
-            checkpoint_interval_ms=3_000,
-            compaction_check_interval_ms=4_000,
+            drain_timeout_ms=300,
+            retention_check_interval_ms=3_000,
+            checkpoint_interval_ms=2_000,
+            compaction_check_interval_ms=2_500,
             auto_create_topics=False,
         ),
         groups=replace(
             base.groups,
             initial_rebalance_delay_ms=0,
-            consumer_session_timeout_ms=6000,
-            consumer_heartbeat_interval_ms=1000,
+            consumer_session_timeout_ms=3000,
+            consumer_heartbeat_interval_ms=500,
             consumer_min_heartbeat_interval_ms=100,
             consumer_min_session_timeout_ms=1000,
             min_session_timeout_ms=1000,
@@ -93,12 +93,12 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
         transactions=replace(base.transactions, state_topic_partitions=internal_partitions),
         share=replace(base.share, state_topic_partitions=internal_partitions),
         cluster=ClusterConfig(
-            session_timeout_ms=4000, default_replication_factor=3, leader_rebalance_interval_ms=20_000
+            session_timeout_ms=2000, default_replication_factor=3, leader_rebalance_interval_ms=10_000
         ),
         replication=ReplicationConfig(
-            replica_lag_time_max_ms=3000,
-            replica_fetch_wait_max_ms=400,
-            replica_fetch_backoff_ms=100,
+            replica_lag_time_max_ms=1500,
+            replica_fetch_wait_max_ms=700,
+            replica_fetch_backoff_ms=60,
             high_watermark_checkpoint_interval_ms=1000,
         ),
     )

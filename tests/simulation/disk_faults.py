@@ -31,7 +31,7 @@ class DiskFaults(Faults):
         kept = str(self.world.root / f"kept-{node.id}-{chance.getrandbits(32)}")
         self.tell(f"copy the disk of node {node.id}")
         node.disk.save(kept)
-        await asyncio.sleep(chance.uniform(1, 8))
+        await asyncio.sleep(chance.uniform(0.5, 4))
         if node.id in self._busy or not node.is_alive or not self.damage.may_hit(node.id):
             return
         self.damage.hit(node.id)
@@ -55,7 +55,7 @@ class DiskFaults(Faults):
         node = self._node(chance)
         if "" in node.errors:
             return
-        for_s = chance.uniform(0.5, 6)
+        for_s = chance.uniform(0.25, 3)
         self.tell(f"the disk of node {node.id} is full for {for_s:.2f} s")
         node.errors[""] = errno.ENOSPC
         await asyncio.sleep(for_s)

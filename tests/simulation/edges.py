@@ -8,6 +8,7 @@ import sys
 import time
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from . import blocking
 from .parties import current_party
@@ -102,11 +103,13 @@ def install_in_product() -> None:
 
 
 def _number_what_is_kept_in_sets() -> None:
-    """Not by their addresses, which differ between runs."""
+    """Neither by their addresses nor by the hash of a text, which both differ between runs."""
     from ottla.broker.partition import Partition
     from ottla.broker.waiting import ByteWait
+    from ottla.core.ids import TopicPartition
     from ottla.net.connection import Connection
 
     ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[method-assign]
+    TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[method-assign]
     Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[method-assign]
-    Connection.__hash__ = lambda connection: hash((connection.peer, connection.local))  # type: ignore[method-assign]
+    Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[method-assign]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .catalog import HOST
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from .cluster import SimNode, World
     from .placement import Damage
     from .plans import Plan
+
+_MOST_STARTS: Final = 3
+"""Of a node in the end: one that does not start without faults does not start."""
 
 
 class Faults:
@@ -55,11 +58,15 @@ class Faults:
             node.errors.pop("", None)
             if node.is_alive:
                 node.resume()
-        for _ in range(3):
+        starts = dict.fromkeys(self.world.nodes, 0)
+        while len(self.world.running) < len(self.world.nodes):
             for node in self.world.nodes.values():
                 if not node.is_alive:
+                    if starts[node.id] == _MOST_STARTS:
+                        return
+                    starts[node.id] += 1
                     node.start()
-            await asyncio.sleep(5)
+            await asyncio.sleep(0.25)
 
     # Choosing
 
@@ -84,7 +91,7 @@ class Faults:
         if node.id in self._busy or not node.is_alive:
             return
         self._busy[node.id] = None
-        for_s = chance.choice((0.05, 0.5, 2.0, 8.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.03, 0.25, 1.0, 4.0)) * chance.uniform(0.5, 1.5)
         lost = node.crash(with_machine=power and chance.random() < 0.5, loses_unsynced=power)
         self.tell(f"{how} node {node.id} for {for_s:.2f} s" + (f", {lost} writes are gone" if lost else ""))
         meanwhile()
@@ -114,7 +121,7 @@ class Faults:
         self._busy[node.id] = None
         self.tell(f"stop node {node.id}")
         await node.stop()
-        await asyncio.sleep(chance.uniform(0, 2))
+        await asyncio.sleep(chance.uniform(0, 1))
         del self._busy[node.id]
         if not node.is_alive:
             node.start()
@@ -125,7 +132,7 @@ class Faults:
         if node.id in self._busy or not node.is_alive:
             return
         self._busy[node.id] = None
-        for_s = chance.choice((0.2, 1.0, 4.0, 9.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.1, 0.5, 2.0, 4.5)) * chance.uniform(0.5, 1.5)
         self.tell(f"pause node {node.id} for {for_s:.2f} s")
         node.pause()
         await asyncio.sleep(for_s)
@@ -135,7 +142,7 @@ class Faults:
 
     async def _cut_links(self, links: list[tuple[str, str]], chance: random.Random, what: str) -> None:
         network = self.world.network
-        for_s = chance.choice((0.3, 2.0, 6.0)) * chance.uniform(0.5, 1.5)
+        for_s = chance.choice((0.15, 1.0, 3.0)) * chance.uniform(0.5, 1.5)
         self.tell(f"cut {what} for {for_s:.2f} s")
         for link in links:
             network.cut(*link)
@@ -183,7 +190,7 @@ class Faults:
 
     async def _slow(self, chance: random.Random) -> None:
         one, other = self._pair(chance)
-        for_s, slow_s = chance.uniform(0.5, 6), chance.choice((0.05, 0.3, 1.5))
+        for_s, slow_s = chance.uniform(0.25, 3), chance.choice((0.03, 0.15, 0.8))
         self.tell(f"slow {one.id} -> {other.id} by {slow_s} s for {for_s:.2f} s")
         link = self.world.network.link(one.host, other.host)
         link.slow_s = slow_s
@@ -191,14 +198,14 @@ class Faults:
         link.slow_s = 0.0
 
     async def _slow_catalog(self, chance: random.Random) -> None:
-        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.05, 0.3, 1.0))
+        for_s, slow_s = chance.uniform(0.25, 2.5), chance.choice((0.03, 0.15, 0.5))
         self.tell(f"slow the catalog by {slow_s} s for {for_s:.2f} s")
         self.world.keeper.slow_s = slow_s
         await asyncio.sleep(for_s)
         self.world.keeper.slow_s = 0.0
 
     async def _slow_threads(self, chance: random.Random) -> None:
-        for_s, slow_s = chance.uniform(0.5, 5), chance.choice((0.02, 0.2, 1.0))
+        for_s, slow_s = chance.uniform(0.25, 2.5), chance.choice((0.01, 0.1, 0.5))
         self.tell(f"slow threads and disks by {slow_s} s for {for_s:.2f} s")
         self.world.loop.slow_threads = slow_s
         await asyncio.sleep(for_s)

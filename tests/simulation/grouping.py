@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from .cluster import World
     from .work import Told
 
-_SESSION_S: Final = 6.0
-_GROUP_FOR_S: Final = 3.0
+_SESSION_S: Final = 3.0
+_GROUP_FOR_S: Final = 1.5
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -61,8 +61,8 @@ class ClassicMember(Job):
             group=self.ledger.group,
             auto_commit=False,
             auto_offset_reset="earliest",
-            session_timeout_ms=6_000,
-            heartbeat_interval_ms=1_000,
+            session_timeout_ms=3_000,
+            heartbeat_interval_ms=500,
             consumer_max_wait_ms=500,
         )
         async with consumer:
@@ -122,7 +122,7 @@ class ModernMember(Job):
             elif answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH:
                 epoch = 0
             next_group_s = _GROUP_FOR_S - self.world.loop.now_s % _GROUP_FOR_S
-            await asyncio.sleep(min(1.0 if epoch else 0.2, next_group_s + 0.001))
+            await asyncio.sleep(min(0.5 if epoch else 0.1, next_group_s + 0.001))
         await self._beat(client, -1)
 
     async def _beat(self, client: Client, epoch: int) -> Any:
@@ -130,7 +130,7 @@ class ModernMember(Job):
             group_id=self._group,
             member_id=self._member_id,
             member_epoch=epoch,
-            rebalance_timeout_ms=5_000 if epoch == 0 else -1,
+            rebalance_timeout_ms=2_500 if epoch == 0 else -1,
             subscribed_topic_names=(self.told.topic,) if epoch == 0 else None,
             topic_partitions=() if epoch == 0 else self._owned,
         )

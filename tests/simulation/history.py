@@ -15,7 +15,7 @@ from .actions import Actions
 from .catalog import Keeper
 from .cluster import SimNode, World, quick_settings
 from .edges import EDGES
-from .loop import SimLoop, Stuck
+from .loop import NeverEnds, SimLoop, Stuck
 from .network import Network
 from .placement import Damage, LeaderWatch, places
 from .scenes import SCENES, Scene
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SESSION_S: Final = 4.0
+_SESSION_S: Final = 2.0
 _ENDS_WITHIN_S: Final = 600.0
 """Of virtual time, after the last fault."""
 _SEGMENT_BYTES: Final = 16 * 1024
@@ -74,6 +74,8 @@ class HistoryRun:
             self.loop.run_until_complete(self._live())
         except Stuck as stuck:
             self.found.append(f"stuck: {stuck}")
+        except NeverEnds as running:
+            self.found.append(f"never ends: {running}")
         return Outcome(
             self.plan.seed,
             self.plan.profile,
@@ -118,7 +120,7 @@ class HistoryRun:
             await asyncio.sleep(0.1)
 
     async def _prepare(self, client: Client) -> None:
-        await asyncio.sleep(1)
+        await asyncio.sleep(0.3)
         await self.scene.prepare(client)
         for job in self.scene.jobs:
             job.start()
@@ -131,7 +133,7 @@ class HistoryRun:
         await self._until(lambda: len(self.world.running) == len(self.world.nodes), calm_s, "all nodes are up")
         await self._until(lambda: not self._not_in_sync(), calm_s, "all replicas are in sync")
         self.found += self._not_in_sync()
-        await asyncio.sleep(2)
+        await asyncio.sleep(0.5)
         await self._end_jobs(calm_s)
         lost = {place.at for place in places(self.world.keeper.tree) if self.damage.is_rightly_leaderless(place)}
         async with asyncio.timeout(calm_s):

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 import itertools
 import zlib
 from collections import Counter
+from contextvars import copy_context
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
 
 from .blocking import Worker
-from .parties import current_party, party_of
+from .parties import PARTY, current_party, party_of
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
+    from contextvars import Context
 
     from .network import Network
 
@@ -33,12 +35,37 @@ def _place(task: asyncio.Task[Any]) -> str:
     return f"{frames[-1].f_code.co_qualname}:{frames[-1].f_lineno}" if frames else ""
 
 
-def _name(handle: asyncio.Handle) -> str:
-    callback: Any = handle._callback
+class SimHandle:
+    """As `asyncio.Handle` and `asyncio.TimerHandle`."""
+
+    __slots__ = ("args", "at_s", "callback", "context", "is_cancelled")
+
+    def __init__(self, callback: Any, args: tuple[Any, ...], context: Context, at_s: float) -> None:
+        self.callback = callback
+        self.args = args
+        self.context = context
+        self.at_s = at_s
+        self.is_cancelled = False
+
+    def cancel(self) -> None:
+        """Dropped when its time comes."""
+        if not self.is_cancelled:
+            self.is_cancelled = True
+            self.callback, self.args = None, ()
+
+    def cancelled(self) -> bool:
+        return self.is_cancelled
+
+    def when(self) -> float:
+        return self.at_s
+
+
+def _name(handle: SimHandle) -> str:
+    callback = handle.callback
     task = getattr(callback, "__self__", None)
     if isinstance(task, asyncio.Task):
-        return f"{party_of(handle._context)} {task.get_coro().__qualname__} {_place(task)}"  # type: ignore[union-attr]
-    return f"{party_of(handle._context)} {getattr(callback, '__qualname__', callback)}"
+        return f"{party_of(handle.context)} {task.get_coro().__qualname__} {_place(task)}"  # type: ignore[union-attr]
+    return f"{party_of(handle.context)} {getattr(callback, '__qualname__', callback)}"
 
 
 _numbers = itertools.count()
@@ -70,6 +97,10 @@ class Stuck(Exception):  # noqa: N818
     """Nothing can happen any more, or the same happens all the time."""
 
 
+class NeverEnds(KeyboardInterrupt):
+    """One callback runs and runs. Of this kind, because a task keeps every other exception to itself."""
+
+
 class SimLoop(asyncio.BaseEventLoop):
     def __init__(self, chance: random.Random, network: Network) -> None:
         super().__init__()
@@ -80,12 +111,12 @@ class SimLoop(asyncio.BaseEventLoop):
         """Where all of it is written to, if anybody wants to see it."""
         self.ends_by_s = float("inf")
         self.callbacks = 0
-        self.graveyard: list[asyncio.Handle] = []
+        self.graveyard: list[SimHandle] = []
         """What dead parties would have done. Kept: what waits in it must not be told to clean up."""
         self.slow_threads = 0.0
         self._chance = chance
         self._network = network
-        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers: list[tuple[float, int, SimHandle]] = []
         self._timer_numbers = itertools.count()
         self._second = 0
         self._in_second = 0
@@ -106,40 +137,51 @@ class SimLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         ready = self._ready  # type: ignore[attr-defined]
-        self._take_due(ready)
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            party = party_of(handle._context)
-            if party is not None:
-                if party.is_dead:
-                    self.graveyard.append(handle)
-                    continue
-                if party.is_paused:
-                    party.held.append(handle)
-                    continue
-            self.now_s += _TICK_S
-            self.callbacks += 1
-            self._in_second += 1
-            if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE:
-                self._sample[_name(handle)] += 1
-            handle._run()
-        self._look_for_circles()
+        while not self._stopping:  # type: ignore[attr-defined]
+            self._take_due(ready)
+            for _ in range(len(ready)):
+                self._run(ready.popleft())
+            self._look_for_circles()
+
+    def _run(self, handle: SimHandle) -> None:
+        if handle.is_cancelled:
+            return
+        context = handle.context
+        party = context.get(PARTY)
+        if party is not None:
+            if party.is_dead:
+                self.graveyard.append(handle)
+                return
+            if party.is_paused:
+                party.held.append(handle)
+                return
+        self.now_s += _TICK_S
+        self.callbacks += 1
+        self._in_second += 1
+        if self._in_second > _MOST_CALLBACKS_PER_S - _SAMPLE:
+            self._sample[_name(handle)] += 1
+        if self.dump is not None:
+            print(f"{self.now_s:.6f} {_name(handle)}", file=self.dump)
+        try:
+            context.run(handle.callback, *handle.args)
+        except (SystemExit, KeyboardInterrupt, Stuck):
+            raise
+        except BaseException as failed:  # noqa: BLE001 - as `asyncio.Handle` does it
+            self.call_exception_handler({"message": f"failed: {_name(handle)}", "exception": failed})
 
     def _take_due(self, ready: Any) -> None:
         """Timers whose time has come; if nothing is ready, that of the next has."""
         timers = self._timers
         if not ready:
-            while timers and timers[0][2]._cancelled:
-                heapq.heappop(timers)
+            while timers and timers[0][2].is_cancelled:
+                heappop(timers)
             if not timers:
                 raise Stuck("nobody waits for anything")
             self.now_s = max(self.now_s, timers[0][0])
             if self.now_s > self.ends_by_s:
                 raise Stuck(f"the history does not end: {self._who_waits()}")
         while timers and timers[0][0] <= self.now_s:
-            ready.append(heapq.heappop(timers)[2])
+            ready.append(heappop(timers)[2])
 
     def _who_waits(self) -> list[str]:
         """Those who are not nodes."""
@@ -156,20 +198,22 @@ class SimLoop(asyncio.BaseEventLoop):
         elif self._in_second > _MOST_CALLBACKS_PER_S:
             raise Stuck(f"more than {_MOST_CALLBACKS_PER_S} callbacks within a second: {self._sample.most_common(6)}")
 
-    def call_at(
-        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
-    ) -> asyncio.TimerHandle:
-        timer = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, (when, next(self._timer_numbers), timer))
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
+        timer = SimHandle(callback, args, copy_context() if context is None else context, when)
+        heappush(self._timers, (when, next(self._timer_numbers), timer))
         return timer
 
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled timers are dropped when their time comes."""
+    def call_later(self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
+        return self.call_at(self.now_s + delay, callback, *args, context=context)
 
-    def call_soon_threadsafe(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
+    def call_soon(self, callback: Callable[..., Any], *args: Any, context: Any = None) -> Any:
+        handle = SimHandle(callback, args, copy_context() if context is None else context, 0.0)
+        self._ready.append(handle)  # type: ignore[attr-defined]
+        return handle
 
-    def resume(self, held: list[asyncio.Handle]) -> None:
+    call_soon_threadsafe = call_soon
+
+    def resume(self, held: list[SimHandle]) -> None:
         self._ready.extend(held)  # type: ignore[attr-defined]
 
     # Threads

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from .loop import SimLoop
 
 _HIGH_WATER: Final = 64 * 1024
-_QUICK_S: Final = (0.0002, 0.002)
+_LEAST_S: Final = 0.0002
+_SPREAD_S: Final = 0.0018
+_NOBODYS: Final = contextvars.Context()
 _FIRST_PORT: Final = 40_000
 
 
@@ -28,6 +30,10 @@ class Link:
         self.is_cut = False
         self.slow_s = 0.0
         self.stalled: list[Transport] = []
+
+    def delay_s(self, chance: random.Random) -> float:
+        delay_s = _LEAST_S + _SPREAD_S * chance.random()
+        return delay_s + self.slow_s * chance.random() if self.slow_s else delay_s
 
 
 class Network:
@@ -40,7 +46,10 @@ class Network:
         self._ports = _FIRST_PORT
 
     def link(self, source: str, target: str) -> Link:
-        return self._links.setdefault((source, target), Link())
+        link = self._links.get((source, target))
+        if link is None:
+            link = self._links[source, target] = Link()
+        return link
 
     def cut(self, source: str, target: str) -> None:
         self.link(source, target).is_cut = True
@@ -58,8 +67,7 @@ class Network:
             self.heal(source, target)
 
     def delay_s(self, source: str, target: str) -> float:
-        link = self.link(source, target)
-        return self.chance.uniform(*_QUICK_S) + (self.chance.uniform(0, link.slow_s) if link.slow_s else 0.0)
+        return self.link(source, target).delay_s(self.chance)
 
     # What the loop asks
 
@@ -178,6 +186,8 @@ class Transport(asyncio.Transport):
         self._network = network
         self._loop = network.loop
         self._context = context
+        self._out = network.link(sockname[0], peername[0])
+        self._in = network.link(peername[0], sockname[0])
         self._protocol: Any = None
         self._arriving: deque[bytes | None] = deque()
         """From the peer: what was not given to the protocol yet; None is its end."""
@@ -214,11 +224,7 @@ class Transport(asyncio.Transport):
         self.write(b"".join(buffers))
 
     def get_write_buffer_size(self) -> int:
-        return (
-            self._unsent
-            if self._unsent > _HIGH_WATER or self._network.link(self.sockname[0], self.peername[0]).is_cut
-            else 0
-        )
+        return self._unsent if self._unsent > _HIGH_WATER or self._out.is_cut else 0
 
     def _passed(self, size: int) -> None:
         self._unsent -= size
@@ -255,8 +261,7 @@ class Transport(asyncio.Transport):
         if self._is_lost:
             return
         now = self._loop.now_s
-        delay = self._network.delay_s(self.peername[0], self.sockname[0])
-        self._last_arrival = max(self._last_arrival, now + delay)
+        self._last_arrival = max(self._last_arrival, now + self._in.delay_s(self._network.chance))
         self._arriving.append(data)
         self._arrives_at.append(self._last_arrival)
         if len(self._arriving) == 1:
@@ -265,18 +270,19 @@ class Transport(asyncio.Transport):
     def arrive_soon(self) -> None:
         if self._arriving and not self._is_coming and self._protocol is not None and not self._is_lost:
             self._is_coming = True
-            self._loop.call_at(max(self._arrives_at[0], self._loop.now_s), self._arrive)
+            self._loop.call_at(max(self._arrives_at[0], self._loop.now_s), self._arrive, context=_NOBODYS)
 
     def _arrive(self) -> None:
         """In nobody's context: a network does not stop with a process."""
         self._is_coming = False
-        link = self._network.link(self.peername[0], self.sockname[0])
-        if link.is_cut:
-            link.stalled.append(self)
-            return
-        if self._arriving and self._is_reading and not self.party.is_dead:
-            self._is_coming = True
-            self._soon(self._receive)
+        if self._in.is_cut:
+            self._in.stalled.append(self)
+        elif self._arriving and self._is_reading and not self.party.is_dead:
+            if self.party.is_paused:
+                self._is_coming = True
+                self._soon(self._receive)
+            else:
+                self._context.run(self._receive)
 
     def _receive(self) -> None:
         self._is_coming = False

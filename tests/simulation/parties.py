@@ -6,9 +6,9 @@ import contextvars
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import asyncio
+    from .loop import SimHandle
 
-_PARTY: contextvars.ContextVar[Party | None] = contextvars.ContextVar("party", default=None)
+PARTY: contextvars.ContextVar[Party | None] = contextvars.ContextVar("party", default=None)
 
 
 class Party:
@@ -21,21 +21,21 @@ class Party:
         self.is_paused = False
         self.is_silent = False
         """Dead with its machine: nobody is told."""
-        self.held: list[asyncio.Handle] = []
+        self.held: list[SimHandle] = []
         self.wall_offset_ms = 0
         """How far its wall clock is off."""
         self.boot_id = "boot"
         """Of its machine."""
         self.context = contextvars.copy_context()
-        self.context.run(_PARTY.set, self)
+        self.context.run(PARTY.set, self)
 
     def __repr__(self) -> str:
         return self.name
 
 
 def party_of(context: contextvars.Context) -> Party | None:
-    return context.get(_PARTY)
+    return context.get(PARTY)
 
 
 def current_party() -> Party | None:
-    return _PARTY.get()
+    return PARTY.get()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Operation
 
 NOBODY = -1
+_PARTITION_DEPTH = 3
 
 
 class Place(NamedTuple):
@@ -94,7 +95,7 @@ class LeaderWatch:
     def committed(self, _at_s: float, operations: Sequence[Operation]) -> None:
         for operation in operations:
             data = getattr(operation, "data", b"")
-            if operation.path.startswith(PARTITIONS + "/") and data:
+            if operation.path.startswith(PARTITIONS + "/") and operation.path.count("/") == _PARTITION_DEPTH and data:
                 told = from_json(data)
                 key = operation.path, told["leader_epoch"]
                 if told["leader"] != NOBODY and self._leaders.setdefault(key, told["leader"]) != told["leader"]:

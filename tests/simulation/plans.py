@@ -55,14 +55,14 @@ def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:
     profile = profile or drawn
     # Each history has faults of its own liking.
     weights = {kind: weight * chance.choice((0.2, 1, 1, 3)) for kind, weight in (PROFILES | UNSAFE)[profile].items()}
-    pace_s = chance.choice((0.1, 0.25, 0.4))
-    at_s = 3.0
+    pace_s = chance.choice((0.04, 0.1, 0.16))
+    at_s = 1.0
     events = []
     for _ in range(count):
         at_s += chance.expovariate(1 / pace_s)
         [kind] = chance.choices(list(weights), list(weights.values()))
         if kind == "breathe":
-            at_s += chance.uniform(0.5, 6)
+            at_s += chance.uniform(0.2, 1.6)
         events.append(Event(at_s, kind, chance.getrandbits(32)))
     nodes = chance.choice((3, 3, 3, 4, 5, 7))
     return Plan(seed, profile, nodes, chance.choice(("ack", "ack", "os", "interval")), tuple(events))

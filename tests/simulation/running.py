@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import pickle
-import resource
 import select
 import shutil
 import signal
@@ -15,14 +14,18 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from .loop import NeverEnds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from .history import Outcome
     from .plans import Plan
 
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a file system in memory, where there is one
-_MOST_CPU_S: Final = 300
+_MOST_CPU_S: Final = 60
+"""What takes longer never ends."""
 
 
 def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None) -> Outcome:
@@ -41,9 +44,15 @@ def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None
         if dump is not None:
             history.loop.dump = dump.open("w")
         shown.setFormatter(_Formatter(history.loop))
+        signal.signal(signal.SIGVTALRM, _interrupt)
+        signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_CPU_S)
         return history.run()
     finally:
         shutil.rmtree(root, ignore_errors=True)
+
+
+def _interrupt(_signal: int, frame: FrameType | None) -> None:
+    raise NeverEnds("".join(traceback.format_stack(frame, limit=4)))
 
 
 class _Formatter(logging.Formatter):
@@ -89,7 +98,6 @@ class Child:
 
 
 def _tell(plan: Plan, dump: Path | None, writer: int) -> None:
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_CPU_S, _MOST_CPU_S))
     outcome: Outcome | str
     try:
         outcome = run_history(plan, dump=dump)

@@ -46,8 +46,8 @@ class Scene:
         self.jobs += self.workers()
 
     def workers(self) -> Iterable[Job]:
-        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.1)
-        yield Writer(self.world, "w2", "10.0.1.3", self.told, 0.2)
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.2)
+        yield Writer(self.world, "w2", "10.0.1.3", self.told, 0.35)
         yield Reader(self.world, "r1", "10.0.1.4", self.told)
 
     async def end(self) -> None:
@@ -90,7 +90,7 @@ class Moves(Scene):
 
     def workers(self) -> Iterable[Job]:
         yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.2)
-        yield Writer(self.world, "w3", "10.0.1.3", self.lone, 0.1)
+        yield Writer(self.world, "w3", "10.0.1.3", self.lone, 0.3)
         yield Reader(self.world, "r1", "10.0.1.4", self.told)
 
     async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
@@ -108,7 +108,7 @@ class Topics(Scene):
         await self.world.churn.create(client)
 
     def workers(self) -> Iterable[Job]:
-        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.1)
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.2)
         yield Reader(self.world, "r1", "10.0.1.4", self.told)
 
     async def end(self) -> None:
@@ -130,7 +130,7 @@ class Transactions(Scene):
     def workers(self) -> Iterable[Job]:
         self.crew = [
             Worker(self.world, name, f"10.0.1.{number}", self.told, random.Random(self.chance.getrandbits(32)))
-            for number, name in enumerate(("a", "b", "c"), 2)
+            for number, name in enumerate(("a", "b"), 2)
         ]
         self.reader = CommittedReader(self.world, "r1", "10.0.1.6", self.told)
         yield from self.crew
@@ -158,7 +158,7 @@ class Transactions(Scene):
 class Groups(Scene):
     def workers(self) -> Iterable[Job]:
         self.ledger = GroupLedger("classic")
-        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.15)
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.25)
         for number in (1, 2):
             yield ClassicMember(self.world, f"c{number}", f"10.0.1.{2 + number}", self.told, self.ledger)
             yield ModernMember(self.world, f"m{number}", f"10.0.1.{4 + number}", self.told, "modern")

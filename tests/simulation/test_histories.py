@@ -1,4 +1,4 @@
-"""A few short histories with every run of the tests; `make simulate` runs more and longer ones."""
+"""A few hundred short histories with every run of the tests; `make simulate` runs more and longer ones."""
 
 from __future__ import annotations
 
@@ -19,34 +19,30 @@ def simulate(*options: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(600)
-def test_no_history_of_faults_breaks_a_promise() -> None:
-    ended = simulate("--histories", "40", "--events", "40")
+@pytest.mark.parametrize("first", [0, 10_000])
+def test_no_short_history_of_faults_breaks_a_promise(first: int) -> None:
+    ended = simulate("--first", str(first), "--histories", "100", "--events", "15")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    ("profile", "seed"),
-    [("moves", 2013), ("disks", 3001), ("disks", 3003), ("topics", 2002), ("topics", 2008), ("topics", 13)],
-)
-def test_a_history_that_broke_a_promise_once_does_not_any_more(profile: str, seed: int) -> None:
-    """What each of them found is in docs/simulation.md."""
-    ended = simulate("--profile", profile, "--first", str(seed), "--histories", "1", "--events", "120")
+def test_no_long_history_of_faults_breaks_a_promise() -> None:
+    ended = simulate("--first", "20000", "--histories", "8", "--events", "120")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mutant", ["hasty", "lax", "repeating", "forgetful", "rash"])
-def test_a_planted_bug_is_found_within_ten_seeds(mutant: str) -> None:
+@pytest.mark.parametrize("mutant", ["hasty", "lax", "repeating", "forgetful"])
+def test_a_planted_bug_is_found_within_a_few_seeds(mutant: str) -> None:
     ended = simulate("--mutant", mutant, "--histories", "10", "--events", "80")
 
     assert "is found by seed" in ended.stdout, ended.stdout + ended.stderr
 
 
 @pytest.mark.timeout(300)
-def test_a_seed_is_the_same_history_twice() -> None:
-    ended = simulate("--first", "1000", "--histories", "3", "--events", "40", "--twice")
+def test_a_seed_is_the_same_history_in_two_processes_whose_hashes_differ() -> None:
+    ended = simulate("--first", "1000", "--histories", "7", "--events", "40", "--twice")
 
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "7 of 7 histories are the same" in ended.stdout, ended.stdout + ended.stderr

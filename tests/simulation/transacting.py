@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .cluster import World
     from .work import Told
 
-_TIMEOUT_MS: Final = 10_000
+_TIMEOUT_MS: Final = 5_000
 
 
 class CommittedReader(Reader):
@@ -44,13 +44,13 @@ class Worker(Job):
         producer: Any = client.producer(
             transactional_id=self.name,
             transaction_timeout_ms=_TIMEOUT_MS,
-            delivery_timeout_ms=8_000,
+            delivery_timeout_ms=4_000,
             producer_batch_timeout_ms=2,
         )
         async with producer:
             while not self.is_ending:
                 await self._transact(producer)
-                await asyncio.sleep(self._chance.uniform(0.1, 1.0))
+                await asyncio.sleep(self._chance.uniform(0.1, 1.2))
 
     async def _transact(self, producer: Any) -> None:
         story = Story(self.name, len(self.stories))

@@ -57,6 +57,11 @@ _READ_GROUP: Final = Need(Op.READ, _GROUP, "group_id")
 _DELETE_GROUP: Final = Need(Op.DELETE, _GROUP, "group_id")
 _WRITE_TRANSACTION: Final = Need(Op.WRITE, _TXN, "transactional_id")
 
+_ALTER_CONFIGS: Final = Rule(
+    each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
+    also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
+)
+
 _APIS: Final = (
     # Everybody
     ServedApi(apis.API_VERSIONS, lambda: handlers.api_versions.api_versions, Rule()),
@@ -336,22 +341,11 @@ _APIS: Final = (
             also=((Op.DESCRIBE_CONFIGS, _CLUSTER), (Op.DESCRIBE_CONFIGS, _GROUP)),
         ),
     ),
-    ServedApi(
-        apis.ALTER_CONFIGS,
-        lambda: handlers.configs.alter_configs,
-        Rule(
-            each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
-            also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
-        ),
-        audit="change",
-    ),
+    ServedApi(apis.ALTER_CONFIGS, lambda: handlers.configs.alter_configs, _ALTER_CONFIGS, audit="change"),
     ServedApi(
         apis.INCREMENTAL_ALTER_CONFIGS,
         lambda: handlers.configs.incremental_alter_configs,
-        Rule(
-            each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
-            also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
-        ),
+        _ALTER_CONFIGS,
         audit="change",
     ),
     ServedApi(
@@ -388,25 +382,15 @@ _APIS: Final = (
     # Their handlers ask: what is needed depends on whose token it is.
     ServedApi(
         apis.CREATE_DELEGATION_TOKEN,
-        lambda: handlers.delegation_tokens.create_delegation_token,
+        lambda: handlers.delegation_tokens.create,
         Rule(also=((Op.CREATE_TOKENS, _USER),)),
         audit="change",
     ),
-    ServedApi(
-        apis.RENEW_DELEGATION_TOKEN,
-        lambda: handlers.delegation_tokens.renew_delegation_token,
-        Rule(),
-        audit="change",
-    ),
-    ServedApi(
-        apis.EXPIRE_DELEGATION_TOKEN,
-        lambda: handlers.delegation_tokens.expire_delegation_token,
-        Rule(),
-        audit="change",
-    ),
+    ServedApi(apis.RENEW_DELEGATION_TOKEN, lambda: handlers.delegation_tokens.renew, Rule(), audit="change"),
+    ServedApi(apis.EXPIRE_DELEGATION_TOKEN, lambda: handlers.delegation_tokens.expire, Rule(), audit="change"),
     ServedApi(
         apis.DESCRIBE_DELEGATION_TOKEN,
-        lambda: handlers.delegation_tokens.describe_delegation_token,
+        lambda: handlers.delegation_tokens.describe,
         Rule(also=((Op.DESCRIBE, _TOKEN), (Op.DESCRIBE_TOKENS, _USER))),
     ),
     ServedApi(

@@ -6,7 +6,7 @@ The same handlers answer, so whatever they check, refuse or wait for holds for e
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.answers import settled
 from ottla.broker.context import Context
@@ -20,7 +20,11 @@ if TYPE_CHECKING:
     from ottla.broker.inflating import Inflating
     from ottla.core.ids import Address
     from ottla.core.security import AclOperation, ResourceType
-    from ottla.wire.declare import Request
+    from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Response
+
+
+ResponseT = TypeVar("ResponseT", bound="Response")
 
 
 class Refused(ApiError):
@@ -74,7 +78,7 @@ class LocalClient:
     def mute_for(self, seconds: float) -> None:
         self._pause_s = seconds
 
-    def context(self, request: Request, version: int | None = None) -> Context:
+    def context(self, request: RequestFor[Response], version: int | None = None) -> Context:
         api = request.API
         return Context(RequestHeader(api, api.last if version is None else version, 0, self._name, 0), self)
 
@@ -95,10 +99,10 @@ class LocalClient:
     def _looking(self) -> Context:
         return Context(RequestHeader(METADATA, METADATA.last, 0, self._name, 0), self)
 
-    async def ask(self, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as the request says
+    async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """The answer to this request, in the newest version there is unless told otherwise."""
         context = self.context(request, version)
-        answer = await settled(self._broker.dispatcher.handler(request.API)(self._broker, request, context))
+        answer: ResponseT = await settled(self._broker.dispatcher.handler(request.API)(self._broker, request, context))
         if self._pause_s:
             pause_s, self._pause_s = self._pause_s, 0.0
             await asyncio.sleep(pause_s)

@@ -12,7 +12,7 @@ from ottla.broker.configs.definitions import broker_definitions
 from ottla.broker.context import Context
 from ottla.broker.metrics import ApiStats
 from ottla.core.errors import ErrorCode, ProtocolError
-from ottla.wire.apis import API_VERSIONS, APIS, request_type
+from ottla.wire.apis import API_VERSIONS, APIS, PRODUCE, request_type
 from ottla.wire.codec import decode_request, encode_response
 from ottla.wire.declare import Response
 from ottla.wire.header import RequestHeader, read_request_header
@@ -60,6 +60,7 @@ class Dispatcher:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._most_bytes = broker.settings.net.max_frame_bytes_without_records
         self._served: dict[int, _Served] = {}
         self._handlers: dict[int, Handler] = {}
         self.around: Callable[[Api, Handler], Handler] | None = None
@@ -84,7 +85,12 @@ class Dispatcher:
             return _refuse_version(header)
         served = self._served.get(api.key) or self._serve(api)
         stats = served.stats
-        stats.bytes_in += len(frame)
+        size = len(frame)
+        stats.bytes_in += size
+        if size > self._most_bytes and api is not PRODUCE:
+            raise ProtocolError(
+                f"{api} request of {size} bytes; net.max_frame_bytes_without_records is {self._most_bytes}"
+            )
         request = decode_request(header, frame)
         response = served.handler(self._broker, request, Context(header, connection))
         buffers = None
@@ -162,7 +168,7 @@ async def _later(
         buffers = encode_response(header, answer)
         stats.bytes_out += sum(map(len, buffers))
         if stats.finds_errors:
-            stats.note_errors(answer)
+            await stats.note_many_errors(answer)
     stats.add(perf_counter_ns() - began_ns)
     return buffers
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_ALL: Final = -1
-_REPLICATED_WITHIN_S: Final = 5.0
 _SOME_BYTES: Final = 1
 """Enough for followers that wait for more."""
 _HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -46,8 +45,8 @@ async def write_end_markers(
             errors[at] = ErrorCode(refused.code)
             continue
         errors[at] = ErrorCode.NONE
-        if partition.replica is not None or partition.log.config.flush == "ack":
-            unsafe[at] = _safe(broker, partition, offset)
+        if not partition.is_safe_at_once:
+            unsafe[at] = until_safe(broker, partition, offset)
     if unsafe:
         for at, result in zip(unsafe, await asyncio.gather(*unsafe.values(), return_exceptions=True), strict=True):
             if isinstance(result, ApiError):
@@ -59,24 +58,14 @@ async def write_end_markers(
 
 def _append(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
     """And let those know who wait for it; its offset."""
-    if partition.replica is not None:
-        partition.replica.check_can_append(_ALL)
+    partition.check_can_append(ALL_REPLICAS)
     appended = partition.log.append_end_marker(*producer, marker, partition.leader_epoch)
     if partition.at.topic == CONSUMER_OFFSETS:
         broker.groups.transaction_ended(partition, producer[0], is_commit=marker.is_commit)
     if partition.replica is not None:
         partition.replica.appended(_SOME_BYTES)
-    # How much can be read now that could not before is not known here.
-    for wait in tuple(partition.waits):
-        wait.end()
+    partition.more_is_readable()
     return appended.last_offset
-
-
-async def _safe(broker: Broker, partition: Partition, offset: int) -> None:
-    if partition.log.config.flush == "ack":
-        await broker.flusher.durable(partition, offset)
-    if partition.replica is not None:
-        await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
 
 
 class MarkerDelivery:

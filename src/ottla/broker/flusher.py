@@ -92,15 +92,12 @@ class Flusher:
         try:
             log.finish_flush(begun)
         except StorageError:
-            for wait in tuple(partition.waits):
-                wait.end()
+            partition.more_is_readable()
             raise
         if log.config.flush == "ack" and log.acknowledged_offset > before:
             if partition.replica is not None:
                 partition.replica.advance()
-            # Only now do consumers see what was appended. How many bytes that is, is not known here.
-            for wait in tuple(partition.waits):
-                wait.end()
+            partition.more_is_readable()
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
         del self._running[partition]

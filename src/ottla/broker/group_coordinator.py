@@ -15,6 +15,7 @@ from ottla.broker.group_configs import timing_of
 from ottla.broker.group_topics import GroupTopics
 from ottla.broker.partition_racks import PartitionRacks
 from ottla.broker.replaying import Damaged, batches_of
+from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -52,10 +53,6 @@ if TYPE_CHECKING:
     from ottla.wire.declare import Response
 
 _logger: Final = logging.getLogger(__name__)
-
-_ALL: Final = -1
-_REPLICATED_WITHIN_S: Final = 5.0
-"""offsets.commit.timeout.ms of Kafka."""
 
 
 class GroupCoordinator:
@@ -249,8 +246,7 @@ class GroupCoordinator:
 
     def _append(self, action: Written) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
-        if partition.replica is not None:
-            partition.replica.check_can_append(_ALL)
+        partition.check_can_append(ALL_REPLICAS)
         builder = BatchBuilder()
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
@@ -268,10 +264,7 @@ class GroupCoordinator:
 
     async def _safe(self, written: dict[Partition, int]) -> None:
         for partition, offset in written.items():
-            if self._broker.settings.log.flush == "ack":
-                await self._broker.flusher.durable(partition, offset)
-            if partition.replica is not None:
-                await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
+            await until_safe(self._broker, partition, offset)
 
     def partition_of(self, group_id: str) -> Partition:
         """Where the group is written down. The topic is created when the first group is."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from functools import cache
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, get_args, get_origin, get_type_hints
 
 from ottla.core.errors import ErrorCode
@@ -20,6 +23,7 @@ _SHOWN_BITS: Final = range(10, 37, 2)
 """From a microsecond to a minute, each bound four times the one before."""
 _NANOSECONDS: Final = 1_000_000_000
 _CODES: Final = ("error_code", "partition_error_code")
+_CODES_IN_A_TURN: Final = 5000
 
 
 class Histogram:
@@ -64,13 +68,22 @@ class ApiStats(Histogram):
         self.finds_errors = api is not PRODUCE
         """Whether they are looked for in the answers. Not in those to Produce, which are many: its handler counts."""
 
-    def refused(self, code: int) -> None:
+    def refused(self, code: int, count: int = 1) -> None:
         name = ErrorCode(code).name
-        self.errors[name] = self.errors.get(name, 0) + 1
+        self.errors[name] = self.errors.get(name, 0) + count
 
     def note_errors(self, response: Response) -> None:
         for code in error_codes(response):
             self.refused(code)
+
+    async def note_many_errors(self, response: Response) -> None:
+        """The same in turns, for a response that may be long."""
+        codes = error_codes(response)
+        while counts := Counter(islice(codes, _CODES_IN_A_TURN)):
+            for code, count in counts.items():
+                self.refused(code, count)
+            if counts.total() == _CODES_IN_A_TURN:
+                await asyncio.sleep(0)
 
 
 def error_codes(response: Response) -> Iterator[int]:

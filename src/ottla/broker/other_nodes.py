@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import NodeAway
+from ottla.broker.asking import NodeAway, ResponseT
 from ottla.broker.node_connections import NodeConnections
 from ottla.client.errors import ClientError
 
 if TYPE_CHECKING:
     from ottla.broker.replication.replication import Replication
     from ottla.client.connection import Connection
-    from ottla.wire.declare import Request
+    from ottla.wire.codec import RequestFor
 
 _SCRATCH_BYTES: Final = 256 << 10
 _CONNECT_MS: Final = 3_000
@@ -28,7 +28,7 @@ class OtherNodes:
             replication, "", connect_ms=_CONNECT_MS, answer_ms=_ANSWER_MS, scratch_bytes=_SCRATCH_BYTES
         )
 
-    async def ask(self, node: int, request: Request, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask(self, node: int, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """NodeAway if no answer comes: it is not known then whether it was done."""
         try:
             connection = await self._connected(node)

@@ -144,8 +144,25 @@ class Partition:
     def check_leader(self, epoch: int) -> None:
         """The same, and that it is this broker who leads."""
         self.check_epoch(epoch)
+        self.check_leads()
+
+    @property
+    def leads(self) -> bool:
+        return self.replica is None or self.replica.leads
+
+    def check_leads(self) -> None:
         if self.replica is not None:
             self.replica.check_leads()
+
+    def check_can_append(self, acks: int) -> None:
+        """Whether this broker leads and, for acks=all, enough replicas are in sync."""
+        if self.replica is not None:
+            self.replica.check_can_append(acks)
+
+    @property
+    def is_safe_at_once(self) -> bool:
+        """Whether an append need not be waited for: there is one replica, and its flush policy does not ask for it."""
+        return self.replica is None and self.log.config.flush != "ack"
 
     @property
     def leader_epochs(self) -> LeaderEpochs:
@@ -162,3 +179,8 @@ class Partition:
             return
         for wait in tuple(self.waits):
             wait.got(size)
+
+    def more_is_readable(self) -> None:
+        """Tell those who wait that there is more, where it is not known how much."""
+        for wait in tuple(self.waits):
+            wait.end()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinator_placement import placed
 from ottla.broker.end_markers import MarkerDelivery
 from ottla.broker.replaying import Damaged, batches_of
+from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import TRANSACTION_STATE
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.records.control import EndMarker
@@ -38,9 +39,7 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_ALL: Final = -1
 _RETRY_S: Final = 0.5
-_REPLICATED_WITHIN_S: Final = 5.0
 _ANSWER_AFTER_S: Final = 2.0
 """How long the end of a transaction may take before its producer is answered all the same: it is decided anyway."""
 
@@ -97,7 +96,7 @@ class TransactionCoordinator:
         for _ in _replayed(partition, last):
             await asyncio.sleep(0)
         # What only this node has may be lost with it, and then was never decided.
-        await self._safe(partition, partition.log.next_offset - 1)
+        await until_safe(self._broker, partition, partition.log.next_offset - 1)
         # At once, so that no time runs out by a record that has a later one.
         self._take_over(partition, last)
         for transactional_id in self.rules.unfinished():
@@ -232,15 +231,14 @@ class TransactionCoordinator:
 
     def _append(self, change: Change) -> None:
         partition = self.partition_of(change.transactional_id)
-        if partition.replica is not None:
-            partition.replica.check_can_append(_ALL)
+        partition.check_can_append(ALL_REPLICAS)
         builder = BatchBuilder()
         key, value = encode(change.transactional_id, change.transaction)
         builder.append(self._broker.clock.now_ms(), key, value)
         batch = builder.build()
         appended = partition.log.append(batch, partition.leader_epoch)
         self.rules.apply(change)
-        if partition.replica is not None or partition.log.config.flush == "ack":
+        if not partition.is_safe_at_once:
             self._unsafe[change.transactional_id] = appended.last_offset
         partition.appended(len(batch))
         self._set_timer()
@@ -250,15 +248,9 @@ class TransactionCoordinator:
         offset = self._unsafe.get(transactional_id)
         if offset is None:
             return
-        await self._safe(self.partition_of(transactional_id), offset)
+        await until_safe(self._broker, self.partition_of(transactional_id), offset)
         if self._unsafe.get(transactional_id) == offset:
             del self._unsafe[transactional_id]
-
-    async def _safe(self, partition: Partition, offset: int) -> None:
-        if partition.log.config.flush == "ack":
-            await self._broker.flusher.durable(partition, offset)
-        if partition.replica is not None:
-            await partition.replica.replicated(offset, _REPLICATED_WITHIN_S)
 
     def partition_of(self, transactional_id: str) -> Partition:
         """Where the transactions of this id are written down. The topic is created when the first one is."""
@@ -308,8 +300,7 @@ class TransactionCoordinator:
     def _marker(self, transactional_id: str, ending: Transaction) -> EndMarker:
         """Told in this broker's epoch as a coordinator, by which partitions know one that was deposed."""
         partition = self.partition_of(transactional_id)
-        if partition.replica is not None:
-            partition.replica.check_leads()
+        partition.check_leads()
         return EndMarker(ending.is_commit, partition.leader_epoch, ending.client_version)
 
     # Time

@@ -142,8 +142,7 @@ class InTransaction:
 
 
 def _must_ask(partition: Partition, producer: Producer) -> bool:
-    if partition.replica is not None:
-        partition.replica.check_leads()
+    partition.check_leads()
     return not partition.log.producers.has_open(*producer)
 
 

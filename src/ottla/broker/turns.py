@@ -1,6 +1,6 @@
 """Long requests are answered in turns, so that nobody else waits for the whole of one.
 
-A handler that goes through what may be a hundred thousand entries is a generator: it yields when its turn is over,
+A handler that goes through what may be tens of thousands of entries is a generator: it yields when its turn is over,
 and returns its response. Most requests are answered in their first turn, without a task.
 """
 

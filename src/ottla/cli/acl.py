@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.client.admin.acls import Acl, AclFilter
@@ -17,6 +17,8 @@ from ottla.event_loop import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from ottla.cli.connecting import Reach
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
@@ -59,10 +61,9 @@ Examples:
 @_with_resource_options
 @with_output_option
 @with_broker_options
-def list_acls(*, principal: str | None, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_acls(*, reach: Reach, principal: str | None, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """List ACLs: all, or those that apply to the given resources."""
     filters = list(_filters(principal, options, PatternType.MATCH))
-    reach = reach_from(options)
 
     async def ask() -> list[Acl]:
         async with reach.client() as client:
@@ -92,7 +93,7 @@ Examples:
 @click.option("--host", metavar="ADDRESS", default="*", show_default=True, help="Only for clients at this address.")
 @_with_resource_options
 @with_broker_options
-def add(principal: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def add(principal: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Add ACLs."""
     if ":" not in principal:
         raise OttlaError(f"a principal has a type and a name, such as User:ann, got {principal!r}")
@@ -104,7 +105,6 @@ def add(principal: str, **options: Any) -> None:  # noqa: ANN401 - click's own
         raise OttlaError(
             "nothing to add: give --allow, --deny, --producer or --consumer, and a resource such as --topic"
         )
-    reach = reach_from(options)
 
     async def ask() -> None:
         async with reach.client() as client:
@@ -127,13 +127,12 @@ Examples:
 @_with_resource_options
 @with_yes_option
 @with_broker_options
-def delete(*, principal: str | None, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(*, reach: Reach, principal: str | None, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Delete the ACLs of a principal, or of exactly the given resources."""
     is_prefixed = options["prefixed"]
     filters = list(_filters(principal, options, PatternType.PREFIXED if is_prefixed else PatternType.LITERAL))
     if filters == [AclFilter()]:
         raise OttlaError("name the ACLs with --principal, --topic, --group, --transactional-id or --cluster")
-    reach = reach_from(options)
 
     async def ask(*, is_trial: bool) -> list[Acl]:
         async with reach.client() as client:

@@ -10,7 +10,7 @@ import click
 from ottla.cli.asking_offsets import bounds_of, partitions_of
 from ottla.cli.bench_load import Load, consume, produce, trickle
 from ottla.cli.bench_results import COLUMNS, Measured
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.core.errors import ConfigError
 from ottla.core.ids import TopicPartition
@@ -62,13 +62,12 @@ Examples:
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_output_option
 @with_broker_options
-def bench(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def bench(*, reach: Reach, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Benchmark a broker: throughput and latency.
 
     Produces at full speed, reads everything back, then sends messages at a fixed rate and measures latency from the
     intended send time. The figures include this client and the network, so they are a lower bound of the broker's.
     """
-    reach = reach_from(options)
     if options["topic"] is not None and options["partitions"] is not None:
         raise ConfigError("--partitions applies to a new topic; leave it out with --topic")
     acks = options["acks"]

@@ -10,7 +10,7 @@ from ottla.cli.arguments import pairs
 from ottla.cli.cluster_local import local
 from ottla.cli.cluster_moves import drain, elect, status
 from ottla.cli.cluster_reassign import reassign
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows, is_under_replicated
@@ -51,9 +51,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def describe(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def describe(*, reach: Reach, output: str) -> None:
     """Show brokers, topics and partitions, and what is unhealthy."""
-    reach = reach_from(options)
 
     async def ask() -> dict[str, Any]:
         async with reach.client() as client:
@@ -97,9 +96,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def brokers(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def brokers(*, reach: Reach, output: str) -> None:
     """List brokers with their advertised addresses."""
-    reach = reach_from(options)
 
     async def ask() -> ClusterDescription:
         async with reach.client() as client:
@@ -137,9 +135,8 @@ Examples:
 @click.option("--all-settings", is_flag=True, help="Include configs with default values.")
 @with_output_option
 @with_broker_options
-def show(node: str | None, *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def show(node: str | None, *, reach: Reach, all_settings: bool, output: str) -> None:
     """Show the configs of a broker (default: the first), or the cluster-wide defaults with `all`."""
-    reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -163,9 +160,8 @@ Examples:
 @click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
-def alter(node: str, *, settings: tuple[str, ...], unset: tuple[str, ...], dry_run: bool, **options: Any) -> None:  # noqa: ANN401
+def alter(node: str, *, reach: Reach, settings: tuple[str, ...], unset: tuple[str, ...], dry_run: bool) -> None:
     """Change configs of a broker, or the cluster-wide defaults with `all`."""
-    reach = reach_from(options)
     changes = pairs("--set", settings)
     if not (changes or unset):
         raise ConfigError("nothing to alter: give --set or --unset")

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.arguments import topics_and_partitions
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.draining import plan
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topic_rows import is_under_replicated
@@ -52,9 +52,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def status(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def status(*, reach: Reach, output: str) -> None:
     """Show the leaders, replicas and lag of every node. Exits with 1 if a partition has no leader."""
-    reach = reach_from(options)
 
     async def ask() -> tuple[list[dict[str, Any]], list[str], int, list[str]]:
         async with reach.client() as client:
@@ -160,9 +159,8 @@ Examples:
 @click.option("--unclean", is_flag=True, help="Allow an out-of-sync replica to become leader (data loss).")
 @with_yes_option
 @with_broker_options
-def elect(partitions: tuple[str, ...], *, unclean: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401
+def elect(partitions: tuple[str, ...], *, reach: Reach, unclean: bool, yes: bool) -> None:
     """Elect the preferred leader of each partition."""
-    reach = reach_from(options)
     if unclean:
         confirm("Acknowledged records may be lost. Elect anyway?", yes=yes)
 
@@ -193,9 +191,8 @@ Examples:
 @click.option("--undo", is_flag=True, help="Place new partitions on the nodes again.")
 @with_yes_option
 @with_broker_options
-def drain(nodes: tuple[int, ...], *, undo: bool, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def drain(nodes: tuple[int, ...], *, reach: Reach, undo: bool, yes: bool) -> None:
     """Move all replicas off nodes, and wait until they can be stopped."""
-    reach = reach_from(options)
     if undo:
         run(_undo_drain(reach, nodes))
         for node in nodes:

@@ -8,7 +8,7 @@ import click
 
 from ottla.cli.cluster_moves import all_partitions, check_nodes, named_partitions, until_nothing_moves
 from ottla.cli.confirming import tell_outcomes
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.spreading import rotated, spread
 from ottla.cli.throttling import throttle, unthrottle
@@ -18,6 +18,7 @@ from ottla.event_loop import run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
     from ottla.core.ids import TopicPartition
 
@@ -64,6 +65,7 @@ Examples:
 def reassign(  # noqa: PLR0913
     partitions: tuple[str, ...],
     *,
+    reach: Reach,
     target: str | None,
     over: str | None,
     cancel: bool,
@@ -71,10 +73,8 @@ def reassign(  # noqa: PLR0913
     rate: int | None,
     lift: bool,
     output: str,
-    **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
     """Move partitions to other nodes, or list reassignments in progress."""
-    reach = reach_from(options)
     wishes = [target is not None, over is not None, cancel].count(True)
     if wishes > 1 or (partitions and not wishes) or (target is not None and not partitions):
         raise ConfigError("nothing to move: give TOPIC --to NODES, [TOPIC] --over NODES, or [TOPIC] --cancel")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DEFAULT_SERVERS: Final = "127.0.0.1:9092"
 
+T = TypeVar("T")
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -56,7 +58,7 @@ _OPTIONS: Final = (
         "--user", metavar="NAME", help=f"User name; the password is prompted for, or taken from ${PASSWORD_VARIABLE}."
     ),
 )
-_CONFIG_OPTION: Final = click.option(
+with_config_option: Final = click.option(
     "--config",
     "config_file",
     metavar="FILE",
@@ -100,20 +102,25 @@ class Reach:
         )
 
 
-def with_broker_options(command: Decorated) -> Decorated:
-    """Give a command the options of `reach_from`, and --config."""
-    return with_broker_choice(_CONFIG_OPTION(command))
+def with_broker_options(command: Callable[..., T]) -> Callable[..., T]:
+    """Give a command the connection options and --config, and pass it what they say as `reach`."""
+
+    @wraps(command)
+    def connected(*arguments: object, **options: object) -> T:
+        return command(*arguments, reach=reach_from(options), **options)
+
+    return with_broker_choice(with_config_option(connected))
 
 
 def with_broker_choice(command: Decorated) -> Decorated:
-    """The same for a command that has --config already."""
+    """The connection options alone, for a command that has --config already and calls `reach_from`."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def reach_from(options: dict[str, Any]) -> Reach:
-    """Take the options of `with_broker_options` out of a command's own, and ask for what is missing."""
+    """Take the connection options out of a command's options, and prompt for a password if it is missing."""
     given = {name: options.pop(name) for name in _NAMES}
     known = profiles(options.pop("config_file"))
     name = given.pop("servers")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.message_lines import FORMATS_OUT
 from ottla.cli.starting_points import End, StartingPoint, seek_to, starting_point
 from ottla.core.errors import ConfigError
@@ -73,12 +73,11 @@ class Job:
 )
 @click.option("--separator", default=":", show_default=True, help="Separator of key and value.")
 @with_broker_options
-def consume(topics: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def consume(topics: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Print the messages of TOPIC.
 
     Prints one message per line and waits for new ones until interrupted.
     """
-    reach = reach_from(options)
     start = options["start"]
     job = Job(
         topics=topics,

@@ -10,7 +10,7 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import known_bounds_of, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.group_config import group_config
 from ottla.cli.group_offsets import forget_offsets, found_group, is_share, offsets_of
 from ottla.cli.group_reset import reset_offsets
@@ -51,9 +51,8 @@ Examples:
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only this state; may be repeated.")
 @with_output_option
 @with_broker_options
-def list_groups(*, states: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_groups(*, reach: Reach, states: tuple[str, ...], output: str) -> None:
     """List groups."""
-    reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -72,9 +71,9 @@ Examples:
 @click.argument("names", metavar="GROUP...", nargs=-1, required=True)
 @with_output_option
 @with_broker_options
-def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def describe(names: tuple[str, ...], *, reach: Reach, output: str) -> None:
     """Describe groups: members, assignments and lag."""
-    described = run(_describe(reach_from(options), names))
+    described = run(_describe(reach, names))
     if output == "json":
         show_json([each.as_json() for each in described])
         return
@@ -117,9 +116,8 @@ Examples:
 @click.argument("names", metavar="GROUP...", nargs=-1, required=True)
 @with_yes_option
 @with_broker_options
-def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete inactive groups and their offsets."""
-    reach = reach_from(options)
     confirm(f"Delete the groups {', '.join(names)} and their offsets at {reach.servers}?", yes=yes)
 
     async def ask() -> dict[str, BrokerError | None]:
@@ -149,9 +147,8 @@ Examples:
 )
 @with_yes_option
 @with_broker_options
-def delete_offsets(name: str, *, topics: tuple[str, ...], yes: bool, **options: Any) -> None:  # noqa: ANN401
+def delete_offsets(name: str, *, reach: Reach, topics: tuple[str, ...], yes: bool) -> None:
     """Delete a group's offsets of topics without active members."""
-    reach = reach_from(options)
     wanted = topics_and_partitions("--topic", topics)
     confirm(f"Delete the offsets of group {name} in {', '.join(topics)} at {reach.servers}?", yes=yes)
 
@@ -177,9 +174,8 @@ Examples:
     "-f", "--file", type=click.Path(dir_okay=False, path_type=Path), help="Output file [default: standard output]."
 )
 @with_broker_options
-def export_offsets(name: str, *, file: Path | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def export_offsets(name: str, *, reach: Reach, file: Path | None) -> None:
     """Export a group's offsets as lines of topic,partition,offset."""
-    reach = reach_from(options)
 
     async def ask() -> dict[TopicPartition, int]:
         async with reach.client() as client:

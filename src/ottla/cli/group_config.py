@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ottla.cli.arguments import pairs
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.topic_rows import CONFIG_COLUMNS, config_rows
 from ottla.client.admin.configs import ConfigResource
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
+    from ottla.cli.connecting import Reach
     from ottla.client.admin.configs import ConfigEntry
 
 
@@ -32,9 +33,8 @@ Examples:
 @click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
 @with_output_option
 @with_broker_options
-def group_config(name: str, *, settings: tuple[str, ...], unset: tuple[str, ...], output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def group_config(name: str, *, reach: Reach, settings: tuple[str, ...], unset: tuple[str, ...], output: str) -> None:
     """Show the configs of a group, after changing them. The group need not exist."""
-    reach = reach_from(options)
     changes = pairs("--set", settings)
 
     async def ask() -> dict[str, ConfigEntry]:

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import bounds_of, offsets_at_time, partitions_of
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.group_offsets import found_group, offsets_of, set_offsets
 from ottla.cli.offset_files import from_lines
 from ottla.cli.output import show_rows, with_output_option
@@ -66,12 +66,11 @@ Examples:
 @click.option("--dry-run/--execute", default=True, help="Preview or apply.  [default: dry-run]")
 @with_output_option
 @with_broker_options
-def reset_offsets(name: str, *, dry_run: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def reset_offsets(name: str, *, reach: Reach, dry_run: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Reset an inactive group's offsets.
 
     An offset outside a partition's range becomes the nearest valid one.
     """
-    reach = reach_from(options)
     goal = _goal(options["to"], options["shift_by"], options["from_file"])
     wanted = topics_and_partitions("--topic", options["topics"])
     if wanted and isinstance(goal, dict):

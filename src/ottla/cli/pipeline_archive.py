@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ottla.cli.asking_offsets import partitions_of
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.stopping import StopSignal
 from ottla.cli.tables import counted, printable
@@ -49,7 +49,7 @@ Examples:
     "--allow-gaps", is_flag=True, help="Continue if records were deleted from the topic before they were archived."
 )
 @with_broker_options
-def archive(topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def archive(topic: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Archive TOPIC as Parquet files.
 
     Each record is there once, whenever this is killed and started again: it goes on where the files end. The source of
@@ -65,7 +65,7 @@ def archive(topic: str, **options: Any) -> None:  # noqa: ANN401 - click's own
         merges_all=options["merge"],
         trims_older_than_ms=None if trim_s is None else int(trim_s * 1000),
     )
-    _archive(reach_from(options), topic, options["location"], rules, options["every_s"])
+    _archive(reach, topic, options["location"], rules, options["every_s"])
 
 
 def _archive(reach: Reach, topic: str, location: str, rules: Rules, every_s: float | None) -> None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from ottla.cli.connecting import reach_from
 from ottla.core.errors import ConfigError
 from ottla.spark.errors import SessionError
 
@@ -40,11 +39,10 @@ def with_master(command: Decorated) -> Decorated:
     )(command)
 
 
-def load(file: Path, options: dict[str, Any]) -> Pipeline:
+def load(file: Path, reach: Reach) -> Pipeline:
     """The pipeline of a file, at the broker that was named, else at the one that the file names."""
     from ottla.spark.pipelines.loading import load_pipeline
 
-    reach = reach_from(options)
     if not reach.is_chosen:
         return load_pipeline(file)
     return load_pipeline(file, broker=reach.servers, kafka=kafka_settings(reach))
@@ -59,7 +57,9 @@ def need_spark() -> None:
 def started_spark(pipeline: Pipeline, master: str) -> SparkSession:
     """A quiet Spark, and lines on standard error about how long it took."""
     from ottla.spark.pipelines.sessions import pipeline_session, silence
+    from ottla.spark.pipelines.stores.checking import check_stores
 
+    check_stores(pipeline)
     click.echo(f"{pipeline.name}: starting Spark on {master}", err=True)
     begun = time.monotonic()
     spark = pipeline_session(pipeline, master)

@@ -14,6 +14,7 @@ from ottla.core.errors import ConfigError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.cli.connecting import Reach
     from ottla.spark.pipelines.definition import Pipeline, Sink
 
 
@@ -32,14 +33,14 @@ Examples:
 @click.option("--data-dir", metavar="DIR", help="Read the segment files of this data folder instead of the broker.")
 @with_master
 @with_broker_options
-def backfill(file: Path, *, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def backfill(file: Path, *, reach: Reach, from_: str, to: str, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Run a pipeline once over the records of a time range."""
     from ottla.spark.pipelines.times import moment_ms
 
     now_ms = int(time.time() * 1000)
     from_ms, to_ms = moment_ms(from_, now_ms), moment_ms(to, now_ms)
     sinks, data_dir = options.pop("sinks"), options.pop("data_dir")
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     need_spark()
     from ottla.spark.pipelines.backfill import Backfill, run_backfill
 
@@ -67,14 +68,14 @@ Examples:
 @click.option("--where", metavar="SQL", help="SQL condition of the rows.")
 @with_master
 @with_broker_options
-def replay(file: Path, *, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def replay(file: Path, *, reach: Reach, name: str | None, master: str, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Produce the rows of a pipeline's table to TOPIC, in order and with their timestamps."""
     need_spark()
     from ottla.spark.pipelines.preparing import kafka_of
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
 
     wanted = Replay(**{key: options.pop(key) for key in ("topic", "timestamp", "key", "value", "where")})
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     sink = _one_table(pipeline, name)
     spark = started_spark(pipeline, master)
     try:
@@ -97,7 +98,7 @@ Examples:
     "--orphan-age", default="1h", show_default=True, metavar="TIME", help="Keep orphaned files younger than this."
 )
 @with_broker_options
-def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> None:
     """Compact a pipeline's tables and remove orphaned files, without Spark."""
     from ottla.spark.pipelines.fields import duration_ms
     from ottla.spark.pipelines.tables.opening import tidy
@@ -105,7 +106,7 @@ def compact(file: Path, *, name: str | None, orphan_age: str, **options: Any) ->
     age_ms = duration_ms(orphan_age)
     if age_ms is None:
         raise ConfigError(f"--orphan-age: {orphan_age!r} is no time; write it such as 1h")
-    for sink in _tables(load(file, options), name):
+    for sink in _tables(load(file, reach), name):
         done = tidy(sink, orphan_age_s=age_ms / 1000)
         click.echo(
             f"{sink.name}: {done.merged_files} small files became {done.new_files}, {done.orphans} orphans removed"
@@ -120,11 +121,11 @@ Examples:
 )
 @with_file
 @with_broker_options
-def redrive(file: Path, **options: Any) -> None:  # noqa: ANN401 - click's own
+def redrive(file: Path, *, reach: Reach) -> None:
     """Send the dead letters of a pipeline's sources back to their topics, each once. Needs no Spark."""
     from ottla.spark.pipelines.redriving import redrive as send_back
 
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     done = send_back(pipeline)
     click.echo(f"{pipeline.name}: {done.sent} records sent back")
     if done.rows:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import Reach, with_broker_options
 from ottla.cli.output import show_heading, show_json, show_table, with_output_option
 from ottla.cli.pipeline_files import kafka_settings, load, need_spark, started_spark, with_file, with_master
 from ottla.core.errors import ConfigError
@@ -45,14 +45,13 @@ Examples:
     help="Sink of the example.",
 )
 @with_broker_options
-def init(topic: str, *, file: Path | None, sink: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def init(topic: str, *, reach: Reach, file: Path | None, sink: str) -> None:
     """Generate a pipeline file for TOPIC with an inferred schema."""
     from ottla.spark.pipelines.cases.example import example_tests
     from ottla.spark.pipelines.cases.loading import tests_file
     from ottla.spark.pipelines.example import example
     from ottla.spark.pipelines.sampling import first_records
 
-    reach = reach_from(options)
     file = file or Path(f"{topic}.toml")
     if file.exists():
         raise ConfigError(f"{file} exists; choose another name with --file")
@@ -82,11 +81,11 @@ Examples:
 @click.option("--no-spark", is_flag=True, help="Check the file only, without Spark or a broker.")
 @with_master
 @with_broker_options
-def check(file: Path, *, plan: bool, no_spark: bool, master: str, **options: Any) -> None:  # noqa: ANN401
+def check(file: Path, *, reach: Reach, plan: bool, no_spark: bool, master: str) -> None:
     """Validate a pipeline and explain what it would do."""
     from ottla.spark.pipelines.outline import outline
 
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     if no_spark:
         click.echo(outline(pipeline))
         return
@@ -120,11 +119,10 @@ Examples:
 @click.argument("names", metavar="[PIPELINE]...", nargs=-1)
 @with_output_option
 @with_broker_options
-def status(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def status(names: tuple[str, ...], *, reach: Reach, output: str) -> None:
     """Show state, rates, lag and watermark of pipelines; exit with 1 if one failed or is lost."""
     from ottla.cli.pipeline_rows import read_statuses, rows
 
-    reach = reach_from(options)
     found = [each for each in run(read_statuses(reach)) if not names or each.name in names]
     if missing := set(names) - {each.name for each in found}:
         raise ConfigError(f"no pipeline named {', '.join(sorted(missing))} is known to {reach.servers}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -16,6 +16,7 @@ from ottla.core.errors import ConfigError, OttlaError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from ottla.cli.connecting import Reach
     from ottla.spark.pipelines.definition import Pipeline
 
 _PATIENCE_S: Final = 90.0
@@ -35,9 +36,9 @@ Examples:
 @click.option("--every", metavar="TIME", help="Trigger interval, such as 10s; overrides the file.")
 @with_master
 @with_broker_options
-def run_verb(file: Path, *, available_now: bool, every: str | None, master: str, **options: Any) -> None:  # noqa: ANN401
+def run_verb(file: Path, *, reach: Reach, available_now: bool, every: str | None, master: str) -> None:
     """Run a pipeline until Ctrl-C, SIGTERM or `ottla pipeline stop`."""
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     every_ms = _milliseconds(every)
     need_spark()
     from ottla.spark.pipelines.running import RunOptions, run_pipeline
@@ -85,9 +86,9 @@ Examples:
 @with_file
 @click.option("--no-wait", is_flag=True, help="Request the stop without waiting.")
 @with_broker_options
-def stop(file: Path, *, no_wait: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def stop(file: Path, *, reach: Reach, no_wait: bool) -> None:
     """Stop a running pipeline after its current micro-batch; needs access to its state folder."""
-    pipeline = load(file, options)
+    pipeline = load(file, reach)
     _stop(pipeline, patience_s=0.0 if no_wait else _PATIENCE_S)
     click.echo(f"{pipeline.name} {'is asked to stop' if no_wait else 'stopped'}")
 

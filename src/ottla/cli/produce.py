@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.message_lines import FORMATS_IN, Message
 from ottla.cli.tables import counted
 from ottla.core.errors import ConfigError
@@ -60,9 +60,8 @@ class Job:
 @click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="Header; may be repeated.")
 @click.option("--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none")
 @with_broker_options
-def produce(topic: str, files: tuple[Path, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def produce(topic: str, files: tuple[Path, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Produce the lines of FILES, or of standard input, to TOPIC."""
-    reach = reach_from(options)
     key = options["key"]
     job = Job(
         topic=topic,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.key_files import with_key_file
 from ottla.core.ids import TopicPartition
 from ottla.queue import Queue
@@ -17,6 +17,7 @@ from ottla.queue import Queue
 if TYPE_CHECKING:
     from ottla import Consumer as TopicConsumer
     from ottla import Producer
+    from ottla.cli.connecting import Reach
     from ottla.queue import Consumer, KeyRing, Message
 
 TYPE_HEADER: Final = "msg_type"
@@ -42,11 +43,10 @@ Examples:
 @_TOPIC
 @with_key_file
 @with_broker_options
-def export_queue(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def export_queue(folder: Path, name: str, topic: str, keys: KeyRing | None, *, reach: Reach) -> None:
     """Produce the messages of a queue to TOPIC; commits as consumer `export-TOPIC`."""
     from ottla import Producer
 
-    reach = reach_from(options)
     with (
         Queue(folder, name, "read", keys=keys) as queue,
         queue.consumer(f"export-{topic}", "earliest") as consumer,
@@ -87,12 +87,11 @@ Examples:
 @_TOPIC
 @with_key_file
 @with_broker_options
-def import_topic(folder: Path, name: str, topic: str, keys: KeyRing | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def import_topic(folder: Path, name: str, topic: str, keys: KeyRing | None, *, reach: Reach) -> None:
     """Push the current messages of TOPIC to a queue; commits as group `queue-NAME`."""
     from ottla import Admin
     from ottla import Consumer as TopicConsumer
 
-    reach = reach_from(options)
     with Admin(reach.servers, security=reach.security()) as admin:
         partitions = [TopicPartition(topic, number) for number in admin.describe_topic(topic).partitions]
     with (

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.cli.tables import printable
@@ -17,6 +17,7 @@ from ottla.event_loop import run
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ottla.cli.connecting import Reach
     from ottla.client.admin.users import QuotaEntry
 
     Entity = dict[str, str | None]
@@ -50,9 +51,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def list_quotas(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_quotas(*, reach: Reach, output: str) -> None:
     """List quotas."""
-    reach = reach_from(options)
 
     async def ask() -> list[QuotaEntry]:
         async with reach.client() as client:
@@ -84,13 +84,12 @@ Examples:
 @click.option("--consumer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["consumer_byte_rate"])
 @click.option("--producer-byte-rate", type=click.FloatRange(min=0), help=_LIMITS["producer_byte_rate"])
 @with_broker_options
-def set_quota(entity: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def set_quota(entity: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Set limits; others are unchanged."""
     whose = _entity(entity)
     limits = {name: given for name in _LIMITS if (given := options.pop(name)) is not None}
     if not limits:
         raise ConfigError(f"nothing to set: give {_flags(_LIMITS)}")
-    reach = reach_from(options)
 
     async def ask() -> None:
         async with reach.client() as client:
@@ -110,10 +109,9 @@ Examples:
 @click.argument("entity", metavar="KIND[=NAME]...", nargs=-1, required=True)
 @with_yes_option
 @with_broker_options
-def delete(entity: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(entity: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete a quota."""
     whose = _entity(entity)
-    reach = reach_from(options)
     confirm(f"Delete the quota of {printable(_words(whose))} at {reach.servers}?", yes=yes)
 
     async def ask() -> None:

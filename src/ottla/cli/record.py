@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.consume import is_at_end
 from ottla.cli.starting_points import seek_to, starting_point
 from ottla.cli.tables import counted
@@ -45,9 +45,8 @@ Examples:
 )
 @click.option("-n", "--max", "limit", type=click.IntRange(min=1), help="Stop after this many messages.")
 @with_broker_options
-def record(topic: str, file: Path, start: str, limit: int | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def record(topic: str, file: Path, start: str, limit: int | None, *, reach: Reach) -> None:
     """Save the messages of TOPIC to FILE for `ottla replay`."""
-    reach = reach_from(options)
     count = run(_record(reach, topic, file, starting_point(start), limit))
     click.echo(f"{counted(count, 'message')} of {topic} written to {file}", err=True)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.tables import counted
 from ottla.event_loop import run
 from ottla.testing.recording import due_after_s, read_head, read_records
@@ -37,7 +37,7 @@ Examples:
     help="Speed: 1 keeps the original pace, 10 is ten times as fast, 0 does not wait.",
 )
 @with_broker_options
-def replay(file: Path, topic: str | None, speed: float, **options: Any) -> None:  # noqa: ANN401 - click's own
+def replay(file: Path, topic: str | None, speed: float, *, reach: Reach) -> None:
     """Produce the messages of a FILE that `ottla record` wrote.
 
     Messages keep their partitions and timestamps. A missing topic is created with the partition count of the
@@ -45,7 +45,7 @@ def replay(file: Path, topic: str | None, speed: float, **options: Any) -> None:
     """
     head = read_head(file)
     topic = topic or head.topic
-    count = run(_replay(reach_from(options), file, topic, head.partitions, speed))
+    count = run(_replay(reach, file, topic, head.partitions, speed))
     click.echo(f"{counted(count, 'message')} written to {topic}", err=True)
 
 

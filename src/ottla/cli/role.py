@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ottla.cli.acl import sentence
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.client.admin.acls import Acl, AclFilter
@@ -43,9 +43,9 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def list_roles(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_roles(*, reach: Reach, output: str) -> None:
     """List roles with their members and rights."""
-    acls = run(_list(reach_from(options), AclFilter()))
+    acls = run(_list(reach, AclFilter()))
     rows: list[dict[str, object]] = []
     for name in sorted(_names(acls)):
         members = [one.principal for one in acls if _is_membership(one, name)]
@@ -67,10 +67,9 @@ Examples:
 @click.argument("role_name", metavar="ROLE")
 @click.argument("principals", metavar="PRINCIPAL…", nargs=-1, required=True)
 @with_broker_options
-def grant(role_name: str, principals: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def grant(role_name: str, principals: tuple[str, ...], *, reach: Reach) -> None:
     """Make principals members of a role."""
     wanted = [_membership(role_name, principal) for principal in principals]
-    reach = reach_from(options)
 
     async def ask() -> None:
         async with reach.client() as client:
@@ -93,10 +92,10 @@ Examples:
 @click.argument("role_name", metavar="ROLE")
 @click.argument("principals", metavar="PRINCIPAL…", nargs=-1, required=True)
 @with_broker_options
-def revoke(role_name: str, principals: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def revoke(role_name: str, principals: tuple[str, ...], *, reach: Reach) -> None:
     """Take a role away from principals."""
     filters = [_memberships(role_name, principal) for principal in principals]
-    for principal, gone in zip(principals, run(_delete(reach_from(options), filters)), strict=True):
+    for principal, gone in zip(principals, run(_delete(reach, filters)), strict=True):
         if not gone:
             raise OttlaError(f"{principal} does not have the role {role_name}; ottla role list shows who has")
         click.echo(f"revoked role {role_name} from {principal}")
@@ -111,9 +110,8 @@ Examples:
 @click.argument("role_name", metavar="ROLE")
 @with_yes_option
 @with_broker_options
-def delete(role_name: str, *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(role_name: str, *, reach: Reach, yes: bool) -> None:
     """Delete a role: its rights and its memberships."""
-    reach = reach_from(options)
     of_it = AclFilter(principal=ROLE_TYPE + role_name), _memberships(role_name, None)
     found = [one for wanted in of_it for one in run(_list(reach, wanted))]
     if not found:

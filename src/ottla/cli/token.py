@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
@@ -15,6 +15,7 @@ from ottla.core.errors import OttlaError
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
+    from ottla.cli.connecting import Reach
     from ottla.client import Client
     from ottla.client.admin.tokens import DelegationToken
 
@@ -49,11 +50,10 @@ def create(
     max_lifetime: float | None,
     *,
     output: str,
-    **options: Any,  # noqa: ANN401 - click's own
+    reach: Reach,
 ) -> None:
     """Create a delegation token and print its secret."""
     lifetime_ms = -1 if max_lifetime is None else int(max_lifetime * 1000)
-    reach = reach_from(options)
 
     async def ask() -> DelegationToken:
         async with reach.client() as client:
@@ -82,9 +82,8 @@ Examples:
 @click.option("--owner", "owners", multiple=True, metavar="PRINCIPAL", help="Only tokens of this owner; repeatable.")
 @with_output_option
 @with_broker_options
-def list_tokens(owners: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_tokens(owners: tuple[str, ...], *, output: str, reach: Reach) -> None:
     """List the delegation tokens that you may see."""
-    reach = reach_from(options)
 
     async def ask() -> list[DelegationToken]:
         async with reach.client() as client:
@@ -106,10 +105,9 @@ Examples:
 @click.argument("token_id", metavar="ID")
 @click.option("--for", "period", type=Duration(), help="How long from now [default: the broker's period].")
 @with_broker_options
-def renew(token_id: str, *, period: float | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def renew(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Renew a delegation token."""
     period_ms = -1 if period is None else int(period * 1000)
-    reach = reach_from(options)
 
     async def ask() -> int:
         async with reach.client() as client:
@@ -128,10 +126,9 @@ Examples:
 @click.argument("token_id", metavar="ID")
 @click.option("--in", "period", type=Duration(), help="After this time [default: now].")
 @with_broker_options
-def expire(token_id: str, *, period: float | None, **options: Any) -> None:  # noqa: ANN401 - click's own
+def expire(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Delete a delegation token, or let it expire earlier or later."""
     period_ms = -1 if period is None else int(period * 1000)
-    reach = reach_from(options)
 
     async def ask() -> int:
         async with reach.client() as client:

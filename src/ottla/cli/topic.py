@@ -9,7 +9,7 @@ import click
 from ottla.cli.arguments import existing, pairs
 from ottla.cli.asking_offsets import bounds_of, known_bounds_of, offsets_at_time, partitions_of
 from ottla.cli.confirming import confirm, tell_outcomes, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_heading, show_json, show_rows, show_table, with_output_option
 from ottla.cli.resets import Bounds, wanted_offset
 from ottla.cli.starting_points import starting_point
@@ -52,9 +52,8 @@ Examples:
 @click.option("--internal", is_flag=True, help="Include internal topics such as __consumer_offsets.")
 @with_output_option
 @with_broker_options
-def list_topics(*, internal: bool, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_topics(*, reach: Reach, internal: bool, output: str) -> None:
     """List topics."""
-    reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -81,9 +80,8 @@ Examples:
 @click.option("--if-not-exists", is_flag=True, help="Ignore topics that already exist.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
-def create(names: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401 - click's own
+def create(names: tuple[str, ...], *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Create topics."""
-    reach = reach_from(options)
     new = [
         NewTopic(
             name=name,
@@ -120,9 +118,9 @@ Examples:
 @click.option("--all-settings", is_flag=True, help="Include configs with default values.")
 @with_output_option
 @with_broker_options
-def describe(names: tuple[str, ...], *, all_settings: bool, output: str, **options: Any) -> None:  # noqa: ANN401
+def describe(names: tuple[str, ...], *, reach: Reach, all_settings: bool, output: str) -> None:
     """Describe partitions and configs of topics."""
-    described = run(_describe(reach_from(options), names))
+    described = run(_describe(reach, names))
     if output == "json":
         show_json([each.as_json(include_defaults=all_settings) for each in described])
         return
@@ -167,9 +165,8 @@ Examples:
 @click.argument("names", metavar="TOPIC...", nargs=-1, required=True)
 @with_yes_option
 @with_broker_options
-def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete topics and all their messages."""
-    reach = reach_from(options)
     confirm(f"Delete {', '.join(names)} with all messages at {reach.servers}?", yes=yes)
 
     async def ask() -> dict[str, BrokerError | None]:
@@ -193,12 +190,11 @@ Examples:
 @click.option("--unset", metavar="NAME", multiple=True, help="Reset a config to its default; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Validate only; change nothing.")
 @with_broker_options
-def alter(name: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def alter(name: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN401 - click's own
     """Add partitions to a topic or change its configs.
 
     Adding partitions changes which partition a key maps to.
     """
-    reach = reach_from(options)
     changes, unset, partitions = pairs("--set", options["settings"]), options["unset"], options["partitions"]
     if not (changes or unset or partitions):
         raise ConfigError("nothing to alter: give --partitions, --set or --unset")
@@ -238,9 +234,8 @@ Examples:
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition.")
 @with_yes_option
 @with_broker_options
-def delete_records(name: str, *, before: str, partitions: tuple[int, ...], yes: bool, **options: Any) -> None:  # noqa: ANN401
+def delete_records(name: str, *, reach: Reach, before: str, partitions: tuple[int, ...], yes: bool) -> None:
     """Delete the oldest messages of a topic."""
-    reach = reach_from(options)
     run(_delete_records(reach, {name: sorted(set(partitions)) or None}, starting_point(before, option="--before"), yes))
 
 

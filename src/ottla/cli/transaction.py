@@ -10,7 +10,7 @@ import click
 from ottla.cli.arguments import existing, topics_and_partitions
 from ottla.cli.asking_offsets import partitions_of
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import with_broker_options
 from ottla.cli.durations import Duration
 from ottla.cli.output import show_json, show_rows, show_table, with_output_option
 from ottla.cli.summaries import Verbs
@@ -21,6 +21,7 @@ from ottla.core.errors import ConfigError, OttlaError
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
+    from ottla.cli.connecting import Reach
     from ottla.client.admin.admin import Admin
     from ottla.client.admin.transactions import ActiveProducer, TransactionDescription
     from ottla.core.ids import TopicPartition
@@ -61,15 +62,14 @@ Examples:
 @with_broker_options
 def list_transactions(
     *,
+    reach: Reach,
     states: tuple[str, ...],
     producer_ids: tuple[int, ...],
     longer_than: float | None,
     pattern: str | None,
     output: str,
-    **options: Any,  # noqa: ANN401 - click's own
 ) -> None:
     """List transactional ids and their states."""
-    reach = reach_from(options)
     longer_than_ms = -1 if longer_than is None else int(longer_than * 1000)
 
     async def ask() -> list[dict[str, Any]]:
@@ -92,9 +92,8 @@ Examples:
 @click.argument("names", metavar="TRANSACTIONAL_ID...", nargs=-1, required=True)
 @with_output_option
 @with_broker_options
-def describe(names: tuple[str, ...], *, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def describe(names: tuple[str, ...], *, reach: Reach, output: str) -> None:
     """Describe transactions: age and partitions."""
-    reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -124,9 +123,8 @@ Examples:
 @click.option("--open", "only_open", is_flag=True, help="Only producers with an open transaction.")
 @with_output_option
 @with_broker_options
-def producers(topics: tuple[str, ...], *, only_open: bool, output: str, **options: Any) -> None:  # noqa: ANN401
+def producers(topics: tuple[str, ...], *, reach: Reach, only_open: bool, output: str) -> None:
     """List active producers of partitions and their open transactions."""
-    reach = reach_from(options)
 
     async def ask() -> list[dict[str, Any]]:
         async with reach.client() as client:
@@ -161,9 +159,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def find_hanging(*, topics: tuple[str, ...], older_than: float, output: str, **options: Any) -> None:  # noqa: ANN401
+def find_hanging(*, reach: Reach, topics: tuple[str, ...], older_than: float, output: str) -> None:
     """Find hanging transactions, which block read_committed consumers."""
-    reach = reach_from(options)
 
     async def ask() -> list[OpenTransaction]:
         async with reach.client() as client:
@@ -194,9 +191,8 @@ Examples:
 @click.option("--start-offset", type=int, help="First offset of the hanging transaction.")
 @with_yes_option
 @with_broker_options
-def abort(name: str | None, *, topic: str | None, start_offset: int | None, yes: bool, **options: Any) -> None:  # noqa: ANN401
+def abort(name: str | None, *, reach: Reach, topic: str | None, start_offset: int | None, yes: bool) -> None:
     """Abort a transaction."""
-    reach = reach_from(options)
     if (name is None) == (topic is None) or (topic is None) != (start_offset is None):
         raise ConfigError("name a TRANSACTIONAL_ID, or both --topic and --start-offset")
     what = name if name is not None else f"{topic} at {start_offset}"

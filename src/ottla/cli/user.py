@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ottla.cli.confirming import confirm, with_yes_option
-from ottla.cli.connecting import reach_from, with_broker_options
+from ottla.cli.connecting import reach_from, with_broker_choice, with_broker_options, with_config_option
 from ottla.cli.output import show_rows, with_output_option
 from ottla.cli.summaries import Verbs
 from ottla.core.errors import OttlaError
@@ -19,6 +19,7 @@ from ottla.event_loop import run
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ottla.cli.connecting import Reach
     from ottla.client.admin.users import ScramInfo
 
 _MECHANISMS: Final = {one.name.replace("_", "-"): one for one in ScramMechanism}
@@ -63,9 +64,8 @@ Examples:
 )
 @with_output_option
 @with_broker_options
-def list_users(*, output: str, **options: Any) -> None:  # noqa: ANN401 - click's own
+def list_users(*, reach: Reach, output: str) -> None:
     """List users."""
-    reach = reach_from(options)
 
     async def ask() -> dict[str, list[ScramInfo]]:
         async with reach.client() as client:
@@ -95,7 +95,8 @@ Examples:
     type=click.Path(path_type=Path),
     help="Add the user to this data folder while no broker runs (for the first user).",
 )
-@with_broker_options
+@with_broker_choice
+@with_config_option
 def add(  # noqa: PLR0913
     name: str,
     *,
@@ -134,16 +135,8 @@ Examples:
 @click.argument("name")
 @_with_password_options
 @with_broker_options
-def password(
-    name: str,
-    *,
-    mechanisms: Sequence[str],
-    iterations: int,
-    password_file: str | None,
-    **options: Any,  # noqa: ANN401 - click's own
-) -> None:
+def password(name: str, *, reach: Reach, mechanisms: Sequence[str], iterations: int, password_file: str | None) -> None:
     """Change a user's password."""
-    reach = reach_from(options)
     new = _password(name, password_file)
     chosen = [_MECHANISMS[one.upper()] for one in mechanisms]
 
@@ -168,9 +161,8 @@ Examples:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @with_yes_option
 @with_broker_options
-def delete(names: tuple[str, ...], *, yes: bool, **options: Any) -> None:  # noqa: ANN401 - click's own
+def delete(names: tuple[str, ...], *, reach: Reach, yes: bool) -> None:
     """Delete users. Their ACLs are kept."""
-    reach = reach_from(options)
     confirm(f"Delete {', '.join(names)} at {reach.servers}?", yes=yes)
 
     async def ask() -> None:

@@ -185,8 +185,10 @@ class Router:
 
     def _leave_bootstrap(self) -> None:
         """A broker that goes by another name from now on need not keep the connection made under the first."""
-        for address in set(self._bootstrap) - {broker.address for broker in self.view.brokers.values()}:
-            self._connections.drop(address)
+        still_used = {broker.address for broker in self.view.brokers.values()}
+        for address in self._bootstrap:
+            if address not in still_used:
+                self._connections.drop(address)
 
     def _candidates(self, purpose: Purpose) -> list[Address]:
         """Every address worth trying: connected and idle ones first, those that have just failed last."""

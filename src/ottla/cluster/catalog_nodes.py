@@ -50,12 +50,16 @@ class Layout:
     """The replicas of partitions for which they were chosen by hand."""
 
 
+def topic_path(name: str) -> str:
+    """Names that would share their metrics' names share this one, so that only one of them can exist."""
+    return f"{TOPICS}/{metric_name(name)}"
+
+
 def path_of(entry: Entry) -> str:
     """One for one: nobody else's, and the same for every state of the same thing."""
     match entry:
         case Topic():
-            # Names that would share their metrics' names share this one, so that only one of them can be.
-            return f"{TOPICS}/{metric_name(entry.name)}"
+            return topic_path(entry.name)
         case ScramCredential():
             return f"{CREDENTIALS}/{entry.mechanism.value}-{_safe(entry.user)}"
         case DelegationToken():

@@ -9,14 +9,17 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.cluster.catalog_nodes import read_wanted, topic_path
 from ottla.cluster.decisions import ChangeState, CreateState, DeleteState, Step
 from ottla.cluster.nodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     controller_data,
+    from_json,
     partition_data,
     partition_path,
     partitions_path,
+    to_json,
 )
 from ottla.cluster.operations import Check, Conflict, Create, Delete, Put
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from ottla.cluster.mirror import Mirror
     from ottla.cluster.operations import Operation
     from ottla.cluster.store import Store
+    from ottla.core.ids import TopicId
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -76,14 +80,31 @@ class Controller:
 
         Deposed: nothing of it, and nothing more.
         """
-        begun = {step.state.topic_id for step in wanted if isinstance(step, CreateState)}
-        self._commit([Create(partitions_path(topic_id)) for topic_id in begun])
+        begun = {step.state.topic_id: step.state.topic for step in wanted if isinstance(step, CreateState)}
+        self._commit(
+            [Create(partitions_path(each), to_json({"topic": topic_path(topic)})) for each, topic in begun.items()]
+        )
+        wanted = self._without_states_of_topics(wanted)
         for first in range(0, len(wanted), _MOST_AT_ONCE):
             chunk = wanted[first : first + _MOST_AT_ONCE]
             self._commit([operation for step in chunk for operation in _operations(step)])
         ended = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
         self._commit([Delete(partitions_path(topic_id)) for topic_id in ended])
         self._mirror.refresh([_path(step) for step in wanted], self._store.timeout_s)
+
+    def _without_states_of_topics(self, wanted: list[Step]) -> list[Step]:
+        """Delete the states of topics that are gone, and not of those that this node has not heard of yet."""
+        doomed = {step.key.topic_id for step in wanted if isinstance(step, DeleteState)}
+        gone = {topic_id for topic_id in doomed if self._is_gone(topic_id)}
+        return [step for step in wanted if not isinstance(step, DeleteState) or step.key.topic_id in gone]
+
+    def _is_gone(self, topic_id: TopicId) -> bool:
+        """A topic is there before its states, and its id is never used again: once it is gone, it stays so."""
+        folder = self._store.read(partitions_path(topic_id))
+        if folder is None or not folder.data:  # an older release did not write which topic it is of
+            return True
+        topic = self._store.read(from_json(folder.data)["topic"])
+        return topic is None or read_wanted(topic.data).id != topic_id
 
     def _commit(self, operations: list[Operation]) -> None:
         if not operations:

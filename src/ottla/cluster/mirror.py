@@ -25,7 +25,7 @@ class Mirror:
         """Of the children of `folders`, of the nodes `leaves`, and of the grandchildren of `nested`."""
         self.nodes: dict[str, Node] = {}
         self._store = store
-        self._folders = frozenset(folders)
+        self._folders = dict.fromkeys(folders)
         self._leaves = leaves
         self._nested = nested
         self._topics_listed: set[str] = set()
@@ -84,7 +84,7 @@ class Mirror:
             self._looking.clear()
             for folder in (*self._folders, self._nested):
                 self._list(folder)
-            for path in {*self._leaves, *self.nodes}:
+            for path in dict.fromkeys((*self._leaves, *self.nodes)):
                 self._look(path)
 
     def _event(self, path: str) -> None:

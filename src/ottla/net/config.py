@@ -13,6 +13,7 @@ _HOST: Final = "127.0.0.1"
 _PORT: Final = 9092
 _AT_LEAST_ONE: Final = (
     "max_frame_bytes",
+    "max_frame_bytes_without_records",
     "max_connections",
     "max_connections_per_address",
     "max_idle_ms",
@@ -34,6 +35,8 @@ class NetConfig:
     "SASL_SSL://0.0.0.0:9093". They take the place of host, port and advertised."""
     max_frame_bytes: int = 100 * 1024 * 1024
     """The largest request that is read; a larger one closes its connection."""
+    max_frame_bytes_without_records: int = 8 * 1024 * 1024
+    """The same for requests other than Produce."""
     max_connections: int = 20_000
     """How many clients may be connected at once."""
     max_connections_per_address: int = 20_000

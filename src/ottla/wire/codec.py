@@ -14,7 +14,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from ottla.core.errors import ProtocolError
-from ottla.wire.apis import request_type
+from ottla.wire.apis import (
+    FETCH,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    TXN_OFFSET_COMMIT,
+    request_type,
+)
 from ottla.wire.declare import Request, Response
 from ottla.wire.header import begin_request, has_tags_in_response_header, read_response_header
 
@@ -33,8 +43,13 @@ ApiMessageT = TypeVar("ApiMessageT", bound=Request | Response)
 ResponseT = TypeVar("ResponseT", bound=Response)
 ResponseT_co = TypeVar("ResponseT_co", bound=Response, covariant=True)
 
-MOST_ENTRIES_IN_A_REQUEST: Final = 100_000
-"""Array entries and tagged fields together; a request with more is an attack, or was meant to be several."""
+MOST_ENTRIES_IN_A_BULK_REQUEST: Final = 60_000
+"""Array entries and tagged fields together, for APIs that name all partitions of a client at once."""
+MOST_ENTRIES_IN_A_REQUEST: Final = 30_000
+"""The same for all other APIs; a request with more is an attack, or was meant to be several."""
+_BULK: Final = frozenset(
+    {PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH, TXN_OFFSET_COMMIT}
+)
 MOST_ENTRIES_IN_A_RESPONSE: Final = 50_000_000
 
 _request_decoders: dict[tuple[int, int], Decoder[Request]] = {}
@@ -95,8 +110,12 @@ def decoder(message: type[ApiMessageT], version: int) -> Decoder[ApiMessageT]:
     """Make a decoder for what follows the header."""
     if problem := _problem(message.API, version):
         raise ProtocolError(problem)
-    room = MOST_ENTRIES_IN_A_REQUEST if issubclass(message, Request) else MOST_ENTRIES_IN_A_RESPONSE
+    room = most_entries(message.API) if issubclass(message, Request) else MOST_ENTRIES_IN_A_RESPONSE
     return compiler.compile_decoder(message, version, is_flexible=message.API.is_flexible(version), room=room)
+
+
+def most_entries(api: Api) -> int:
+    return MOST_ENTRIES_IN_A_BULK_REQUEST if api in _BULK else MOST_ENTRIES_IN_A_REQUEST
 
 
 def _framer(message: type[ApiMessageT], version: int) -> Encoder[ApiMessageT]:

@@ -35,6 +35,9 @@ class Leader:
     def leader_epoch(self, _queue: PartitionQueue) -> int:
         return -1
 
+    def wake_elsewhere(self, _queue: PartitionQueue, _node_id: int) -> None:
+        """It leads all of them."""
+
     async def connection(self, *_: object, **__: object) -> Any:
         return SimpleNamespace(version_of=lambda *_, **__: 12, ask=self._ask)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,13 @@ from ottla.client.errors import AuthorizationFailed, BrokerError, OffsetOutOfRan
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.apis import FETCH
-from ottla.wire.messages.fetch import AbortedTransaction, PartitionData
+from ottla.wire.messages.fetch import (
+    AbortedTransaction,
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
 
 from .fake_leader import QUICK, FakeLeader
 from .making import batch
@@ -74,6 +81,33 @@ def test_a_partition_is_followed_to_its_new_leader() -> None:
             assert {fetch.current_leader_epoch for fetch in old.fetches} == {0}
             assert {fetch.current_leader_epoch for fetch in new.fetches} == {1}
             assert new.fetches[0].fetch_offset == 2
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("refusal", [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER], ids=str)
+def test_a_partition_that_moves_while_a_fetch_is_under_way_is_followed_when_that_ends(refusal: ErrorCode) -> None:
+    async def scenario() -> None:
+        old, new = FakeLeader(batch(0, 2)), FakeLeader(batch(0, 2), batch(2, 2), node_id=1)
+        async with reading(old, new) as consumer:
+            assert await values(consumer, 2) == [b"0", b"1"]
+            is_asked, may_answer = asyncio.Event(), asyncio.Event()
+
+            async def hold(_: FetchRequest) -> FetchResponse:
+                is_asked.set()
+                await may_answer.wait()
+                answer = PartitionData(
+                    partition_index=0, error_code=refusal, high_watermark=2, aborted_transactions=None, records=b""
+                )
+                return FetchResponse(responses=(FetchableTopicResponse(topic="t", partitions=(answer,)),))
+
+            old.handlers[FetchRequest] = hold
+            await is_asked.wait()
+            for broker in (old, new):
+                broker.topics = {"t": topic("t", leaders=(1,), epoch=1)}
+            await consumer._router.refresh()  # by whoever: it is not told to those who fetch again
+            may_answer.set()
+            assert await values(consumer, 2) == [b"2", b"3"]
 
     run(scenario())
 

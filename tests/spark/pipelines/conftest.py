@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.conftest import Cluster
+from tests.spark.pipelines.object_stores import Bucket, moto_bucket
 
 from ottla import Consumer, Producer
 from ottla.core.pipeline_status import PipelineStatus
@@ -115,3 +116,12 @@ def postgresql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     call("pg_ctl", "-D", data, "-w", "-l", socket / "log", "-o", f"-k {socket} -c listen_addresses='' -F", "start")
     yield f"postgresql://ottla@/postgres?host={socket}"
     call("pg_ctl", "-D", data, "-m", "immediate", "stop")
+
+
+@pytest.fixture(scope="package")
+def bucket() -> Iterator[Bucket]:
+    """Of an S3-compatible server on this machine."""
+    for package in ("obstore", "moto", "boto3"):
+        pytest.importorskip(package)
+    with moto_bucket() as made:
+        yield made

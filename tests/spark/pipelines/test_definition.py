@@ -11,6 +11,7 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Pipeline, Sink, Source, StaticTable
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
 from ottla.spark.pipelines.outline import outline
+from ottla.spark.pipelines.stores.settings import StorageSettings
 
 WHOLE = """
 broker = "kafka:9092"
@@ -153,7 +154,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         (SOURCE + SINK + 'from = "ordrs"', "there is no source or step ordrs; did you mean orders?"),
         (SOURCE + SINK + 'path = "x"', "a console sink has no path"),
         (SOURCE + '[sink.o]\nkind = "iceberg"\npath = "x"\ntable = "t"', "'t' must be a namespace and a name"),
-        (SOURCE + '[sink.o]\nkind = "parquet"\npath = "s3://x"', "is a folder that the driver and all workers see"),
+        (SOURCE + '[sink.o]\nkind = "parquet"\npath = "s3://x"', "names no folder in the bucket"),
         (SOURCE + '[sink.o]\nkind = "parquet"\npath = "x"\nmode = "update"', "a parquet table without a key can"),
         (SOURCE + '[sink.o]\nkind = "parquet"\npath = "x"\nkey = "id"', "no key; to replace rows by key, use delta or"),
         (SOURCE + DELTA + 'mode = "update"', "a delta table without a key can only grow (append); set key"),
@@ -216,10 +217,15 @@ def test_a_file_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
 
 def test_the_documented_file_is_a_pipeline_and_every_key_is_documented() -> None:
     page = (Path(__file__).parents[3] / "docs" / "pipelines.md").read_text("utf-8")
-    shown, *_ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    shown, *others = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
+    [in_store] = [each for each in others if "[storage]" in each]
 
     pipeline = parse_pipeline(shown, Path("/jobs/shop.toml"), {"PGPASSWORD": "x"})
 
     assert set(pipeline.sinks) == {"lake", "minutes"}
-    keys = [each.name for kind in (Source, Sink, StaticTable) for each in fields(kind)]
+    stored = parse_pipeline(
+        f"[source.orders]\n{in_store}", Path("/jobs/shop.toml"), {"MINIO_USER": "x", "MINIO_PASSWORD": "y"}
+    )
+    assert stored.sinks["warehouse"].storage.allow_http
+    keys = [each.name for kind in (Source, Sink, StaticTable, StorageSettings) for each in fields(kind)]
     assert [key for key in keys if key not in ("name", "of") and f"`{key.removesuffix('_ms')}`" not in page] == []

@@ -38,7 +38,7 @@ class _Disabled(ApiError):
     code = ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED
 
 
-async def create_delegation_token(
+async def create(
     broker: Broker, request: CreateDelegationTokenRequest, context: Context
 ) -> CreateDelegationTokenResponse:
     requester = context.connection.principal
@@ -82,9 +82,7 @@ def _create_refusal(
     return None
 
 
-async def renew_delegation_token(
-    broker: Broker, request: RenewDelegationTokenRequest, context: Context
-) -> RenewDelegationTokenResponse:
+async def renew(broker: Broker, request: RenewDelegationTokenRequest, context: Context) -> RenewDelegationTokenResponse:
     try:
         tokens = _checked(broker, context)
         principal, now_ms = context.connection.principal, broker.clock.now_ms()
@@ -95,7 +93,7 @@ async def renew_delegation_token(
     return RenewDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=token.expires_ms)
 
 
-async def expire_delegation_token(
+async def expire(
     broker: Broker, request: ExpireDelegationTokenRequest, context: Context
 ) -> ExpireDelegationTokenResponse:
     try:
@@ -117,7 +115,7 @@ async def expire_delegation_token(
     return ExpireDelegationTokenResponse(error_code=ErrorCode.NONE, expiry_timestamp_ms=expires_ms)
 
 
-def describe_delegation_token(
+def describe(
     broker: Broker, request: DescribeDelegationTokenRequest, context: Context
 ) -> DescribeDelegationTokenResponse:
     try:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
 from ottla.broker.inflating import AT_ONCE_BYTES
+from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import AUDIT
 from ottla.broker.turns import FEW, Turns
 from ottla.core.config_values import shorten
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _BY_ID_SINCE: Final = 13
-_ALL: Final = -1
 _REFUSED: Final = "refused produce request"
 _ATTRIBUTES_AT: Final = 22
 """The lower byte of a batch's attributes."""
@@ -158,7 +158,7 @@ def _append(  # noqa: PLR0913
         appended = log.append(batch, partition.leader_epoch, has_keys=prepared.has_keys)
     if partition.replica is not None:
         partition.replica.appended(0 if appended.is_duplicate else len(batch))
-        is_waited_for = request.acks == _ALL and not partition.replica.has_committed(appended.last_offset)
+        is_waited_for = request.acks == ALL_REPLICAS and not partition.replica.has_committed(appended.last_offset)
         if is_waited_for or log.config.flush == "ack":
             undurable.append((partition, appended.last_offset))
     elif log.config.flush == "ack":
@@ -193,8 +193,7 @@ def _checked(  # noqa: PLR0913
         partition = broker.topics.partition(topic.name, part.index)
     if partition.at.topic.startswith("__") and broker.topics.by_name[partition.at.topic].entry.is_internal:
         check_internal_write(broker, partition.at.topic, context)
-    if partition.replica is not None:
-        partition.replica.check_can_append(request.acks)
+    partition.check_can_append(request.acks)
     if len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL:
         check_in_transaction(transaction, partition, records, context.header.version)
     return partition, records
@@ -299,7 +298,8 @@ def _hang_up_on_errors(response: ProduceResponse) -> None:
 async def _when_durable(
     broker: Broker, request: ProduceRequest, response: ProduceResponse, undurable: Undurable
 ) -> ProduceResponse:
-    waits = [_safe(broker, request, partition, offset) for partition, offset in undurable]
+    acks, timeout_s = request.acks, request.timeout_ms / 1000
+    waits = [until_safe(broker, partition, offset, acks=acks, timeout_s=timeout_s) for partition, offset in undurable]
     results = await asyncio.gather(*waits, return_exceptions=True)
     failed: dict[tuple[str, int], ApiError] = {}
     for (partition, _), result in zip(undurable, results, strict=True):
@@ -312,14 +312,6 @@ async def _when_durable(
     if not failed:
         return response
     return ProduceResponse(responses=tuple(_with_failures(broker, topic, failed) for topic in response.responses))
-
-
-async def _safe(broker: Broker, request: ProduceRequest, partition: Partition, last_offset: int) -> None:
-    """Wait until it is on the disk, if the flush policy says so, and until it is replicated, if the client does."""
-    if partition.log.config.flush == "ack":
-        await broker.flusher.durable(partition, last_offset)
-    if partition.replica is not None and request.acks == _ALL:
-        await partition.replica.replicated(last_offset, request.timeout_ms / 1000)
 
 
 def _with_failures(

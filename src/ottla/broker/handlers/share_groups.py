@@ -192,7 +192,7 @@ async def _forgotten(broker: Broker, group_id: str, topic: str) -> delete.Delete
         code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}"
     else:
         try:
-            await broker.share.forget_topic(broker.share.empty_group(group_id), state.raw_id)
+            await broker.share.forget_topic(group_id, state.raw_id)
         except ApiError as refused:
             code, message = refused.code, str(refused)
     return delete.DeleteShareGroupOffsetsResponseTopic(

@@ -203,8 +203,7 @@ class Replica:
             return
         if self.parked and self.leads:
             self.parked.release(leading.high_watermark, self._refusal(leading))
-        for wait in tuple(self.partition.waits):
-            wait.end()
+        self.partition.more_is_readable()
 
     def _refusal(self, leading: Leading) -> NotEnoughReplicasAfterAppend | None:
         if leading.has_enough(self.partition.min_insync_replicas):
@@ -285,8 +284,7 @@ class Replica:
         has_moved = committed > self.high_watermark
         self._followed_high_watermark = committed
         if has_moved:
-            for wait in tuple(self.partition.waits):
-                wait.end()
+            self.partition.more_is_readable()
 
     def start_raised(self) -> None:
         """The log starts later, as its leader's."""

@@ -127,13 +127,13 @@ def is_expired(token: DelegationToken, now_ms: int) -> bool:
 
 
 def is_of(token: DelegationToken, principal: str) -> bool:
-    """Whether this is its owner or one of its renewers."""
-    return principal == token.owner or principal in token.renewers
+    """Whether this is its owner, its requester or one of its renewers, who may all see it."""
+    return principal in (token.owner, token.requester, *token.renewers)
 
 
 def _check_may_renew(token: DelegationToken, principal: str) -> None:
-    # As in Kafka the requester, who has the token too, is neither.
-    if not is_of(token, principal):
+    # As in Kafka, the requester may not.
+    if principal not in (token.owner, *token.renewers):
         raise TokenOwnerMismatch(f"{principal} is neither the owner nor a renewer of the delegation token")
 
 

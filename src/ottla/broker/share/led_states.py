@@ -91,7 +91,7 @@ class LedStates:
         ending = self._ending.pop(key, None)
         if ending is not None:
             await asyncio.wait([ending])
-        _check_leads(partition)
+        partition.check_leads()
         leader_epoch = partition.leader_epoch
         read = await self._questions.read(key, leader_epoch)
         rules = SharePartition.restored(read.start_offset, changes_of(read.state_batches))
@@ -99,7 +99,7 @@ class LedStates:
             start = self._first_offset(key.group_id, partition)
             await self._questions.write(key, (read.state_epoch, leader_epoch), start, ())
             rules = SharePartition(start)
-        _check_leads(partition)
+        partition.check_leads()
         if partition.leader_epoch != leader_epoch:
             raise NotLeaderOrFollower(f"{partition.at} has got another leader")
         self._led[key] = _Led(rules, read.state_epoch, leader_epoch)
@@ -169,11 +169,6 @@ class _Led:
         self.leader_epoch = leader_epoch
         self.waiting: list[_Waiting] = []
         self.task: asyncio.Task[None] | None = None
-
-
-def _check_leads(partition: Partition) -> None:
-    if partition.replica is not None:
-        partition.replica.check_leads()
 
 
 def _look_at(answer: asyncio.Future[None]) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from msgspec import structs
 
@@ -58,6 +59,7 @@ class ShareService:
         self._broker = broker
         self._settings: dict[str, tuple[ResourceConfigs | None, GroupSettings]] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         if broker.cluster is not None:
             self.states.start()
 
@@ -171,14 +173,29 @@ class ShareService:
         state = self._broker.topics.by_name.get(name)
         return None if state is None else TopicSize(state.raw_id, len(state.partitions))
 
+    def _alone(self, group_id: str) -> asyncio.Lock:
+        """Held by a change of a group that waits for its states, which other nodes of a cluster may have."""
+        lock = self._locks.get(group_id)
+        if lock is None:
+            lock = self._locks[group_id] = asyncio.Lock()
+        return lock
+
     async def _hear(self, request: ShareGroupHeartbeatRequest, caller: Caller) -> Heard:
         """What the group becomes is written down and taken over in one step; returns once it is safe."""
+        async with self._alone(request.group_id):
+            heard, written = await self._take_over(request, caller)
+        await all_safe(written)
+        return heard
+
+    async def _take_over(
+        self, request: ShareGroupHeartbeatRequest, caller: Caller
+    ) -> tuple[Heard, list[Written | None]]:
         begun: dict[StateKey, Written | None] = {}
         while True:
             before = self.groups.get(request.group_id) or ShareGroup(id=request.group_id)
             heard = hear(before, request, caller, self._topic_size, self.config.max_size)
             if heard.response.error_code or heard.group is before:
-                return heard
+                return heard, []
             missing = {
                 StateKey(group_id=before.id, topic_id=topic_id, partition=partition): has_others
                 for topic_id, partition, has_others in heard.group.uninitialized(before)
@@ -189,8 +206,7 @@ class ShareService:
             begun |= await self._begin({key: has_others for key, has_others in missing.items() if key not in begun})
         placed = self._append(before.id, records_between(before, heard.group))
         self.groups.put(heard.group)
-        await all_safe([*begun.values(), placed])
-        return heard
+        return heard, [*begun.values(), placed]
 
     async def _begin(self, missing: Mapping[StateKey, bool]) -> dict[StateKey, Written | None]:
         """Of a topic that the group reads already, what a new partition has got so far is the group's too."""
@@ -210,15 +226,12 @@ class ShareService:
         return append_records(self._broker, self._broker.groups.partition_of(group_id), records)
 
     async def delete(self, group_id: str) -> ErrorCode:
-        group = self.groups.get(group_id)
-        if group is None:
-            return ErrorCode.GROUP_ID_NOT_FOUND
-        if group.members:
-            return ErrorCode.NON_EMPTY_GROUP
         try:
-            forgotten = await self.states.forget(self._keys(group))
-            placed = self._append(group_id, records_of_end(group))
-            self.groups.remove(group_id)
+            async with self._alone(group_id):
+                forgotten = await self.states.forget(self._keys(self.empty_group(group_id)))
+                # As it is now: this node may have lost and regained the group meanwhile.
+                placed = self._append(group_id, records_of_end(self.empty_group(group_id)))
+                self.groups.remove(group_id)
             await all_safe([forgotten, placed])
         except ApiError as refused_:
             return refused_.code
@@ -253,18 +266,28 @@ class ShareService:
         if state is None or not 0 <= partition < len(state.partitions):
             raise UnknownTopicOrPartition(f"there is no partition {topic}-{partition}")
         key = StateKey(group_id=group_id, topic_id=state.raw_id, partition=partition)
-        place = await self.states.move(key, offset)
-        before = self.groups.get(group_id) or ShareGroup(id=group_id)
-        placed = self._append(
-            group_id, records_between(before, after := before.reading(state.raw_id, topic, partition))
-        )
-        self.groups.put(after)
+        async with self._alone(group_id):
+            self._empty_or_new(group_id)
+            place = await self.states.move(key, offset)
+            before = self._empty_or_new(group_id)
+            after = before.reading(state.raw_id, topic, partition)
+            placed = self._append(group_id, records_between(before, after))
+            self.groups.put(after)
         await all_safe([place, placed])
 
-    async def forget_topic(self, group: ShareGroup, topic_id: bytes) -> None:
-        forgotten = await self.states.forget(self._keys(group, topic_id))
-        placed = self._append(group.id, records_between(group, after := group.forgetting(topic_id)))
-        self.groups.put(after)
+    def _empty_or_new(self, group_id: str) -> ShareGroup:
+        error, message = self.refusal(group_id)
+        if error is not ErrorCode.NONE:
+            raise Refused(error, message)
+        return ShareGroup(id=group_id) if self.groups.get(group_id) is None else self.empty_group(group_id)
+
+    async def forget_topic(self, group_id: str, topic_id: bytes) -> None:
+        """Have a group without members forget how far it is in a topic."""
+        async with self._alone(group_id):
+            forgotten = await self.states.forget(self._keys(self.empty_group(group_id), topic_id))
+            group = self.empty_group(group_id)
+            placed = self._append(group_id, records_between(group, after := group.forgetting(topic_id)))
+            self.groups.put(after)
         await all_safe([forgotten, placed])
 
     def topic_deleted(self, name: str, topic_id: bytes) -> None:
@@ -299,7 +322,7 @@ class ShareService:
         for at in places:
             state = self._broker.topics.by_id.get(at.topic_id)
             partition = state.partitions[at.partition] if state and 0 <= at.partition < len(state.partitions) else None
-            if partition is not None and partition.replica is not None and partition.replica.leads:
+            if partition is not None and partition.leads:
                 wanted[StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)] = partition
         unready = await self.states.ready(wanted)
         return {At(key.topic_id, key.partition): error for key, error in unready.items()}
@@ -307,8 +330,7 @@ class ShareService:
     def shared(self, group_id: str, at: At) -> Shared:
         """ApiError unless the group reads this partition."""
         partition = self._broker.topics.partition_by_id(at.topic_id, at.partition)
-        if partition.replica is not None:
-            partition.replica.check_leads()
+        partition.check_leads()
         key = StateKey(group_id=group_id, topic_id=at.topic_id, partition=at.partition)
         found = self.partitions.find(key, partition)
         if found is None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.share.formats import StateKey
 from ottla.share.records import changes_of
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Work = Callable[[ShareCoordinator, StateKey, Any], Awaitable[Any]]
 
 T = TypeVar("T")
+
+_AT_ONCE: Final = 500
 
 
 async def initialize(
@@ -141,7 +144,14 @@ async def _each(
                 code, message = refused.code, str(refused)
         return result(partition=asked.partition, error_code=code, error_message=message)
 
-    return {
-        topic.topic_id: tuple(await asyncio.gather(*(outcome(topic.topic_id, each) for each in topic.partitions)))
-        for topic in request.topics
-    }
+    turns = Turns()
+    results: dict[bytes, tuple[T, ...]] = {}
+    for topic in request.topics:
+        done: list[T] = []
+        for start in range(0, len(topic.partitions), _AT_ONCE):
+            some = topic.partitions[start : start + _AT_ONCE]
+            done += await asyncio.gather(*(outcome(topic.topic_id, each) for each in some))
+            if turns.are_over():
+                await asyncio.sleep(0)
+        results[topic.topic_id] = tuple(done)
+    return results

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.records.encode import BatchBuilder
 
 if TYPE_CHECKING:
@@ -12,9 +13,6 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
     from ottla.share.records import KeyValue
-
-_ALL: Final = -1
-_REPLICATED_WITHIN_S: Final = 5.0
 
 
 class Written(Protocol):
@@ -32,10 +30,7 @@ class Place(NamedTuple):
     offset: int
 
     async def safe(self) -> None:
-        if self.partition.log.config.flush == "ack":
-            await self.broker.flusher.durable(self.partition, self.offset)
-        if self.partition.replica is not None:
-            await self.partition.replica.replicated(self.offset, _REPLICATED_WITHIN_S)
+        await until_safe(self.broker, self.partition, self.offset)
 
 
 async def all_safe(written: Iterable[Written | None]) -> None:
@@ -54,8 +49,7 @@ def append_records(broker: Broker, partition: Partition, records: Iterable[KeyVa
 
 
 def append_batch(broker: Broker, partition: Partition, batch: bytearray) -> Place:
-    if partition.replica is not None:
-        partition.replica.check_can_append(_ALL)
+    partition.check_can_append(ALL_REPLICAS)
     appended = partition.log.append(batch, partition.leader_epoch)
     partition.appended(len(batch))
     return Place(broker, partition, appended.last_offset)

@@ -80,6 +80,9 @@ class BrokerFetch:
                 if self._long_polls is not None:
                     # It may have looked while these were under way, and found nothing to ask for.
                     self._long_polls.wake()
+            # As may those have that lead them by now.
+            for queue, _ in asked.values():
+                self._fetcher.wake_elsewhere(queue, self._node_id)
 
     def close(self) -> None:
         if self._connection is not None:

@@ -141,7 +141,7 @@ class Consumer(Seeking, Generic[K, V]):
         """Read these partitions from now on, and no others; those it has already go on where they are."""
         await self.start()
         wanted = set(partitions)
-        for topic in {at.topic for at in wanted}:
+        for topic in sorted({at.topic for at in wanted}):
             known = (await self._router.topic(topic)).partitions
             for at in wanted:
                 if at.topic == topic and at.partition not in known:

@@ -67,6 +67,11 @@ class Fetcher:
         for each in self._brokers.get(node_id) or self._start(node_id):
             each.wake()
 
+    def wake_elsewhere(self, queue: PartitionQueue, node_id: int) -> None:
+        """The same, unless it is this node's to fetch, or is not assigned any more."""
+        if self._queues.get(queue.at) is queue and self._node_of(queue) != node_id:
+            self.wake(queue)
+
     def _start(self, node_id: int) -> tuple[BrokerFetch, BrokerFetch]:
         long_polls = BrokerFetch(node_id, self._router, self._config, self)
         rest = BrokerFetch(node_id, self._router, self._config, self, long_polls)

@@ -63,7 +63,7 @@ async def offsets_at(router: Router, wanted: Mapping[TopicPartition, int], isola
     offsets: dict[TopicPartition, int] = {}
     missing = dict(wanted)
     failures = 0
-    for topic in {at.topic for at in wanted}:
+    for topic in sorted({at.topic for at in wanted}):
         await router.topic(topic)
     while missing:
         for at, answer in (await list_offsets(router, missing, isolation)).items():

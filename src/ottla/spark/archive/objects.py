@@ -47,7 +47,7 @@ class ObjectPlace:
 
     def open(self, name: str) -> Any:  # noqa: ANN401
         try:
-            return _RangedFile(self._store, name, obstore.head(self._store, name)["size"])
+            return RangedFile(self._store, name, obstore.head(self._store, name)["size"])
         except NotFoundError as gone:
             raise FileNotFoundError(name) from gone
 
@@ -68,7 +68,7 @@ class ObjectPlace:
             lease.give_back()
 
 
-class _RangedFile(io.RawIOBase):
+class RangedFile(io.RawIOBase):
     """An object to read from at any place; only what is asked for is fetched."""
 
     def __init__(self, store: ObjectStore, name: str, size: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
+from ottla.spark.pipelines.stores.settings import StorageSettings
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -133,7 +135,9 @@ class Sink:
     """Spark's own options of JDBC, such as user, password and driver."""
     jars: tuple[str, ...] = ()
     """Files of Java's with the database's driver."""
-    catalog: Mapping[str, str] = field(default_factory=dict)
+    catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
+    storage: StorageSettings = field(default_factory=StorageSettings)
+    """How the object store of its path is reached."""
     keep_versions: int | None = None
     """How many of the last versions of a Delta or Iceberg table can be read; None for the default."""
     dead_letters: str = NO_DEAD_LETTERS

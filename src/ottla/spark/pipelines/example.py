@@ -14,14 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _INSTALL: Final = "# needs: pip install 'ottla[pipelines]'"
+_STORE: Final = '# path = "s3://bucket/{name}"     # or gs://, abfs://; see "Object stores" in docs/pipelines.md'
 _KEY: Final = 'key = ["{first}"]                # rows with the same key are replaced'
 _SINKS: Final = {
     "parquet": (
         'path = "{name}"                 # a folder of Parquet files',
+        _STORE,
         '# partition_by = "day"          # a folder for each value',
         "compact_every = 100             # merge small files after so many micro-batches",
     ),
-    "delta": (_INSTALL, 'path = "{name}"', '# partition_by = "day"', f"# {_KEY}"),
+    "delta": (_INSTALL, 'path = "{name}"', _STORE, '# partition_by = "day"', f"# {_KEY}"),
     "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"', f"# {_KEY}"),
     "topic": ('topic = "{name}-copy"', '# key = "{first}"               # the column that becomes the record\'s key'),
     "sqlite": ('path = "{name}.db"', 'table = "{name}"', _KEY),

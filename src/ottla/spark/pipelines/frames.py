@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.core.errors import ConfigError
@@ -163,9 +164,10 @@ def _with_watermark(rows: DataFrame, source: Source, reading: Reading) -> DataFr
 
 def _static(spark: SparkSession, table: StaticTable) -> DataFrame:
     if table.format == "delta":
+        from ottla.spark.pipelines.stores.files import LocalFiles
         from ottla.spark.pipelines.tables.delta import DeltaTable
 
-        return spark.read.option("basePath", table.path).parquet(*DeltaTable(table.path).files())
+        return spark.read.option("basePath", table.path).parquet(*DeltaTable(LocalFiles(Path(table.path))).files())
     if table.format == "jdbc":
         what = {"dbtable": table.table} if table.table else {"query": table.query}
         return spark.read.format("jdbc").options(**table.options, **what, url=table.url).load()

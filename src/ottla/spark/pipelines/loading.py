@@ -11,17 +11,18 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.column_checks import check_columns
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
-from ottla.spark.pipelines.loading_sinks import read_sink
+from ottla.spark.pipelines.loading_sinks import Around, read_sink
 from ottla.spark.pipelines.loading_sources import read_source
 from ottla.spark.pipelines.loading_steps import read_step
 from ottla.spark.pipelines.loading_tables import read_table
+from ottla.spark.pipelines.stores.settings import StorageSettings, read_storage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
 _SECTIONS: Final = ("source", "table", "step", "sink")
-_KEYS: Final = ("name", "broker", "state", "checkpoint", "every", "kafka", "spark", *_SECTIONS)
+_KEYS: Final = ("name", "broker", "state", "checkpoint", "every", "kafka", "spark", "storage", *_SECTIONS)
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VIEW_NAME: Final = re.compile(r"[A-Za-z]\w{0,99}")
 _VARIABLE: Final = re.compile(r"\$\{(\w+)\}")
@@ -60,8 +61,9 @@ def parse_pipeline(
     tables = _each(given, "table", mistakes, lambda key, fields: read_table(key, fields, folder))
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
-    known_rows = [*sources, *steps]
-    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, name, folder, known_rows))
+    storage = read_storage(top.inner("storage"), StorageSettings())
+    around = Around(pipeline=name, folder=folder, storage=storage, known=[*sources, *steps])
+    sinks = _each(given, "sink", mistakes, lambda key, fields: read_sink(key, fields, around))
     _check_whole(given, mistakes)
     check_columns(sources, steps.values(), sinks.values(), mistakes)
     pipeline = Pipeline(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ottla.spark.pipelines.changes.rules import MERGING_KINDS
 from ottla.spark.pipelines.definition import DATABASE_KINDS, EVOLUTION_POLICIES, SINK_KINDS, TABLE_KINDS, Sink
 from ottla.spark.pipelines.fields import suggestion
 from ottla.spark.pipelines.loading_tables import read_jars
+from ottla.spark.pipelines.stores.addresses import is_address, why_wrong
+from ottla.spark.pipelines.stores.settings import read_storage
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.spark.pipelines.fields import Fields
+    from ottla.spark.pipelines.stores.settings import StorageSettings
 
 _MODES: Final = ("append", "update", "complete")
 _NEEDED: Final = {
@@ -25,7 +29,7 @@ _NEEDED: Final = {
     "jdbc": ("url", "table"),
     "console": (),
 }
-_FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution")
+_FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution", "storage")
 _MERGED: Final = ("key", "delete_when", "order_by", "dead_letters")
 _TAKEN: Final = {
     "parquet": _FILES,
@@ -39,7 +43,19 @@ _TAKEN: Final = {
 }
 
 
-def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: list[str]) -> Sink:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What a sink takes from the rest of the file."""
+
+    pipeline: str
+    folder: Path
+    storage: StorageSettings
+    known: list[str]
+    """Sources and steps, whose rows it may take."""
+
+
+def read_sink(name: str, fields: Fields, around: Around) -> Sink:
+    known = around.known
     kind = fields.one_of("kind", SINK_KINDS, None)
     of = fields.text("from", known[-1] if known else "")
     if of and of not in known:
@@ -50,7 +66,7 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         kind=kind,  # type: ignore[arg-type]
         of=of,
         mode=fields.one_of("mode", _MODES, _usual_mode(kind, has_key=fields.has("key"))),  # type: ignore[arg-type]
-        path=str(folder / path) if path else "",
+        path=_placed(path, around.folder) if path else "",
         table=fields.text("table"),
         partition_by=fields.names("partition_by"),
         compact_every=fields.number("compact_every", None),
@@ -62,10 +78,11 @@ def read_sink(name: str, fields: Fields, pipeline: str, folder: Path, known: lis
         value=fields.text("value") or None,
         url=fields.text("url"),
         options=fields.settings("options"),
-        jars=read_jars(fields, folder),
+        jars=read_jars(fields, around.folder),
         catalog=fields.settings("catalog"),
+        storage=read_storage(fields.inner("storage"), around.storage),
         keep_versions=fields.number("keep_versions", None),
-        dead_letters=fields.text("dead_letters", f"{pipeline}.dead-letters"),
+        dead_letters=fields.text("dead_letters", f"{around.pipeline}.dead-letters"),
         evolution=fields.one_of("evolution", EVOLUTION_POLICIES, "add"),  # type: ignore[arg-type]
     )
     if fields.text("kind") == kind:  # nothing is known of what one of another kind needs
@@ -107,8 +124,7 @@ def _check_sense(sink: Sink, fields: Fields) -> None:
         fields.wrong("mode", f"{sink.mode} needs a key, so that rows can be replaced")
     if sink.kind == "topic" and len(sink.key) > 1:
         fields.wrong("key", "a record has one key; name one column")
-    if "://" in fields.text("path"):
-        fields.wrong("path", "is a folder that the driver and all workers see; give it without a scheme")
+    _check_place(sink, fields)
     if sink.kind == "iceberg" and sink.table and sink.table.count(".") != 1:
         fields.wrong("table", f"{sink.table!r} must be a namespace and a name, such as shop.orders")
 
@@ -116,6 +132,23 @@ def _check_sense(sink: Sink, fields: Fields) -> None:
 def _check_jdbc(sink: Sink, fields: Fields) -> None:
     if sink.kind == "jdbc" and not sink.url.startswith("jdbc:"):
         fields.wrong("url", f"{sink.url.partition(':')[0]!r}… must begin with jdbc:, such as jdbc:mysql://host/db")
+
+
+def _placed(path: str, folder: Path) -> str:
+    return path.rstrip("/") if is_address(path) else str(folder / path)
+
+
+def _check_place(sink: Sink, fields: Fields) -> None:
+    if is_address(sink.path) and sink.kind not in TABLE_KINDS:
+        fields.wrong("path", f"a {sink.kind} sink writes a file on this machine; give its path without a scheme")
+    elif is_address(sink.path) and (wrong := why_wrong(sink.path)) is not None:
+        fields.wrong("path", wrong)
+    elif sink.kind == "iceberg" and is_address(sink.path) and not sink.catalog:
+        fields.wrong(
+            "catalog",
+            "a table in an object store needs one, such as "
+            '{ type = "rest", uri = "https://…" }, or type sql, glue or hive',
+        )
 
 
 def _check_merge(sink: Sink, fields: Fields) -> None:

@@ -10,7 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.fields import suggestion
-from ottla.spark.pipelines.tables.opening import table_of
+from ottla.spark.pipelines.stores.addresses import is_in_store
+from ottla.spark.pipelines.tables.opening import files_of, table_of
 from ottla.spark.pipelines.writing import write_records
 
 if TYPE_CHECKING:
@@ -35,9 +36,14 @@ class Replay:
 
 def table_frame(spark: SparkSession, sink: Sink) -> DataFrame:
     """What is in the table of a sink."""
-    files = table_of(sink).files()
-    if not files:
+    table = table_of(sink)
+    files, columns = table.files(), table.columns()
+    if not files or columns is None:
         raise ConfigError(f"there is nothing in {sink.path}")
+    if is_in_store(sink.path):
+        from ottla.spark.pipelines.stores.reading import store_frame
+
+        return store_frame(spark, files_of(sink), files, columns.columns)
     reader = spark.read
     if sink.kind != "iceberg":
         # Columns that name folders are not in the files.

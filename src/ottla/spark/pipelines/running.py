@@ -19,6 +19,7 @@ from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, plan
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
 from ottla.spark.pipelines.state_folder import StateFolder
+from ottla.spark.pipelines.stores.secrets import redacted, secrets_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ class _Run:
         self._planned = queries
         self._state = state
         self._options = options
+        self._secrets = secrets_of(pipeline.sinks.values())
         self._reporter = Reporter(link_to(kafka_of(pipeline)))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
@@ -104,7 +106,8 @@ class _Run:
             state: State = self._watch()
         except BaseException as failed:
             is_failure = isinstance(failed, Exception)
-            self._finish("failed" if is_failure else "stopped", reason_of(failed) if is_failure else "interrupted")
+            error = self._shown(reason_of(failed)) if is_failure else "interrupted"
+            self._finish("failed" if is_failure else "stopped", error)
             raise
         self._finish(state)
         return self._status
@@ -165,14 +168,19 @@ class _Run:
             if failure is None:
                 continue
             self._failures[query.name] = self._failures.get(query.name, 0) + 1
-            reason = f"{self._pipeline.name}: {query.name} failed: {reason_of(failure)}"
-            stack = self._state.keep_failure(query.name, f"{failure}\n{getattr(failure, '_stackTrace', None) or ''}")
+            reason = f"{self._pipeline.name}: {query.name} failed: {self._shown(reason_of(failure))}"
+            text = f"{failure}\n{getattr(failure, '_stackTrace', None) or ''}"
+            stack = self._state.keep_failure(query.name, self._shown(text))
             if self._failures[query.name] > self._options.restarts:
                 raise PipelineFailed(f"{reason} (stack trace: {stack})")
             self._options.say(f"{reason}; restarting it")
             self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
             self._start_query(query)
+
+    def _shown(self, text: str) -> str:
+        """Without the passwords and keys of the file: a library may put them into what it says."""
+        return redacted(text, self._secrets)
 
     def _count_restart(self, name: str) -> None:
         counted = [

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from ottla.core.errors import OttlaError
 from ottla.spark.pipelines.changes.rules import DELETE
 from ottla.spark.pipelines.changes.writing import write_changes
 from ottla.spark.pipelines.databases.opening import database_of
@@ -81,7 +82,7 @@ class EachBatch:
         self._next_orphans_s = time.monotonic() + _ORPHANS_EVERY_S
         try:
             table.remove_orphans(_ORPHAN_AGE_S)
-        except OSError as failed:
+        except (OSError, OttlaError) as failed:
             _log.warning("%s: could not remove orphaned files: %s", self._sink.name, failed)
 
     def _query(self, frame: DataFrame) -> str:

@@ -35,7 +35,7 @@ def _column(field: Field, given: Struct) -> Column:
 
 def _converted(column: Column | None, given: Type | None, wanted: Type) -> Column:
     if column is None or given is None:
-        return F.lit(None).cast(_ddl(wanted))
+        return F.lit(None).cast(ddl_of(wanted))
     if given == wanted:
         return column
     if isinstance(given, Struct) and isinstance(wanted, Struct):
@@ -46,7 +46,7 @@ def _converted(column: Column | None, given: Type | None, wanted: Type) -> Colum
     if isinstance(given, Map) and isinstance(wanted, Map):
         value, new = given.value, wanted.value
         return F.transform_values(column, lambda _, each: _converted(each, value, new))
-    return column.cast(_ddl(wanted))
+    return column.cast(ddl_of(wanted))
 
 
 def _struct(column: Column, given: Struct, wanted: Struct) -> Column:
@@ -59,12 +59,12 @@ def _struct(column: Column, given: Struct, wanted: Struct) -> Column:
     return F.when(column.isNotNull(), F.struct(*fields))
 
 
-def _ddl(kind: Type) -> str:
+def ddl_of(kind: Type) -> str:
     if isinstance(kind, Struct):
-        inside = ",".join(f"`{each.name.replace('`', '``')}`:{_ddl(each.type)}" for each in kind.fields)
+        inside = ",".join(f"`{each.name.replace('`', '``')}`:{ddl_of(each.type)}" for each in kind.fields)
         return f"struct<{inside}>"
     if isinstance(kind, Array):
-        return f"array<{_ddl(kind.element)}>"
+        return f"array<{ddl_of(kind.element)}>"
     if isinstance(kind, Map):
-        return f"map<{_ddl(kind.key)},{_ddl(kind.value)}>"
+        return f"map<{ddl_of(kind.key)},{ddl_of(kind.value)}>"
     return shown(kind)

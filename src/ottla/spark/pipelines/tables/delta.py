@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -16,7 +15,7 @@ from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.delta_log import files_to_remove, named_in_checkpoints, named_in_commits
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
 from ottla.spark.pipelines.tables.replaced import Replaced
-from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage, staged_rows
+from ottla.spark.pipelines.tables.staging import STAGED_ASIDE, BatchId, Staging, clear, put_in_place, stage, staged_rows
 from ottla.spark.pipelines.tables.strays import remove_strays
 
 if TYPE_CHECKING:
@@ -27,25 +26,29 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.evolution.rules import Evolution
     from ottla.spark.pipelines.evolution.types import Struct
+    from ottla.spark.pipelines.stores.files import FileInfo, Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 
 _CHECKPOINT_EVERY: Final = 10
 """Commits. Readers replay those since the last checkpoint; Delta's default is 100."""
 _CREATED_BY_PIPELINE: Final = "ottla.createdByPipeline"
+_LOG: Final = "_delta_log"
 _CONFIGURATION: Final = {"delta.checkpointInterval": str(_CHECKPOINT_EVERY), _CREATED_BY_PIPELINE: "true"}
 
 
 class DeltaTable:
-    def __init__(self, path: str, partition_by: Sequence[str] = (), keep_versions: int | None = None) -> None:
-        self._root = Path(path)
+    def __init__(self, files: Files, partition_by: Sequence[str] = (), keep_versions: int | None = None) -> None:
+        self._files = files
         self._keep_versions = keep_versions
         self._partition_by = list(partition_by)
         self._table: Any = None
+        self._read_from = 0
+        """The version that the open table was read at, before it followed the log."""
         self._replaced = Replaced()
         self._is_merged = False
 
     def has(self, batch: BatchId) -> bool:
-        table = self._opened()
+        table = self._followed() or self._opened()
         version = None if table is None else table.transaction_version(batch.query)
         return version is not None and version >= batch.number
 
@@ -54,19 +57,19 @@ class DeltaTable:
         return None if table is None else TableColumns(columns_of(json.loads(table.schema().to_json())))
 
     def stage(self, frame: DataFrame, batch: BatchId) -> list[StagedFile]:
-        return stage(frame, self._root, batch, self._partition_by)
+        return stage(frame, self._files, batch, Staging(self._partition_by))
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
-        put_in_place(self._root, files)
+        put_in_place(self._files, files)
         if evolution.changes:
             self._add_columns(evolution)
         self._commit(files, evolution.columns, batch)
-        clear(self._root, batch)
+        clear(self._files, batch)
         return sum(each.row_count for each in files)
 
     def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
         schema = arrow_schema(columns_of(frame.schema.jsonValue()))
-        return Changes(staged_rows(stage(frame, self._root, batch, ()), schema))
+        return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
 
     def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
         from ottla.spark.pipelines.tables.delta_merge import merge
@@ -76,18 +79,18 @@ class DeltaTable:
         table = self._opened()
         self._table = None
         self._is_merged = True
-        before = set(table.file_uris())
+        before = set(_names(table))
         merge(table, changes, arrow_schema(evolution.columns), rule, **_commit_options(batch))
-        self._replaced.note(before - set(table.file_uris()), time.monotonic())
+        self._replaced.note(before - set(_names(table)), time.monotonic())
         self._after_commit(table)
-        clear(self._root, batch)
+        clear(self._files, batch)
         return int(changes.rows.num_rows)
 
     def files(self) -> list[str]:
         table = self._opened()
         if table is None:
-            raise ConfigError(f"there is no Delta table in {self._root}")
-        return list(table.file_uris())
+            raise ConfigError(f"there is no Delta table in {self._files.root}")
+        return [self._files.place(name) for name in _names(table)]
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
         table = self._opened()
@@ -99,28 +102,38 @@ class DeltaTable:
         return Tidied(merged["numFilesRemoved"], merged["numFilesAdded"], self.remove_orphans(orphan_age_s))
 
     def remove_orphans(self, age_s: float) -> int:
-        if not (self._root / "_delta_log").is_dir():
-            return 0
-        known = {str(self._root / path) for path in self._referenced()}
-        return remove_strays(self._root, known, age_s)
+        log = self._files.listed(_LOG)
+        return remove_strays(self._files, self._referenced(log), age_s) if log else 0
 
-    def _referenced(self) -> set[str]:
+    def _referenced(self, log: Sequence[FileInfo]) -> set[str]:
         """Every file that Delta's log has ever named and not forgotten: what it removes, it removes itself.
 
         Merges replace files all the time. Of those the checkpoints remember longer than any version can be read.
         """
-        log = self._root / "_delta_log"
         table = self._table or self._opened()
         is_ours = self._is_merged and self._kept_versions(table) is not None
-        return named_in_commits(log) | named_in_checkpoints(log, ("add",) if is_ours else ("add", "remove"))
+        kinds = ("add",) if is_ours else ("add", "remove")
+        return named_in_commits(self._files, log) | named_in_checkpoints(self._files, log, kinds)
 
     def _opened(self) -> Any:  # noqa: ANN401 - deltalake's own
-        """As it is now. Opened each time: an open one that follows the log never begins at a later checkpoint."""
+        """Read from the log, which begins at the last checkpoint."""
         deltalake = imported_deltalake()
-        uri = str(self._root)
-        has_log = (self._root / "_delta_log").is_dir() and deltalake.DeltaTable.is_deltatable(uri)
-        self._table = deltalake.DeltaTable(uri) if has_log else None
+        root, options = self._files.root, self._files.delta_options
+        has_log = self._files.exists(_LOG) and deltalake.DeltaTable.is_deltatable(root, options)
+        self._table = deltalake.DeltaTable(root, storage_options=options) if has_log else None
+        self._read_from = 0 if self._table is None else self._table.version()
         return self._table
+
+    def _followed(self) -> Any:  # noqa: ANN401 - deltalake's own
+        """The table that is open, brought up to date: None if a new one is cheaper.
+
+        Following costs more with each version since the table was read, because it never begins at a later checkpoint.
+        """
+        table = self._table
+        if table is None or table.version() - self._read_from >= _CHECKPOINT_EVERY:
+            return None
+        table.update_incremental()
+        return table
 
     def _add_columns(self, evolution: Evolution) -> None:
         """A commit before that of the files. A micro-batch that is killed between them finds the columns there."""
@@ -136,13 +149,15 @@ class DeltaTable:
             self._table
             or self._opened()
             or deltalake.DeltaTable.create(
-                str(self._root),
+                self._files.root,
                 schema=schema,
                 partition_by=self._partition_by or None,
                 configuration=_CONFIGURATION,
                 raise_if_key_not_exists=False,
+                storage_options=self._files.delta_options,
             )
         )
+        # A failure leaves it in an unknown state; the next attempt reads the log again.
         self._table = None
         table.create_write_transaction(
             [self._add_action(file) for file in files],
@@ -153,14 +168,15 @@ class DeltaTable:
         )
         table.update_incremental()
         self._after_commit(table)
+        self._table = table
 
     def _after_commit(self, table: Any) -> None:  # noqa: ANN401 - deltalake's own
         if table.version() % _CHECKPOINT_EVERY == 0:
             table.create_checkpoint()
             self._shorten_log(table)
         keep = self._kept_versions(table)
-        for file in () if keep is None else self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()):
-            Path(unquote(file.removeprefix("file://"))).unlink(missing_ok=True)
+        if keep is not None:
+            self._files.remove(self._replaced.due(keep + _CHECKPOINT_EVERY, time.monotonic()))
 
     def _kept_versions(self, table: Any) -> int | None:  # noqa: ANN401 - deltalake's own
         """None for a table that others made: its history is for them to shorten."""
@@ -172,22 +188,27 @@ class DeltaTable:
         keep = self._kept_versions(table)
         if keep is None:
             return
-        log = self._root / "_delta_log"
-        for name in files_to_remove([each.name for each in log.iterdir()], table.version(), keep):
-            (log / name).unlink(missing_ok=True)
+        names = [each.name.removeprefix(f"{_LOG}/") for each in self._files.listed(_LOG)]
+        self._files.remove(f"{_LOG}/{name}" for name in files_to_remove(names, table.version(), keep))
 
     def _add_action(self, file: StagedFile) -> Any:  # noqa: ANN401 - deltalake's own
         from deltalake.transaction import AddAction
 
-        about = (self._root / file.name).stat()
         return AddAction(
             path=file.name,
-            size=about.st_size,
+            size=file.size,
             partition_values=dict(file.partition),
-            modification_time=int(about.st_mtime * 1000),
+            modification_time=int(time.time() * 1000),
             data_change=True,
             stats=json.dumps({"numRecords": file.row_count}),
         )
+
+
+def _names(table: Any) -> list[str]:  # noqa: ANN401 - deltalake's own
+    """The table's files. The log has names as URLs do; deltalake's own list leaves some characters escaped."""
+    import pyarrow as pa
+
+    return [unquote(name) for name in pa.table(table.get_add_actions())["path"].to_pylist()]
 
 
 def _commit_options(batch: BatchId) -> dict[str, Any]:

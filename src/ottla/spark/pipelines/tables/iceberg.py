@@ -3,19 +3,28 @@ changes together with the files."""
 
 from __future__ import annotations
 
+import secrets
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.arrow_types import arrow_columns, arrow_schema
 from ottla.spark.pipelines.evolution.rules import TableColumns
 from ottla.spark.pipelines.evolution.types import columns_of
+from ottla.spark.pipelines.stores.files import FileInfo, LocalFiles
 from ottla.spark.pipelines.tables.changes import Changes
 from ottla.spark.pipelines.tables.interface import KEEP_VERSIONS, Tidied
-from ottla.spark.pipelines.tables.merging import data_file, groups_to_merge, merge
+from ottla.spark.pipelines.tables.merging import folder_of, groups_to_merge, merge, small_files
 from ottla.spark.pipelines.tables.replaced import Replaced
-from ottla.spark.pipelines.tables.staging import BatchId, clear, put_in_place, stage, staged_rows
+from ottla.spark.pipelines.tables.staging import (
+    STAGED_ASIDE,
+    BatchId,
+    Staging,
+    clear,
+    put_in_place,
+    stage,
+    staged_rows,
+)
 from ottla.spark.pipelines.tables.strays import remove_strays, remove_unused_metadata
 
 if TYPE_CHECKING:
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.changes.rules import MergeRule
     from ottla.spark.pipelines.definition import Sink
     from ottla.spark.pipelines.evolution.rules import Evolution
+    from ottla.spark.pipelines.stores.files import Files
     from ottla.spark.pipelines.tables.staging import StagedFile
 
 _BATCH: Final = "ottla.batch."
@@ -45,8 +55,8 @@ _UPKEEP: Final = {
 class IcebergTable:
     """In a catalog that is a SQLite file beside the data, unless another is given."""
 
-    def __init__(self, sink: Sink) -> None:
-        self._warehouse = Path(sink.path)
+    def __init__(self, sink: Sink, warehouse: Files) -> None:
+        self._warehouse = warehouse
         self._name = sink.table
         self._partition_by = list(sink.partition_by)
         self._catalog_settings = dict(sink.catalog)
@@ -54,7 +64,8 @@ class IcebergTable:
         self._table: Any = None
         self._opened_catalog: Any = None
         self._replaced = Replaced()
-        self._root = self._warehouse.joinpath(*sink.table.split(".")) / "data"
+        self._location = sink.table.replace(".", "/")
+        self._files = warehouse.at(warehouse.place(f"{self._location}/data"))
 
     def has(self, batch: BatchId) -> bool:
         table = self._opened()
@@ -69,23 +80,23 @@ class IcebergTable:
         # Iceberg wants the columns of a partition in its files, and Spark leaves out those that name folders.
         for column in self._partition_by:
             frame = frame.withColumn(_COPY + column, frame[column])
-        return stage(frame, self._root, batch, [_COPY + column for column in self._partition_by])
+        return stage(frame, self._files, batch, Staging([_COPY + column for column in self._partition_by]))
 
     def commit(self, files: Sequence[StagedFile], batch: BatchId, evolution: Evolution) -> int:
-        places = put_in_place(self._root, files)
+        names = put_in_place(self._files, files)
         table = self._table or self._opened() or self._created(arrow_schema(evolution.columns))
         with table.transaction() as change:
             self._prepare(table, change, batch, evolution)
-            if places:
+            if names:
                 # Whether the files are there is known by the micro-batch; asking for it opens every manifest.
-                change.add_files([_uri(place) for place in places], check_duplicate_files=False)
+                change.add_files([self._files.address(name) for name in names], check_duplicate_files=False)
         self._table = table
-        clear(self._root, batch)
+        clear(self._files, batch)
         return sum(each.row_count for each in files)
 
     def stage_changes(self, frame: DataFrame, batch: BatchId) -> Changes:
         schema = arrow_schema(columns_of(frame.schema.jsonValue()))
-        return Changes(staged_rows(stage(frame, self._root, batch, ()), schema))
+        return Changes(staged_rows(self._files, stage(frame, self._files, batch, STAGED_ASIDE), schema))
 
     def merge(self, changes: Changes, batch: BatchId, evolution: Evolution, rule: MergeRule) -> int:
         from ottla.spark.pipelines.tables.iceberg_merge import rewrite
@@ -101,15 +112,15 @@ class IcebergTable:
                     for file in done.new:
                         snapshot.append_data_file(file)
         self._table = table
-        self._remove_replaced(table, [_path(file.file_path) for file in done.old])
-        clear(self._root, batch)
+        self._remove_replaced(table, [file.file_path for file in done.old])
+        clear(self._files, batch)
         return done.row_count
 
     def _remove_replaced(self, table: Any, files: Sequence[str]) -> None:  # noqa: ANN401 - pyiceberg's own
         self._replaced.note(files, time.monotonic())
         keep = self._kept_versions(table.metadata.properties)
-        for file in () if keep is None else self._replaced.due(keep, time.monotonic()):
-            Path(file).unlink(missing_ok=True)
+        due = () if keep is None else self._replaced.due(keep, time.monotonic())
+        self._files.remove(name for each in due if (name := self._files.name_of(each)) is not None)
 
     def _prepare(self, table: Any, change: Any, batch: BatchId, evolution: Evolution) -> None:  # noqa: ANN401 - pyiceberg's own
         """All of a commit but its files."""
@@ -140,7 +151,7 @@ class IcebergTable:
     def files(self) -> list[str]:
         table = self._opened()
         if table is None:
-            raise ConfigError(f"there is no Iceberg table {self._name} in {self._warehouse}")
+            raise ConfigError(f"there is no Iceberg table {self._name} in {self._warehouse.root}")
         return [_path(task.file.file_path) for task in table.scan().plan_files()]
 
     def tidy(self, *, target_file_bytes: int, orphan_age_s: float) -> Tidied:
@@ -148,7 +159,7 @@ class IcebergTable:
         if table is None:
             return Tidied()
         merged = new = 0
-        small = [data_file(Path(each)) for each in self.files()]
+        small = small_files(self._files, self._listed(table), target_file_bytes)
         for number, group in enumerate(groups_to_merge(small, target_file_bytes)):
             self._replace(table, group, number)
             merged += len(group)
@@ -159,24 +170,32 @@ class IcebergTable:
         table = self._opened()
         if table is None:
             return 0
-        data = {_path(each) for each in table.inspect.all_files()["file_path"].to_pylist()}
-        remove_unused_metadata(Path(_path(table.location())) / "metadata", _metadata_files(table), age_s)
-        return remove_strays(self._root, data, age_s)
+        data = {self._files.name_of(each) for each in table.inspect.all_files()["file_path"].to_pylist()}
+        metadata = self._files.at(f"{table.location()}/metadata")
+        remove_unused_metadata(metadata, {metadata.name_of(each) or "" for each in _metadata_files(table)}, age_s)
+        return remove_strays(self._files, data - {None}, age_s)  # type: ignore[arg-type]  # there is no None
 
-    def _replace(self, table: Any, group: Sequence[Path], number: int) -> None:  # noqa: ANN401 - pyiceberg's own
+    def _listed(self, table: Any) -> list[FileInfo]:  # noqa: ANN401 - pyiceberg's own
+        """The table's files that are in its folder; those of others stay as they are."""
+        found = [(self._files.name_of(task.file.file_path), task.file) for task in table.scan().plan_files()]
+        return [FileInfo(name, file.file_size_in_bytes, 0.0) for name, file in found if name is not None]
+
+    def _replace(self, table: Any, group: Sequence[str], number: int) -> None:  # noqa: ANN401 - pyiceberg's own
         """One file for many, in one snapshot."""
         from pyiceberg.io.pyarrow import parquet_file_to_data_file
 
         table.refresh()
         version = table.metadata.last_sequence_number
-        merged = group[0].parent / f"merged-{version}-{number}.parquet"
-        merge(group, merged)
-        old = {str(each) for each in group}
-        gone = [task.file for task in table.scan().plan_files() if _path(task.file.file_path) in old]
+        # The name is unique: a concurrent compaction writes another file.
+        merged = f"{folder_of(group[0])}merged-{version}-{number}-{secrets.token_hex(4)}.parquet"
+        merge(self._files, group, merged)
+        old = set(group)
+        gone = [task.file for task in table.scan().plan_files() if self._files.name_of(task.file.file_path) in old]
         with table.transaction() as change, change.update_snapshot().overwrite() as snapshot:
             for file in gone:
                 snapshot.delete_data_file(file)
-            snapshot.append_data_file(parquet_file_to_data_file(table.io, change.table_metadata, _uri(merged)))
+            address = self._files.address(merged)
+            snapshot.append_data_file(parquet_file_to_data_file(table.io, change.table_metadata, address))
 
     def _opened(self) -> Any:  # noqa: ANN401 - pyiceberg's own
         """As it is now."""
@@ -195,7 +214,7 @@ class IcebergTable:
         table = catalog.create_table(
             self._name,
             schema,
-            location=_uri(self._root.parent),
+            location=self._warehouse.address(self._location),
             properties=_UPKEEP | {_CREATED_BY_PIPELINE: "true"},
         )
         if self._partition_by:
@@ -212,24 +231,22 @@ class IcebergTable:
     def _loaded_catalog(self) -> Any:  # noqa: ANN401 - pyiceberg's own
         load_catalog = imported_load_catalog()
         if self._catalog_settings:
-            return load_catalog("ottla", **self._catalog_settings)
-        self._warehouse.mkdir(parents=True, exist_ok=True)
-        database = f"sqlite:///{self._warehouse / 'catalog.db'}"
-        return load_catalog("ottla", type="sql", uri=database, warehouse=_uri(self._warehouse))
+            return load_catalog("ottla", **{**self._warehouse.iceberg_properties, **self._catalog_settings})
+        if not isinstance(self._warehouse, LocalFiles):
+            raise ConfigError(f"{self._warehouse.root}: an iceberg sink in an object store needs a catalog")
+        folder = self._warehouse.folder
+        folder.mkdir(parents=True, exist_ok=True)
+        database = f"sqlite:///{folder / 'catalog.db'}"
+        return load_catalog("ottla", type="sql", uri=database, warehouse=self._warehouse.address(""))
 
 
 def _metadata_files(table: Any) -> set[str]:  # noqa: ANN401 - pyiceberg's own
     """What the table and each of its snapshots consist of, beside the data."""
-    used = {_path(table.metadata_location), *(_path(each.metadata_file) for each in table.metadata.metadata_log)}
+    used = {table.metadata_location, *(each.metadata_file for each in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
-        used.add(_path(snapshot.manifest_list))
-        used |= {_path(manifest.manifest_path) for manifest in snapshot.manifests(table.io)}
+        used.add(snapshot.manifest_list)
+        used |= {manifest.manifest_path for manifest in snapshot.manifests(table.io)}
     return used
-
-
-def _uri(path: Path) -> str:
-    """As pyiceberg reads it: with nothing escaped."""
-    return f"file://{path}"
 
 
 def _path(uri: str) -> str:

@@ -6,28 +6,37 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
+
+    from ottla.spark.pipelines.stores.files import FileInfo, Files
 
 
 class DataFile(NamedTuple):
-    path: Path
+    name: str
     size: int
     columns: str
     """Only files with the same columns are merged."""
 
 
-def data_file(path: Path) -> DataFile:
+def small_files(files: Files, listed: Iterable[FileInfo], target_bytes: int) -> Iterator[DataFile]:
+    """Those worth a look inside."""
     import pyarrow.parquet as pq
 
-    return DataFile(path, path.stat().st_size, pq.read_schema(path).remove_metadata().to_string())
+    for each in listed:
+        if is_small(each.size, target_bytes):
+            schema = pq.read_schema(files.source(each.name))
+            yield DataFile(each.name, each.size, schema.remove_metadata().to_string())
 
 
-def groups_to_merge(files: Iterable[DataFile], target_bytes: int) -> Iterator[list[Path]]:
-    """Files of one folder that come to about the target together; those that are half as large already stay."""
-    alike: dict[tuple[Path, str], list[DataFile]] = {}
+def is_small(size: int, target_bytes: int) -> bool:
+    """A file that is half as large as the target stays as it is."""
+    return size * 2 < target_bytes
+
+
+def groups_to_merge(files: Iterable[DataFile], target_bytes: int) -> Iterator[list[str]]:
+    """Files of one folder that come to about the target together."""
+    alike: dict[tuple[str, str], list[DataFile]] = {}
     for file in sorted(files):
-        if file.size * 2 < target_bytes:
-            alike.setdefault((file.path.parent, file.columns), []).append(file)
+        alike.setdefault((folder_of(file.name), file.columns), []).append(file)
     for each in alike.values():
         group: list[DataFile] = []
         for file in each:
@@ -38,17 +47,24 @@ def groups_to_merge(files: Iterable[DataFile], target_bytes: int) -> Iterator[li
         yield from _worth_it(group)
 
 
-def _worth_it(group: list[DataFile]) -> list[list[Path]]:
-    return [[each.path for each in group]] if len(group) > 1 else []
+def folder_of(name: str) -> str:
+    """With a slash at its end; empty for a file at the root."""
+    return "".join(name.rpartition("/")[:2])
 
 
-def merge(files: Sequence[Path], into: Path) -> None:
+def _worth_it(group: list[DataFile]) -> list[list[str]]:
+    return [[each.name for each in group]] if len(group) > 1 else []
+
+
+def merge(files: Files, names: Sequence[str], into: str) -> None:
     """One after the other, so that memory holds no more than a row group."""
     import pyarrow.parquet as pq
 
-    into.parent.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(into, pq.read_schema(files[0]), compression="snappy") as writer:
-        for file in files:
-            with pq.ParquetFile(file) as opened:
+    with (
+        files.sink(into) as sink,
+        pq.ParquetWriter(sink, pq.read_schema(files.source(names[0])), compression="snappy") as writer,
+    ):
+        for name in names:
+            with pq.ParquetFile(files.source(name)) as opened:
                 for batch in opened.iter_batches(1 << 16):
                     writer.write_batch(batch.cast(writer.schema))

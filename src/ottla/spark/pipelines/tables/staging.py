@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
 
+from ottla.spark.pipelines.stores.files import LocalFiles
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -17,9 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+    from ottla.spark.pipelines.stores.files import Files
+
 OWN_FOLDER: Final = "_ottla"
 """In a table's folder; readers pass over names that begin so."""
-_NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
+NULL_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 _ID_LENGTH: Final = 8
 
 
@@ -37,38 +41,63 @@ class BatchId:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    staged: Path
+    staged: str
+    """Where it is now, relative to the table's root."""
     name: str
-    """Where it belongs in the table."""
+    """Where it belongs in the table. The same, if nothing but a log says which files count."""
     row_count: int
+    size: int
     partition: tuple[tuple[str, str | None], ...]
 
 
-def stage(frame: DataFrame, root: Path, batch: BatchId, partition_by: Sequence[str]) -> list[StagedFile]:
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """How the files of a table are laid out."""
+
+    partition_by: Sequence[str] = ()
+    counts_all_files: bool = False
+    """Each file in the table's folder counts, so that none may be written there before the commit."""
+
+
+STAGED_ASIDE: Final = Staging(counts_all_files=True)
+"""For rows that are read again before they go into the table."""
+
+
+def stage(frame: DataFrame, files: Files, batch: BatchId, staging: Staging) -> list[StagedFile]:
     """Write the rows of a micro-batch. Nothing of it is in the table yet."""
-    folder = staging_folder(root, batch)
+    if not isinstance(files, LocalFiles):
+        from ottla.spark.pipelines.stores.writing import write_rows
+
+        return write_rows(frame, files, batch, staging)
+    folder = staging_folder(files.folder, batch)
     writer = frame.write.mode("overwrite")
-    if partition_by:
-        writer = writer.partitionBy(*partition_by)
+    if staging.partition_by:
+        writer = writer.partitionBy(*staging.partition_by)
     writer.parquet(folder.as_uri())
-    return staged_files(folder, batch)
+    return staged_files(files.folder, batch)
 
 
 def staging_folder(root: Path, batch: BatchId) -> Path:
-    return root / OWN_FOLDER / f"{batch.query}-{batch.number}"
+    return root / staging_name(batch)
 
 
-def staged_files(folder: Path, batch: BatchId) -> list[StagedFile]:
+def staging_name(batch: BatchId) -> str:
+    return f"{OWN_FOLDER}/{batch.query}-{batch.number}"
+
+
+def staged_files(root: Path, batch: BatchId) -> list[StagedFile]:
     """Those with rows in them, in an order that does not depend on names that Spark made up."""
     import pyarrow.parquet as pq
 
     found = []
+    folder = staging_folder(root, batch)
     for number, file in enumerate(sorted(folder.rglob("part-*.parquet"), key=_order)):
         rows = pq.read_metadata(file).num_rows
         if rows:
             inside = file.parent.relative_to(folder)
             name = str(inside / f"{batch.prefix}{number}.parquet")
-            found.append(StagedFile(file, name, rows, _partition(inside.parts)))
+            staged = str(file.relative_to(root))
+            found.append(StagedFile(staged, name, rows, file.stat().st_size, partition_of(inside.parts)))
     return found
 
 
@@ -77,29 +106,32 @@ def _order(file: Path) -> tuple[str, str]:
     return str(file.parent), file.name.split("-")[1]
 
 
-def _partition(folders: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
+def partition_of(folders: Sequence[str]) -> tuple[tuple[str, str | None], ...]:
     values = (folder.partition("=") for folder in folders)
-    return tuple((unquote(name), None if value == _NULL_PARTITION else unquote(value)) for name, _, value in values)
+    return tuple((unquote(name), None if value == NULL_PARTITION else unquote(value)) for name, _, value in values)
 
 
-def staged_rows(files: Sequence[StagedFile], schema: pa.Schema) -> pa.Table:
-    """The rows of staged files in memory."""
+def staged_rows(files: Files, staged: Sequence[StagedFile], schema: pa.Schema) -> pa.Table:
+    """The rows of staged files in memory; the files are not needed any more."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    found = [pq.ParquetFile(file.staged).read().select(schema.names).cast(schema) for file in files]
+    found = []
+    for file in staged:
+        with pq.ParquetFile(files.source(file.staged)) as opened:
+            found.append(opened.read().select(schema.names).cast(schema))
+    files.remove(file.staged for file in staged)
     return pa.concat_tables([schema.empty_table(), *found])
 
 
-def put_in_place(root: Path, files: Sequence[StagedFile]) -> list[Path]:
-    places = []
-    for file in files:
-        place = root / file.name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        file.staged.replace(place)
-        places.append(place)
-    return places
+def put_in_place(files: Files, staged: Sequence[StagedFile]) -> list[str]:
+    """The names of the files in the table."""
+    for file in staged:
+        if file.staged != file.name:
+            files.move(file.staged, file.name)
+    return [file.name for file in staged]
 
 
-def clear(root: Path, batch: BatchId) -> None:
-    shutil.rmtree(staging_folder(root, batch), ignore_errors=True)
+def clear(files: Files, batch: BatchId) -> None:
+    if isinstance(files, LocalFiles):
+        shutil.rmtree(staging_folder(files.folder, batch), ignore_errors=True)

@@ -1,0 +1,1 @@
+"""Where the files of tables are kept: folders and object stores."""

@@ -1,0 +1,44 @@
+"""What the product imports when it is first needed: imported once, before any history is forked."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Final
+
+_PACKAGES: Final = (
+    "broker",
+    "broker.configs.tables",
+    "broker.handlers",
+    "broker.replication",
+    "broker.share",
+    "client.admin",
+    "client.consumer",
+    "client.group",
+    "client.group.assignors",
+    "client.producer",
+    "cluster.replication",
+    "dmqp",
+    "groups",
+    "groups.consumer",
+    "records",
+    "share",
+    "storage",
+    "transactions",
+    "wire.messages",
+)
+_LEFT_OUT: Final = frozenset(
+    {"ottla.broker.tracing", "ottla.client.consumer.columns", "ottla.dmqp.rest", "ottla.records.arrow"}
+)
+"""Nothing in a history needs them, and some need packages that are not installed everywhere."""
+
+
+def import_all() -> None:
+    for package in _PACKAGES:
+        found = importlib.import_module(f"ottla.{package}")
+        for module in pkgutil.iter_modules(found.__path__, f"{found.__name__}."):
+            if module.name not in _LEFT_OUT:
+                importlib.import_module(module.name)
+    importlib.import_module("ottla.cluster.connecting")
+    # Both are imported by the interpreter when a name is first decoded with them.
+    "".encode("utf-16-le").decode("ascii")

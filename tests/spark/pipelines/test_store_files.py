@@ -1,0 +1,189 @@
+"""The commit of a Parquet folder in a store, step by step: a store copies and removes where a disk renames."""
+
+import json
+from typing import Any
+
+import pytest
+
+pytest.importorskip("obstore", reason="obstore is not installed: pip install 'ottla[s3]'")
+
+import obstore
+import pyarrow as pa
+import pyarrow.parquet as pq
+from obstore.store import MemoryStore
+
+from ottla.spark.pipelines.evolution.rules import Evolution
+from ottla.spark.pipelines.evolution.types import struct_of
+from ottla.spark.pipelines.stores.files import TableBusy
+from ottla.spark.pipelines.stores.object_files import ObjectFiles
+from ottla.spark.pipelines.stores.settings import StorageSettings
+from ottla.spark.pipelines.stores.writing import RowWriter, folder_of_partition
+from ottla.spark.pipelines.tables.parquet import ParquetTable
+from ottla.spark.pipelines.tables.staging import BatchId, StagedFile, partition_of, staging_name
+
+COLUMNS = struct_of([("id", "bigint")])
+
+
+class Killed(Exception):
+    pass
+
+
+class Store(ObjectFiles):
+    """One in memory, which may die after any number of requests that change something."""
+
+    def __init__(self, store: MemoryStore | None = None) -> None:
+        super().__init__("s3://lake/orders", StorageSettings(region="us-east-1"), store or MemoryStore())
+        self.left = 1000
+
+    def _done(self, what: str, name: str, request: Any) -> Any:
+        if what in ("write", "copy", "remove"):
+            if not self.left:
+                raise Killed
+            self.left -= 1
+        return super()._done(what, name, request)
+
+    def rows(self) -> list[int]:
+        """What a reader of the folder finds."""
+        names = [each.name for each in self.listed() if not each.name.startswith("_")]
+        return sorted(number for name in names for number in pq.read_table(self.source(name))["id"].to_pylist())
+
+    def stage(self, batch: BatchId, *files: list[int]) -> list[StagedFile]:
+        staged = []
+        for number, ids in enumerate(files):
+            name = f"{batch.prefix}{number}.parquet"
+            place = f"{staging_name(batch)}/{name}"
+            with self.sink(place) as sink:
+                pq.write_table(pa.table({"id": ids}), sink)
+            staged.append(StagedFile(place, name, len(ids), self.info(place).size, ()))
+        return staged
+
+
+def write(store: Store, batch: BatchId, *files: list[int]) -> None:
+    table = ParquetTable(store)
+    if not table.has(batch):
+        table.commit(store.stage(batch, *files), batch, Evolution(COLUMNS))
+
+
+def test_a_commit_that_dies_after_any_request_is_there_once_after_it_is_repeated() -> None:
+    for lives in range(12):
+        store = Store()
+        write(store, BatchId("query-one", 0), [1], [2])
+        store.left = lives
+        is_killed = False
+        try:
+            write(store, BatchId("query-one", 1), [3], [4])
+        except Killed:
+            is_killed = True
+        store.left = 1000
+        # Somebody merges what there is, before the killed one is repeated.
+        ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=3600)
+        write(store, BatchId("query-one", 1), [3], [4])
+        assert store.rows() == [1, 2, 3, 4], lives
+    assert not is_killed
+
+
+def test_a_merge_that_dies_after_any_request_loses_no_row_and_doubles_none() -> None:
+    for lives in range(12):
+        store = Store()
+        for number in range(3):
+            write(store, BatchId("query-one", number), [number])
+        store.left = lives
+        is_killed = False
+        try:
+            ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=3600)
+        except Killed:
+            is_killed = True
+        store.left = 1000
+        ParquetTable(store).tidy(target_file_bytes=1 << 20, orphan_age_s=-1)
+        assert store.rows() == [0, 1, 2], lives
+        assert len([each for each in store.listed() if each.name.endswith(".parquet")]) == 1
+    assert not is_killed
+
+
+def test_a_second_writer_is_told_so_and_nothing_is_written_twice() -> None:
+    memory = MemoryStore()
+    one, other = Store(memory), Store(memory)
+    batch = BatchId("query-one", 0)
+    first, second = ParquetTable(one), ParquetTable(other)
+    assert not first.has(batch)
+    assert not second.has(batch)
+    first.commit(one.stage(batch, [1]), batch, Evolution(COLUMNS))
+    with pytest.raises(TableBusy, match="was written by another process"):
+        second.commit(other.stage(batch, [1]), batch, Evolution(COLUMNS))
+    assert ParquetTable(other).has(batch)
+    assert one.rows() == [1]
+
+
+def test_what_was_staged_and_never_planned_is_removed_after_a_while() -> None:
+    store = Store()
+    write(store, BatchId("query-one", 0), [1])
+    store.stage(BatchId("query-one", 1), [2])
+    assert ParquetTable(store).remove_orphans(3600) == 0
+    assert ParquetTable(store).remove_orphans(-1) == 1
+    assert store.rows() == [1]
+
+
+def test_an_object_is_not_there_if_writing_it_failed() -> None:
+    store = Store()
+
+    def write_half() -> None:
+        with store.sink("half") as sink:
+            sink.write(b"x" * 100)
+            raise Killed
+
+    with pytest.raises(Killed):
+        write_half()
+    assert store.listed() == []
+
+
+def test_removing_goes_on_past_what_is_missing() -> None:
+    store = Store()
+    for name in ("a", "c"):
+        store.replace(name, b"")
+    store.remove(["a", "b", "c"])
+    assert store.listed() == []
+
+
+def test_names_are_the_same_under_both_names_of_s3() -> None:
+    store = Store()
+    assert store.name_of("s3a://lake/orders/x/y.parquet") == "x/y.parquet"
+    assert store.name_of("s3://lake/orders-old/y.parquet") is None
+
+
+def test_a_partition_folder_says_its_values_and_nothing_breaks_out_of_it() -> None:
+    folder = folder_of_partition(["city", "day"], ["a/b = c%", None])
+    assert folder.count("/") == 2
+    assert partition_of(folder.split("/")[:-1]) == (("city", "a/b = c%"), ("day", None))
+
+
+def test_a_worker_writes_one_file_for_each_partition_and_says_what_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = Store()
+    monkeypatch.setattr("ottla.spark.pipelines.stores.object_files.ObjectFiles", lambda *_: store)
+    write = RowWriter(
+        address="s3://lake/orders",
+        settings=StorageSettings(),
+        target="staged/",
+        prefix="q-",
+        partition_by=("city",),
+        schema=pa.schema([("id", pa.int64())]),
+    )
+    batches = [pa.RecordBatch.from_pydict({"id": [n, n + 1], "city": ["a", "b" if n else "a"]}) for n in (0, 2)]
+    [result] = write(iter(batches))
+    found = result.to_pylist()
+    assert [(each["folder"], each["rows"]) for each in found] == [("city=a/", 3), ("city=b/", 1)]
+    for each in found:
+        place = f"staged/{each['folder']}{each['name']}"
+        assert store.info(place).size == each["size"]
+    assert pq.read_table(store.source(f"staged/{found[0]['folder']}{found[0]['name']}"))["id"].to_pylist() == [0, 1, 2]
+    assert list(write(iter([]))) == []
+
+
+def test_a_plan_is_read_with_the_version_that_a_conditional_write_needs() -> None:
+    store = Store()
+    store.replace("plan.json", json.dumps({"batch": 1}).encode())
+    found = store.read("plan.json")
+    assert found is not None
+    assert found.version == obstore.head(store._store, "plan.json")["e_tag"]
+    store.replace_version("plan.json", b"{}", found.version)
+    with pytest.raises(TableBusy):
+        store.replace_version("plan.json", b"{}", found.version)
