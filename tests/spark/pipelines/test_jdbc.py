@@ -1,25 +1,26 @@
 """Databases behind a JDBC driver: here Derby, whose driver comes with Spark."""
 
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.spark.conftest import Cluster
 from tests.spark.pipelines.conftest import Pipelines
-from tests.spark.pipelines.test_sinks import forget_last_commit
 
-from ottla import Producer
 from ottla.core.errors import ConfigError
+from ottla.spark.pipelines.changes.rules import DELETE
+from ottla.spark.pipelines.databases.opening import database_of
+from ottla.spark.pipelines.definition import Sink
+from ottla.spark.pipelines.jdbc.connection import JdbcConnection
 from ottla.spark.pipelines.jdbc.statements import DatabaseColumn, Merge, create, keep_batch
 from ottla.spark.pipelines.running import PipelineFailed
+from ottla.spark.pipelines.tables.staging import BatchId
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.timeout(600)
-Read = Callable[[str], list[Any]]
 MERGE = Merge("shop.orders", "stage", {"c0": '"id"', "c1": '"at"'}, ("c0",))
 
 
@@ -52,81 +53,57 @@ def test_a_key_must_not_be_null_and_texts_of_the_stage_are_as_long_as_those_of_t
     assert keep_batch("q", 3, is_first=False) == "UPDATE ottla_batches SET batch = 3 WHERE query_id = 'q'"
 
 
-FILE = """
-[source.orders]
-topics = "{topic}"
-schema = "id bigint, city string, tags array<int>{more}"
-nulls = "delete"
-key = "id"
-dead_letters = "none"
-[table.countries]
-format = "jdbc"
-url = "{url}"
-query = "SELECT city, country FROM countries"
-[step.named]
-sql = "SELECT o.*, c.country FROM orders o LEFT JOIN countries c ON o.city = c.CITY"
-[sink.database]
-kind = "jdbc"
-url = "{url}"
-table = "orders"
-key = ["id"]
-dead_letters = "{topic}.dead"
-{sink}
-"""
+@pytest.fixture
+def url(spark: "SparkSession", tmp_path: Path) -> str:
+    """Of a database of its own; Derby keeps a log, in the current folder unless it is told."""
+    jvm: Any = spark._jvm
+    jvm.java.lang.System.setProperty("derby.stream.error.file", str(tmp_path / "derby.log"))
+    return f"jdbc:derby:{tmp_path}/shop;create=true"
 
 
 def derby(spark: "SparkSession", url: str, *statements: str) -> None:
-    from ottla.spark.pipelines.jdbc.connection import JdbcConnection
-
     with JdbcConnection(spark, {"url": url}) as connection:
         for statement in statements:
             connection.execute(statement)
 
 
-def test_a_database_follows_a_topic_once_with_lookups_that_are_current_and_columns_that_are_added(
-    pipelines: Pipelines, cluster: Cluster, read: Read, tmp_path: Path
-) -> None:
-    topic = cluster.topic()
-    url = f"jdbc:derby:{tmp_path}/shop;create=true"
-    file = FILE.format(topic=topic, url=url, more="", sink="")
-    derby(pipelines.spark, url, "CREATE TABLE countries (city VARCHAR(20), country VARCHAR(20))")
-    derby(pipelines.spark, url, "INSERT INTO countries VALUES ('Prag', 'CZ')")
+def test_a_table_is_merged_once_by_key_and_order_and_gets_new_columns(spark: "SparkSession", url: str) -> None:
+    key = ("id", "kind")
+    sink = Sink(name="o", kind="jdbc", of="r", url=url, table="orders", key=key, mode="update", order_by="v")
+    columns = f"id bigint, kind string, v int, t array<int>, {DELETE} boolean"
+    refused: list[Any] = []
 
-    def write(records: Sequence[tuple[int | None, dict[str, Any] | None]]) -> None:
-        with Producer(cluster.servers) as producer:
-            for key, row in records:
-                value = None if row is None else json.dumps({"id": key, **row}).encode()
-                producer.send(topic, value, key=None if key is None else b"%d" % key)
+    def write(number: int, rows: list[tuple[Any, ...]], ddl: str = columns) -> int:
+        frame = spark.createDataFrame(rows, ddl)
+        return database_of(sink).write(frame, BatchId("abcdefgh-1", number), refused.extend)
 
-    def rows(*columns: str) -> list[tuple[Any, ...]]:
-        frame = pipelines.spark.read.format("jdbc").options(url=url, dbtable="orders").load()
-        return sorted(tuple(row) for row in frame.select(*columns).collect())
+    def rows() -> list[tuple[Any, ...]]:
+        return sorted(map(tuple, spark.read.format("jdbc").options(url=url, dbtable="orders").load().collect()))
 
-    write([(1, {"city": "Prag", "tags": [1, 2]}), (2, {"city": "Linz"}), (2, None), (None, {"city": "no key"})])
-    assert pipelines.run(file).state == "finished"
-    assert rows("id", "city", "tags", "country") == [(1, "Prag", "[1,2]", "CZ")]
-    [dead] = read(f"{topic}.dead")
-    assert dict(dead.headers)["ottla.error"] == b"key column id is null"
-
-    # As if the driver was killed after the commit, and another one before it.
-    forget_last_commit(tmp_path, "database")
-    derby(pipelines.spark, url, "INSERT INTO countries VALUES ('Linz', 'AT')")
-    write([(1, None), (3, {"city": "Linz", "note": "new"}), (4, {"city": "Wien"})])
-    assert pipelines.run(FILE.format(topic=topic, url=url, more=", note string", sink="")).state == "finished"
-
-    assert rows("id", "city", "country", "note") == [(3, "Linz", "AT", "new"), (4, "Wien", None, None)]
-    from ottla.spark.pipelines.jdbc.connection import JdbcConnection
-
-    with JdbcConnection(pipelines.spark, {"url": url}) as connection:
+    assert (
+        write(
+            0, [(1, "a", 1, [1], False), (1, "a", 2, [2], False), (2, "b", 1, None, False), (None, "x", 1, None, False)]
+        )
+        == 2
+    )
+    assert rows() == [(1, "a", 2, "[2]"), (2, "b", 1, None)]
+    assert [each.reason for each in refused] == ["key column id is null"]
+    assert write(0, [(9, "a", 1, [1], False)]) == 0  # repeated
+    # As a killed driver leaves it.
+    derby(spark, url, "CREATE TABLE ottla_stage_abcdefgh_killed (c0 INT)")
+    write(1, [(1, "a", 1, [1], True), (2, "b", 5, None, True), (3, "c", 1, None, False)])
+    assert rows() == [(1, "a", 2, "[2]"), (3, "c", 1, None)]
+    write(2, [(1, "a", 7, [9], False, "new")], f"{columns}, note string")
+    assert rows() == [(1, "a", 7, "[9]", "new"), (3, "c", 1, None, None)]
+    with JdbcConnection(spark, {"url": url}) as connection:
         assert connection.tables("ottla_stage_") == []
-        assert connection.number("SELECT MAX(batch) FROM ottla_batches") == 1
+        assert connection.number("SELECT batch FROM ottla_batches") == 2
 
 
 def test_a_failing_statement_is_told_in_the_words_of_the_database_and_a_missing_driver_with_the_way_out(
-    pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], tmp_path: Path
+    pipelines: Pipelines, cluster: Cluster, send: Callable[..., None], url: str
 ) -> None:
     topic = cluster.topic()
-    url = f"jdbc:derby:{tmp_path}/shop;create=true"
     derby(pipelines.spark, url, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, city VARCHAR(4))")
     text = f"""
     [source.orders]
