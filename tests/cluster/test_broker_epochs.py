@@ -9,7 +9,7 @@ import pytest
 
 from ottla.cluster.registration import fence
 from ottla.cluster.replication.leading import NO_OFFSET
-from ottla.cluster.state import BrokerInfo, InvalidUpdateVersion
+from ottla.cluster.state import NO_NODE, BrokerInfo, InvalidUpdateVersion, Losses
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import Address
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
@@ -83,6 +83,34 @@ def test_a_node_that_has_started_again_does_not_join_by_what_a_leader_heard_befo
             joined = await leader.cluster.change_isr(state.key, leader.epochs(1, 2), 0, kept.version)
             assert set(joined.isr) == {1, 2}
             await again.stop()
+
+    asyncio.run(scenario())
+
+
+def test_a_node_whose_machine_lost_power_leaves_the_isr_to_members_that_are_away(zookeeper: str) -> None:
+    async def scenario() -> None:
+        async with cluster_of(zookeeper, 2) as nodes:
+            await create(nodes[0], "t", 2, 2)
+            await nodes[1].until(lambda: len(states(nodes[1])) == 2)
+            synced, unsynced = (state.key for state in states(nodes[0]))
+            for node in nodes:  # so that neither sees the other go
+                await node.cluster.control.stop()
+            for node in nodes:
+                await node.die()
+            folders = [node.folder for node in nodes]
+            nodes.clear()
+
+            lossy = TestNode(zookeeper, 1, folder=folders[0])
+            await lossy.start(Losses(has_crashed=True, unsynced=frozenset({unsynced})))
+            nodes.append(lossy)
+            await lossy.until(lambda: lossy.cluster.view.partitions[synced].leader == 1)
+            left = lossy.cluster.view.partitions[unsynced]
+            assert (left.leader, left.isr) == (NO_NODE, (2,))
+
+            whole = TestNode(zookeeper, 2, folder=folders[1])
+            await whole.start(Losses(has_crashed=True))
+            nodes.append(whole)
+            await whole.until(lambda: whole.cluster.view.partitions[unsynced].leader == 2)
 
     asyncio.run(scenario())
 

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 
@@ -40,7 +41,7 @@ class Authority:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
         return self._issue(file, subject, [names, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])])
 
-    def client(self, user: str, *, file: str = "") -> Files:
+    def client(self, user: str, *, file: str = "", alternative: Sequence[x509.GeneralName] = ()) -> Files:
         subject = x509.Name(
             [
                 x509.NameAttribute(NameOID.ORGANIZATION_NAME, "example"),
@@ -48,7 +49,28 @@ class Authority:
                 x509.NameAttribute(NameOID.COMMON_NAME, user),
             ]
         )
-        return self._issue(file or user, subject, [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])])
+        extensions: list[x509.ExtensionType] = [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
+        if alternative:
+            extensions.append(x509.SubjectAlternativeName(alternative))
+        return self._issue(file or user, subject, extensions)
+
+    def revoke(self, *files: Files) -> Path:
+        """A list of revoked certificates: these."""
+        now = dt.datetime.now(dt.UTC)
+        builder = (
+            x509.CertificateRevocationListBuilder()
+            .issuer_name(self._name)
+            .last_update(now - dt.timedelta(hours=1))
+            .next_update(now + dt.timedelta(days=1))
+        )
+        for each in files:
+            serial = x509.load_pem_x509_certificate(each.cert.read_bytes()).serial_number
+            revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+            builder = builder.add_revoked_certificate(revoked)
+        path = self._folder / "revoked.pem"
+        fresh = path.with_suffix(".new")
+        fresh.write_bytes(builder.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        return fresh.replace(path)
 
     def _issue(self, file: str, subject: x509.Name, extensions: list[x509.ExtensionType]) -> Files:
         key = ec.generate_private_key(ec.SECP256R1())

@@ -8,12 +8,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography import x509
 
 import ottla
 from ottla.client.errors import ClientError
 from ottla.client.security import Security
 
-from .certificates import Authority
+from .certificates import Authority, Files
 from .securing import secured
 
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ def until_shown(broker: Secured, authority: Authority, serial: str) -> None:
 
 def renewed(broker: Secured, other: Authority) -> str:
     """Put a new certificate in the place of the old one; its number."""
-    from cryptography import x509
-
     files = other.server()
     for mine, new in (("server.pem", files.cert), ("server.key", files.key)):
         target = broker.folder / mine
@@ -172,3 +171,62 @@ def test_a_broken_certificate_file_changes_nothing(tmp_path: Path) -> None:
         assert port.tls is not None
         port.tls.reload_if_changed()
         assert handshake(broker.address("SSL"), trusting(broker.authority))["serialNumber"] == before
+
+
+def by_certificate(broker: Secured, files: Files) -> Security:
+    return Security(tls=True, ca_file=str(broker.authority.cert), cert_file=str(files.cert), key_file=str(files.key))
+
+
+def test_a_principal_can_come_from_a_subject_alternative_name(tmp_path: Path) -> None:
+    rules = ("RULE:spiffe:\\/\\/example\\/([^\\/]+)/$1/", "RULE:([^@]+)@example/$1/L")
+    names = {
+        "by-uri": [x509.UniformResourceIdentifier("spiffe://example/billing")],
+        "by-email": [x509.DNSName("host.example"), x509.RFC822Name("Ann@example")],
+        "by-host": [x509.DNSName("host.example")],
+    }
+    with secured(
+        tmp_path,
+        client_certificates="required",
+        principal_sources=("uri", "email"),
+        principal_rules=rules,
+        acls=True,
+        super_users=("User:billing", "User:ann"),
+    ) as broker:
+        files = {name: broker.authority.client("carl", file=name, alternative=given) for name, given in names.items()}
+        for name in ("by-uri", "by-email"):
+            with ottla.Admin(broker.address("SSL"), security=by_certificate(broker, files[name]), **QUICK) as admin:
+                admin.create_topic(name)
+        with pytest.raises(ClientError):
+            topics(broker.address("SSL"), by_certificate(broker, files["by-host"]))
+
+
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
+def test_a_revoked_certificate_is_not_accepted_any_more(tmp_path: Path, version: ssl.TLSVersion) -> None:
+    with secured(tmp_path, has_crl=True, client_certificates="required") as broker:
+        revoked, valid = (broker.authority.client(user) for user in ("carl", "ann"))
+        context = trusting(broker.authority)
+        context.load_cert_chain(revoked.cert, revoked.key)
+        context.minimum_version = context.maximum_version = version
+        session = asked(broker, context)
+        broker.authority.revoke(revoked)
+        deadline_s = time.monotonic() + PATIENCE_S
+        while True:
+            assert time.monotonic() < deadline_s, "still accepted"
+            try:
+                topics(broker.address("SSL"), by_certificate(broker, revoked))
+            except ClientError:
+                break
+        with pytest.raises((ssl.SSLError, ConnectionError)):  # nor does an earlier session help
+            asked(broker, context, session)
+        assert topics(broker.address("SSL"), by_certificate(broker, valid)) == []
+
+
+def asked(broker: Secured, context: ssl.SSLContext, session: ssl.SSLSession | None = None) -> ssl.SSLSession | None:
+    """Have a request answered; the session, for another connection to resume."""
+    host, _, port = broker.address("SSL").rpartition(":")
+    plain = socket.create_connection((host, int(port)), PATIENCE_S)
+    with plain, context.wrap_socket(plain, server_hostname="localhost", session=session) as tls:
+        tls.sendall(b"\x00\x00\x00\x0e\x00\x12\x00\x00\x00\x00\x00\x01\x00\x04test")
+        if not tls.recv(4):
+            raise ConnectionError("hung up on")
+        return tls.session

@@ -38,7 +38,7 @@ class DiskFaults(Faults):
         await self._down(node, chance, "bring an older disk to", power=False, meanwhile=lambda: node.disk.restore(kept))
 
     async def _broken_folder(self, chance: random.Random) -> None:
-        """One partition of a node fails with EIO from now on, for ever or until the node starts with another disk."""
+        """One partition of a node fails with EIO, for a while or for ever."""
         node = self._node(chance)
         held = [place for place in places(self.world.keeper.tree) if node.id in place.replicas]
         if not held or self.damage.broken:
@@ -49,7 +49,14 @@ class DiskFaults(Faults):
         self.damage.hit(node.id)
         self.damage.broken.add((*place.at, node.id))
         self.tell(f"the folder of {place.topic}-{place.partition} at node {node.id} fails")
-        node.errors[f"{place.topic}-{place.partition}/"] = errno.EIO
+        folder = f"{place.topic}-{place.partition}/"
+        node.errors[folder] = errno.EIO
+        for_s = chance.uniform(0.2, 8)
+        if chance.random() < 0.6:
+            await asyncio.sleep(for_s)
+            node.errors.pop(folder, None)
+            self.damage.broken.discard((*place.at, node.id))
+            self.tell(f"the folder of {place.topic}-{place.partition} at node {node.id} works again")
 
     async def _full_disk(self, chance: random.Random) -> None:
         node = self._node(chance)

@@ -26,6 +26,7 @@ from ottla.http import (
     pipelines,
     produce,
     resets,
+    roles,
     session,
     tail,
     topics,
@@ -70,6 +71,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *oidc.ENDPOINTS,
     *users.ENDPOINTS,
     *acls.ENDPOINTS,
+    *roles.ENDPOINTS,
     *faults.ENDPOINTS,
     *openapi.ENDPOINTS,
 )
@@ -87,9 +89,10 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
     app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
-    logins = door.broker.security.logins
+    security = door.broker.security
+    logins = security.logins
     if logins is not None:
-        app = door.login = Login(app, logins, door.broker.security.oidc, also_open=PREFIX if door.queues_ask else "")
+        app = door.login = Login(app, security, logins, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
         from ottla.http.traced import Traced
 

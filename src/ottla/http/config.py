@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path  # noqa: TC003 - looked up when values are converted
-from typing import Final
+from typing import Final, Literal
 
 _AT_LEAST_ONE: Final = (
     "max_body_bytes",
@@ -28,6 +28,8 @@ class HttpConfig:
     """The certificate of this port, in PEM, if it is another; read again when it changes."""
     key_file: Path | None = None
     """The key of cert_file, if it is not in the same file."""
+    client_certificates: Literal["none", "requested", "required"] = "none"
+    """Whether clients have to show a certificate of security.client_ca_file; it logs in the user whom it names."""
     cors_origins: tuple[str, ...] = ()
     """The web sites, such as "https://app.example", whose pages may use the REST API, and proxies; "*" lets all."""
     allowed_hosts: tuple[str, ...] = ()
@@ -51,6 +53,8 @@ class HttpConfig:
     def __post_init__(self) -> None:
         if self.cert_file is not None and not self.tls:
             raise ValueError("cert_file has no effect without tls = true")
+        if self.client_certificates != "none" and not self.tls:
+            raise ValueError("client_certificates has no effect without tls = true")
         if not -1 <= self.port <= 65535:
             raise ValueError(f"port must be between -1 and 65535, got {self.port}")
         for name in _AT_LEAST_ONE:

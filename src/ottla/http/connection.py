@@ -27,6 +27,8 @@ _RESERVE: Final = 20
 """So many connections beyond the limit get health checks answered."""
 _ALWAYS_ANSWERED: Final = ("/health", "/ready")
 _MOST_REPORTED: Final = 10_000
+CERTIFICATE: Final = "ottla.certificate"
+"""In the scope of a request: the client's certificate."""
 
 
 class Limits:
@@ -113,6 +115,8 @@ class LimitedConnection(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
         self._limits.crowd.became_busy(self)
+        # None where the client showed none, or where none are asked for.
+        cast("dict[str, Any]", self.scope)[CERTIFICATE] = self.transport.get_extra_info("peercert")
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:

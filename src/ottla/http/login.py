@@ -1,4 +1,4 @@
-"""Who asks over HTTP: a password, a token, or the session that a browser has begun.
+"""Who asks over HTTP: a password, a token, the session of a browser, or a client's certificate.
 
 Everything needs one of them where Kafka clients have to say who they are; but for the console's own files, health
 checks and the description of the API, which say nothing about anybody.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from starlette.datastructures import Headers
 
 from ottla.core.security import LoginFailed
+from ottla.http.connection import CERTIFICATE
 from ottla.http.endpoints import IDENTITY, LOGIN_HOLDS, Identity
 from ottla.http.problems import Problem, problem_response
 from ottla.http.sessions import COOKIE, Session, Sessions
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from ottla.broker.security.logins import Logins
-    from ottla.broker.security.oidc.logins import OidcLogins
+    from ottla.broker.security.security import Security
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -44,18 +45,19 @@ class LoginRefused(Problem):
 class Login:
     """Around the router: finds out who asks, and refuses whom it does not know."""
 
-    def __init__(self, app: ASGIApp, logins: Logins, oidc: OidcLogins | None = None, *, also_open: str = "") -> None:
+    def __init__(self, app: ASGIApp, security: Security, logins: Logins, *, also_open: str = "") -> None:
         """`also_open`: below this, somebody else asks for passwords."""
         self._app = app
         self._logins = logins
-        self.oidc = oidc
+        self._user_in = security.user_in
+        self.oidc = security.oidc
         self._also_open = also_open
         self.sessions = Sessions(logins.passwords.fingerprint, time.monotonic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
-            scope[IDENTITY], scope[LOGIN_HOLDS] = await self._login(headers, _peer(scope))
+            scope[IDENTITY], scope[LOGIN_HOLDS] = await self._login(headers, scope)
         except LoginRefused as refused:
             if not self._is_open(scope["path"]):
                 await problem_response(refused, _challenge(headers))(scope, receive, send)
@@ -63,18 +65,27 @@ class Login:
             scope[IDENTITY] = Identity()
         await self._app(scope, receive, send)
 
-    async def _login(self, headers: Headers, peer: str) -> tuple[Identity, Callable[[], bool]]:
+    async def _login(self, headers: Headers, scope: Scope) -> tuple[Identity, Callable[[], bool]]:
         """Who asks, and what tells later whether the login is still valid."""
         given = headers.get("authorization")
         if given is not None:
-            return await self._by_header(given, peer)
+            return await self._by_header(given, _peer(scope))
         token = session_in(headers)
         session = None if token is None else self.sessions.get(token)
         if token is None or session is None:
-            raise LoginRefused("log in first")
+            return self._by_certificate(scope), lambda: True
         if self.sessions.is_renewal_due(session):
             await self._renew(token, session)
         return session.identity, lambda: self.sessions.get(token) is not None
+
+    def _by_certificate(self, scope: Scope) -> Identity:
+        certificate = scope.get(CERTIFICATE)
+        if not certificate:
+            raise LoginRefused("log in first")
+        user = self._user_in(certificate)
+        if user is None:
+            raise LoginRefused("no rule of principal_rules matches the certificate")
+        return Identity(f"User:{user}")
 
     async def _renew(self, token: str, session: Session) -> None:
         """Ask the provider once for all requests that wait; the session ends if it says no, or nothing."""

@@ -28,7 +28,8 @@ class HttpServer:
         self.address = Address(config.host or host, config.port)
         self._tls = None
         if config.tls:
-            self._tls = broker.security.http_tls(*self.address, config.cert_file, config.key_file)
+            given = config.cert_file, config.key_file, config.client_certificates
+            self._tls = broker.security.http_tls(self.address, *given)
         self._broker = broker
         self._config = config
         self._queues = queues or QueuesConfig()

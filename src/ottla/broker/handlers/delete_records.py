@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.log_starts import note_starts
 from ottla.broker.partition import NO_EPOCH
-from ottla.broker.turns import Turns
+from ottla.broker.turns import FEW, Turns
 from ottla.core.errors import (
     ApiError,
     ErrorCode,
@@ -59,6 +59,8 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
     wanted: dict[str, dict[int, DeleteRecordsPartition]] = {}
     for topic in request.topics:
         wanted.setdefault(topic.name, {}).update((one.partition_index, one) for one in topic.partitions)
+    if sum(map(len, wanted.values())) > FEW:
+        await asyncio.sleep(0)
     turns = Turns()
     outcomes: dict[tuple[str, int], _Deleted | ApiError] = {}
     for name, partitions in wanted.items():
@@ -81,6 +83,8 @@ async def delete_records(broker: Broker, request: DeleteRecordsRequest, context:
                 await asyncio.sleep(0)
     finally:
         _stop_waiting(outcomes.values())
+    if len(results) > FEW:
+        await asyncio.sleep(0)
     return DeleteRecordsResponse(
         topics=tuple(
             DeleteRecordsTopicResult(name=name, partitions=tuple(results[name, index] for index in partitions))

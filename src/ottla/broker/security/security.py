@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.security import checks
 from ottla.core.errors import ConfigError
 from ottla.storage.catalog.entries import NO_USER, DelegationToken, Quota, ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from ottla.broker.answers import Handler
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
     from ottla.broker.served_api import ServedApi
+    from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
+    from ottla.net.security_config import ClientCertificates
     from ottla.net.tls import ServerTls
     from ottla.storage.catalog.view import Change
 
@@ -59,22 +62,41 @@ class Security:
             raise RuntimeError("nobody can log in here")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
-    def http_tls(self, host: str, port: int, cert_file: Path | None, key_file: Path | None) -> ServerTls:
+    def http_tls(
+        self,
+        address: Address,
+        cert_file: Path | None,
+        key_file: Path | None,
+        client_certificates: ClientCertificates,
+    ) -> ServerTls:
         """For the HTTP port: its own certificate, or that of all listeners."""
         from ottla.net.listener_config import ListenerConfig
         from ottla.net.tls import ServerTls
 
         own = ListenerConfig(
-            protocol="SSL", host=host, port=port, cert_file=cert_file, key_file=key_file, client_certificates="none"
+            protocol="SSL",
+            host=address.host,
+            port=address.port,
+            cert_file=cert_file,
+            key_file=key_file,
+            client_certificates=client_certificates,
         )
         try:
             return ServerTls(own.completed(self.config), self.config)
         except ValueError as wrong:
             raise ConfigError(f"http.tls: {wrong}") from None
 
+    def user_in(self, certificate: Mapping[str, Any]) -> str | None:
+        """The user that a client's certificate names on a port that is not a Kafka listener."""
+        from ottla.net.certificate_names import PrincipalRules
+
+        return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
+
     def start(self) -> None:
-        """Once there is a listener to tell of quotas."""
+        """Once there is a listener to tell of quotas, and to ask for connections."""
         self._apply_quotas()
+        if self.logins is not None and self._broker.settings.net.max_connections_per_user:
+            self.logins.check_room = self._broker.listener.check_room
 
     async def stop(self) -> None:
         """Write what the audit log still holds, while the logs are open."""

@@ -1,0 +1,34 @@
+"""Promises in the documentation are linked to tests: each of these exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("docs/cluster.md", "docs/faults.md")
+LINK = re.compile(r"`(test_\w+|tests/[\w/.]+(?:::\w+)?)`")
+
+
+def links() -> list[tuple[str, str]]:
+    return sorted({(page, link) for page in PAGES for link in LINK.findall((ROOT / page).read_text())})
+
+
+def file_of(link: str) -> Path:
+    """A bare name is of a file in tests/faults, as that page says; a folder stands for all that is in it."""
+    path = ROOT / (link if "/" in link else f"tests/faults/{link}")
+    return path if path.exists() else path.with_name(f"{path.name}.py")
+
+
+@pytest.mark.parametrize(("page", "link"), links(), ids=lambda each: each)
+def test_a_test_that_is_named_in_the_documentation_exists(page: str, link: str) -> None:
+    name, _, function = link.partition("::")
+    file = file_of(name)
+    assert file.exists(), f"{page} names {link}, and there is no {file.relative_to(ROOT)}"
+    if function:
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        defined = {each.name for each in ast.parse(file.read_text()).body if isinstance(each, functions)}
+        assert function in defined, f"{page} names {link}, and {name} has no such test"
