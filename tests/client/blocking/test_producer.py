@@ -90,7 +90,7 @@ def test_nobody_at_the_address_is_said_when_it_is_made() -> None:
 
 
 def test_an_option_that_is_misspelt_is_refused_with_the_likely_one() -> None:
-    with pytest.raises(TypeError, match=r"no option 'compresion'; did you mean 'compression'\?"):
+    with pytest.raises(TypeError, match=r"unknown option 'compresion'; did you mean 'compression'\?"):
         ottla.Producer("127.0.0.1:1", compresion="zstd")  # type: ignore[call-arg]
 
 
