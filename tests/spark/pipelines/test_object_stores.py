@@ -228,10 +228,12 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
         # The second and every later driver finds a new column.
         file.write_text(text.format(topic=topic, schema="id bigint" if number == 0 else "id bigint, city string"))
         driver = Driver(file)
-        wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
-        assert driver.is_alive(), (tmp_path / "driver.log").read_text()
-        is_over.wait(chance.random() * 2)
-        driver.kill()
+        try:
+            wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
+            assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+            is_over.wait(chance.random() * 2)
+        finally:
+            driver.kill()
         written = count(cluster.servers, f"{topic}.out")
     is_over.set()
     loader.join()
