@@ -28,6 +28,7 @@ BENCHES = [
     "spark",
     "spark_growth",
     "security",
+    "acls",
     "cluster",
     "failover",
     "cluster_scale",

@@ -49,9 +49,9 @@ def read_frame(connection: socket.socket) -> bytes:
 
 
 @contextmanager
-def ottla(folder: Path, *options: str) -> Iterator[int]:
+def ottla(folder: Path, *options: str, port: tuple[str, ...] = ("--port", "0")) -> Iterator[int]:
     ready = folder / "ready.json"
-    command = [sys.executable, "-m", "ottla", "serve", "--port", "0", "--http-port", "-1", *options]
+    command = [sys.executable, "-m", "ottla", "serve", *port, "--http-port", "-1", *options]
     process = subprocess.Popen(
         [*command, "--data-dir", str(folder / "data"), "--ready-file", str(ready)], stdout=subprocess.DEVNULL
     )

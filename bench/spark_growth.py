@@ -93,12 +93,16 @@ def staged(root: Path, batch: BatchId) -> Sequence[Any]:
 
 
 def rows() -> Iterator[Row]:
-    """`BENCH_SPARK=full` goes on to 5,000 commits."""
+    """`BENCH_SPARK=full` goes on to 5,000 commits; `BENCH_POSTGRESQL=postgresql://…` adds a database to commit to."""
     marks = (10, 100, 1000, 5000) if os.environ.get("BENCH_SPARK") == "full" else (10, 100, 1000)
     for kind in KINDS:
         with tempfile.TemporaryDirectory() as folder:
             sink = Sink(name="growth", kind=kind, of="rows", path=f"{folder}/table", table=_table(kind))  # type: ignore[arg-type]
             yield from _grown(kind, commit_of(sink), marks)
+    if url := os.environ.get("BENCH_POSTGRESQL"):
+        table = f"growth_{os.getpid()}"
+        sink = Sink(name="growth", kind="postgresql", of="rows", url=url, table=table)
+        yield from _grown("postgresql", commit_of(sink), marks)
 
 
 def _table(kind: str) -> str:

@@ -90,6 +90,18 @@ def kafkajs() -> list[str]:
 
 
 @pytest.fixture(scope="session")
+def versitygw() -> Path:
+    """An S3 server in Go."""
+    return _needed(lambda: foreign_clients.go_program("versitygw", "github.com/versity/versitygw/cmd/versitygw"))
+
+
+@pytest.fixture(scope="session")
+def azurite() -> list[str]:
+    """How to run Microsoft's emulator of Azure's blobs."""
+    return _needed(lambda: foreign_clients.node_program("azurite"))
+
+
+@pytest.fixture(scope="session")
 def v_queue() -> Path:
     """Our program with the Rust crate v_queue."""
     return _needed(lambda: foreign_clients.rust_program("v-queue"))

@@ -14,7 +14,7 @@ from pathlib import Path
 from interop.kafka_artifacts import CACHE, HERE, ToolMissingError
 
 CLIENTS = HERE / "clients"
-FETCH_TIMEOUT_S = 220
+FETCH_TIMEOUT_S = 500
 
 
 @cache
@@ -22,7 +22,7 @@ def debian_program(name: str) -> Path:
     """A program of the Debian package of that name; a root user's machine gets it installed."""
     found = shutil.which(name)
     if found is None and os.geteuid() == 0 and shutil.which("apt-get") is not None:
-        with _only_one_process("apt-get"):
+        with only_one_process("apt-get"):
             _install_package(name)
         found = shutil.which(name)
     if found is None:
@@ -31,15 +31,15 @@ def debian_program(name: str) -> Path:
 
 
 @cache
-def go_program(name: str) -> Path:
-    """The program of `clients/NAME`, built with the modules that its go.mod names."""
+def go_program(name: str, package: str = ".") -> Path:
+    """The program of `clients/NAME`, built with the modules that its go.mod names, or `package` of one of them."""
     go = _needed("go", f"Go is not installed, so clients/{name} cannot be built.")
     _refuse_old_go(go, name)
 
     def build(folder: Path) -> None:
         # Neither a workspace nor flags of the machine's own may change what go.mod and go.sum say.
         environment = {**os.environ, "GOWORK": "off", "GOFLAGS": "-mod=readonly -trimpath -buildvcs=false"}
-        command = [go, "-C", str(CLIENTS / name), "build", "-o", str(folder / name), "."]
+        command = [go, "-C", str(CLIENTS / name), "build", "-o", str(folder / name), package]
         _run_once(command, f"go could not build clients/{name}", environment)
 
     return _made_once(name, build) / name
@@ -92,7 +92,7 @@ def _made_once(name: str, make: Callable[[Path], None]) -> Path:
     folder = CACHE / f"{name}-{digest.hexdigest()[:16]}"
     if folder.is_dir():
         return folder
-    with _only_one_process(name):
+    with only_one_process(name):
         if not folder.is_dir():
             for stale in CACHE.glob(f"{name}-*"):
                 shutil.rmtree(stale)
@@ -109,7 +109,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 @contextmanager
-def _only_one_process(what: str) -> Iterator[None]:
+def only_one_process(what: str) -> Iterator[None]:
     CACHE.mkdir(exist_ok=True)
     with (CACHE / f"lock.{what}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

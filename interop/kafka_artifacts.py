@@ -65,14 +65,14 @@ def kafka_artifacts() -> KafkaArtifacts:
     # The folder appears under its final name only when it is whole, so the name is the marker.
     jars = CACHE / f"kafka-{hashlib.sha256(pom + OLD_CLIENT.encode()).hexdigest()[:16]}"
     if not jars.is_dir():
-        with _only_one_process():
+        with only_one_process():
             if not jars.is_dir():
                 _fetch(jars)
     return KafkaArtifacts(version=version[1].decode(), java=java, jars=jars)
 
 
 @contextmanager
-def _only_one_process() -> Iterator[None]:
+def only_one_process() -> Iterator[None]:
     CACHE.mkdir(exist_ok=True)
     with (CACHE / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -24,7 +24,16 @@ PENDING: tuple[str, ...] = (
     "docs/pipelines.md",
     "docs/security.md",
     "docs/simulation.md",
-    "src",
+    "src/ottla/broker",
+    "src/ottla/cli",
+    "src/ottla/client/producer/accumulator.py",
+    "src/ottla/cluster",
+    "src/ottla/http",
+    "src/ottla/queue",
+    "src/ottla/records",
+    "src/ottla/spark",
+    "src/ottla/wire/reader.pyx",
+    "src/ottla/wire/writer.pyx",
 )
 
 PHRASES = re.compile(

@@ -60,6 +60,27 @@ def test_an_acl_is_added_and_deleted_by_who_has_logged_in(page: Page) -> None:
     expect(row).to_have_count(0)
 
 
+def test_a_role_is_shown_with_its_members_and_rules_and_changed(page: Page) -> None:
+    log_in(page, "admin", PASSWORDS["admin"])
+    page.get_by_role("button", name="Add ACL").click()
+    page.get_by_label("Principal").fill("Role:analyst")
+    page.get_by_label("Name", exact=True).fill("reports")
+    page.get_by_role("button", name="Add", exact=True).click()
+    roles = page.get_by_role("table", name="Roles")
+    row = roles.get_by_role("row").filter(has_text="analyst")
+    expect(row).to_contain_text("READ topic reports")
+    row.get_by_role("button", name="Add member").click()
+    page.get_by_role("textbox", name="Member").fill("Group:sales")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(row).to_contain_text("Group:sales")
+    row.get_by_role("button", name="Remove Group:sales").click()
+    expect(row).not_to_contain_text("Group:sales")
+    row.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("textbox").fill("analyst")
+    page.get_by_role("button", name="Delete role").click()
+    expect(row).to_have_count(0)
+
+
 def test_who_logs_out_is_asked_again(page: Page) -> None:
     log_in(page, "admin", PASSWORDS["admin"])
     expect(page.get_by_role("heading", name="Access")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Where Spark looks for data sources by itself: a top-level module named `pyspark_…` with a `DefaultSource`."""
+"""Where Spark discovers data sources: a top-level module named `pyspark_…` with a `DefaultSource`."""
 
 from ottla.spark.source import OttlaDataSource as DefaultSource
 

@@ -249,7 +249,7 @@ def test_a_catalog_that_was_changed_without_the_keys_is_refused(
     fill_with_rights(data, key_file)
     before = (data / "catalog.sqlite").read_bytes()
     tampered(data, *statements)
-    with pytest.raises(DataDirError, match="it was changed"):
+    with pytest.raises(DataDirError, match="it was modified"):
         Broker(settings(data, key_file))
     (data / "catalog.sqlite").write_bytes(before)
     with ottla.Broker(data, settings(data, key_file)) as broker:
@@ -297,5 +297,5 @@ def test_a_folder_from_before_catalogs_were_sealed_is_sealed_at_the_next_start(d
     tampered(data, "DROP TABLE seal", "PRAGMA user_version = 1")
     Broker(settings(data, key_file)).close()
     tampered(data, GRANT)
-    with pytest.raises(DataDirError, match="does not have the keys"):
+    with pytest.raises(DataDirError, match="modified without the keys"):
         Broker(settings(data, key_file))

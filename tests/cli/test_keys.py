@@ -46,7 +46,7 @@ def rows(cli: Cli, *arguments: str) -> dict[Any, Any]:
 def test_a_key_file_is_made_once_and_for_its_owner(cli: Cli, key_file: Path) -> None:
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert list(read_key_file(key_file).keys) == [1]
-    assert "there already" in cli.refuses("keys", "generate", "keys", exit_code=2)
+    assert "already exists" in cli.refuses("keys", "generate", "keys", exit_code=2)
 
 
 def test_a_key_can_be_printed_for_another_place(cli: Cli) -> None:
@@ -104,7 +104,7 @@ def test_status_names_what_is_left_in_plain(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_a_missing_folder_is_named(cli: Cli) -> None:
-    assert "there is no data folder" in cli.refuses("keys", "status", "--data-dir", "nowhere", exit_code=1)
+    assert "no data folder" in cli.refuses("keys", "status", "--data-dir", "nowhere", exit_code=1)
 
 
 def test_the_log_is_looked_at_with_the_key_alone(cli: Cli, key_file: Path, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_verify_finds_what_was_tampered_with(cli: Cli, key_file: Path, tmp_path:
 
     done = cli("log", "verify", "d", "--keys", "keys", exit_code=1)
 
-    assert "not as it was written" in done.stdout
+    assert "could not decrypt" in done.stdout
 
 
 @pytest.mark.usefixtures("key_file")

@@ -74,8 +74,8 @@ def test_what_is_given_wins_over_the_profile() -> None:
         ('[brokers.x]\nserver = "a"\n', "ottla.toml:2: unknown setting brokers.x.server; did you mean"),
         ("[brokers.x]\nservers = 1\n", "ottla.toml:2: brokers.x.servers: expected"),
         ('[brokers.x]\nservers = "a"\nsasl = "GSSAPI"\n', "ottla.toml:3: brokers.x.sasl: expected"),
-        ('[brokers]\nx = "a:9092"\n', "ottla.toml:2: brokers.x is no value: write a line [brokers.NAME]"),
-        ("brokers = 1\n", "ottla.toml:1: brokers is no value: write a line [brokers.NAME]"),
+        ('[brokers]\nx = "a:9092"\n', "ottla.toml:2: brokers.x must be a table; write settings below [brokers.NAME]"),
+        ("brokers = 1\n", "ottla.toml:1: brokers must be a table; write settings below [brokers.NAME]"),
         ('[brokers."a.b"]\nservers = "a"\n', "'a.b' cannot be a broker's name, since it looks like an address"),
     ],
 )

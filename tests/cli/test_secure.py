@@ -98,7 +98,7 @@ def shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> st
                 continue
     certificate = answering.getpeercert()
     assert certificate is not None
-    [[[_, name]]] = certificate["subject"]  # type: ignore[misc]
+    [[[_, name]]] = certificate["subject"]  # type: ignore[misc, str-unpack]
     return str(name)
 
 
@@ -159,7 +159,7 @@ def test_a_broker_made_like_that_lets_in_who_was_told_how(cli: Cli, tmp_path: Pa
         own_config = ("--config", str(tmp_path / "secure" / "ottla.toml"))
         listed = cli("topic", "list", *own_config, OTTLA_BROKER=None, OTTLA_PASSWORD=password_in(printed))
         assert "orders" in listed.stdout
-        with pytest.raises(OttlaError, match="refused the login"):
+        with pytest.raises(OttlaError, match="rejected the login"):
             ottla.Admin(f"localhost:{port}", security=replace(names["security"], password="guessed"))
 
     files = [path for path in (tmp_path / "d").rglob("*") if path.is_file()]

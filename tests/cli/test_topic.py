@@ -122,7 +122,7 @@ def test_nothing_is_asked_where_there_is_nothing_to_delete(cli: Cli, name: str) 
         (["create", "a/b"], 1, "cannot create topic 'a/b': INVALID_TOPIC_EXCEPTION"),
         (["create", "bad-config", "--set", "no.such=1"], 1, "cannot create topic 'bad-config': INVALID_CONFIG"),
         (["alter", "a"], 2, "nothing to alter: give --partitions, --set or --unset"),
-        (["alter", "not-there", "-p", "3"], 1, "cannot give topic 'not-there' 3 partitions: UNKNOWN_TOPIC"),
+        (["alter", "not-there", "-p", "3"], 1, "cannot increase topic 'not-there' to 3 partitions: UNKNOWN_TOPIC"),
         (["describe", "not-there"], 1, "topic 'not-there': UNKNOWN_TOPIC_OR_PARTITION (create it first"),
         (["delete-records", "not-there", "--before", "end", "-y"], 1, "topic 'not-there': UNKNOWN_TOPIC"),
         (["delete-records", "a", "--before", "soon"], 2, "--before: expected"),

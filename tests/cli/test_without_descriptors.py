@@ -96,7 +96,7 @@ def test_an_api_that_was_never_used_works_without_a_descriptor(tmp_path: Path) -
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (STANDARD_STREAMS, hard))
         for request in ONE_PER_MODULE[:-1]:
             client.ask(request)
-        [described] = client.ask(ONE_PER_MODULE[-1]).results
+        [described] = client.ask(ONE_PER_MODULE[-1]).results  # type: ignore[attr-defined]
         assert described.error_code == ErrorCode.NONE
         assert {config.name for config in described.configs} > {"group.max.size", "log.dirs"}
         resource.prlimit(serve.process.pid, resource.RLIMIT_NOFILE, (hard, hard))

@@ -133,7 +133,7 @@ def test_a_topic_gets_more_partitions_and_never_fewer() -> None:
             assert await client.partitions("a") == [0]
             await admin.create_partitions("a", 3)
             assert len((await admin.describe_topic("a")).partitions) == 3
-            with pytest.raises(BrokerError, match="cannot give topic 'a' 2 partitions: INVALID_PARTITIONS"):
+            with pytest.raises(BrokerError, match="cannot increase topic 'a' to 2 partitions: INVALID_PARTITIONS"):
                 await admin.create_partitions("a", 2)
 
     run(scenario())

@@ -83,7 +83,7 @@ def test_after_it_is_closed_it_says_so() -> None:
                 pass
             await client.close()
             for use in (client.producer, client.consumer, lambda: client.admin):
-                with pytest.raises(ClientClosed, match="make a new one"):
+                with pytest.raises(ClientClosed, match="create a new one"):
                     use()
             for wait in (client.topics(), client.partitions("a"), client.start()):
                 with pytest.raises(ClientClosed):
@@ -176,7 +176,7 @@ def test_an_error_of_the_broker_says_what_it_is_about_what_it_is_and_what_to_do(
     assert error.code is ErrorCode.MESSAGE_TOO_LARGE
     assert str(error) == (
         "a batch for orders-0: MESSAGE_TOO_LARGE, 1048576 bytes is too much "
-        "(send less at once, or raise the topic's max.message.bytes)"
+        "(send smaller batches, or raise the topic's max.message.bytes)"
     )
     assert isinstance(error, OttlaError)
 

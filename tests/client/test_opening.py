@@ -30,19 +30,17 @@ def test_nobody_there() -> None:
     with socket.socket() as free:
         free.bind((LOCALHOST, 0))
         address = f"{LOCALHOST}:{free.getsockname()[1]}"
-        with pytest.raises(
-            ConnectFailed, match=rf"cannot connect to {address}: Connection refused; look at the address"
-        ):
+        with pytest.raises(ConnectFailed, match=rf"cannot connect to {address}: Connection refused; check the address"):
             run(connect(address))
 
 
 def test_a_name_that_does_not_exist() -> None:
-    with pytest.raises(ConnectFailed, match=r"the name 'no-such-host\.invalid' cannot be resolved"):
+    with pytest.raises(ConnectFailed, match=r"could not resolve 'no-such-host\.invalid'"):
         run(connect("no-such-host.invalid:9092"))
 
 
 def test_a_name_that_cannot_be() -> None:
-    with pytest.raises(ConnectFailed, match="cannot be resolved"):
+    with pytest.raises(ConnectFailed, match="could not resolve"):
         run(connect("a" * 64 + ".example:9092"))
 
 
@@ -70,7 +68,7 @@ def test_somebody_who_is_no_broker(answer: bytes, complaint: str) -> None:
 def test_somebody_who_hangs_up() -> None:
     async def scenario() -> None:
         async with stranger(answers=b"") as address:
-            with pytest.raises(ConnectFailed, match=r"hung up on a Kafka greeting.*should use TLS.*or log in"):
+            with pytest.raises(ConnectFailed, match=r"closed the connection on .*TLS.*authentication"):
                 await connect(address)
 
     run(scenario())
@@ -92,7 +90,7 @@ def test_somebody_who_says_nothing_is_waited_for_no_longer_than_allowed(
     async def scenario() -> float:
         async with stranger() as address:
             began = asyncio.get_running_loop().time()
-            with pytest.raises(ConnectFailed, match=r"took the connection and did not answer .* within \d+ ms"):
+            with pytest.raises(ConnectFailed, match=r"accepted the connection but did not answer .* within \d+ ms"):
                 await connect(address, SOON)
             return asyncio.get_running_loop().time() - began
 

@@ -330,7 +330,7 @@ def test_a_topic_that_is_not_for_this_user_fails_at_once() -> None:
         broker.topics = {"a": topic("a", error_code=29, leaders=())}
         async with serving(broker), routing(broker) as router:
             before = broker.count(MetadataRequest)
-            with pytest.raises(AuthorizationFailed, match="give this user access to the topic"):
+            with pytest.raises(AuthorizationFailed, match="grant the user access to the topic"):
                 await router.topic("a")
             assert broker.count(MetadataRequest) == before + 1
 

@@ -59,8 +59,8 @@ def test_scram_never_says_the_same_nonce_twice() -> None:
 @pytest.mark.parametrize(
     ("challenge", "complaint"),
     [
-        (SERVER_FIRST.replace(b"r=rOp", b"r=xxx"), "does not continue ours"),
-        (b"r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "does not continue ours"),
+        (SERVER_FIRST.replace(b"r=rOp", b"r=xxx"), "does not start with ours"),
+        (b"r=rOprNGfwEbeRWgbNEkqO,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096", "does not start with ours"),
         (SERVER_FIRST.replace(b"i=4096", b"i=1"), "asks for 1 iterations"),
         (SERVER_FIRST.replace(b"i=4096", b"i=99999999999"), "asks for 99999999999 iterations"),
         (SERVER_FIRST.replace(b"i=4096", b"i=many"), "asks for 'many' iterations"),
@@ -82,7 +82,7 @@ def test_scram_trusts_no_strange_challenge(challenge: bytes, complaint: str) -> 
         (b"v=AAAA", "does not know the password"),
         (b"v=", "does not know the password"),
         (b"", "has no 'v'"),
-        (b"e=invalid-proof", "refused the login: invalid-proof"),
+        (b"e=invalid-proof", "rejected the login: invalid-proof"),
     ],
 )
 def test_scram_trusts_no_server_that_does_not_know_the_password(challenge: bytes, complaint: str) -> None:
@@ -112,7 +112,7 @@ def test_oauthbearer_says_its_token_and_acknowledges_a_refusal() -> None:
 
 @pytest.mark.parametrize("token", ["", "a b", "a\x01b", "a=b"])
 def test_oauthbearer_refuses_what_is_no_token(token: str) -> None:
-    with pytest.raises(AuthenticationFailed, match="token for OAUTHBEARER"):
+    with pytest.raises(AuthenticationFailed, match="OAUTHBEARER token"):
         OAuthBearer(token)
 
 

@@ -92,7 +92,7 @@ def test_a_broker_whose_certificate_is_not_trusted(
     async def scenario() -> None:
         broker = FakeBroker()
         async with serving(broker, tls=certificates.server_context()):
-            with pytest.raises(AuthenticationFailed, match=r"is not trusted: .*look at ca_file"):
+            with pytest.raises(AuthenticationFailed, match=r"is not trusted: .*check ca_file"):
                 await connect(broker, Security(tls=True))
 
     run(scenario(), loop)
@@ -103,7 +103,7 @@ def test_a_certificate_for_another_name_is_refused_unless_the_name_does_not_matt
         broker = FakeBroker()
         await broker.start(certificates.server_context(), host="127.0.0.2")
         authority = str(certificates.authority)
-        with pytest.raises(AuthenticationFailed, match="certificate is for this name"):
+        with pytest.raises(AuthenticationFailed, match="certificate is for this host name"):
             await connect(broker.address, Security(tls=True, ca_file=authority))
         await connect(broker.address, Security(tls=True, ca_file=authority, check_hostname=False))
         await broker.stop()
@@ -123,7 +123,7 @@ def test_a_broker_that_wants_a_certificate_gets_it(
                 broker,
                 Security(tls=True, ca_file=authority, cert_file=str(own), key_file=str(certificates.key_of(own))),
             )
-            with pytest.raises(ConnectFailed, match=r"hung up on a Kafka greeting.*show a certificate"):
+            with pytest.raises(ConnectFailed, match=r"closed the connection on .*client certificate"):
                 await connect(broker, Security(tls=True, ca_file=authority))
 
     run(scenario(), loop)
@@ -152,7 +152,7 @@ def test_a_broker_that_says_why_it_refuses_a_certificate_is_quoted(
     async def scenario() -> None:
         server = await asyncio.start_server(refuse, "127.0.0.1", 0)
         address = f"localhost:{server.sockets[0].getsockname()[1]}"
-        with pytest.raises(AuthenticationFailed, match=r"refused this client's certificate.*look at cert_file"):
+        with pytest.raises(AuthenticationFailed, match=r"rejected the client certificate.*check cert_file"):
             await connect(address, Security(tls=True, ca_file=str(certificates.authority)))
         server.close()
         await server.wait_closed()
@@ -173,7 +173,7 @@ def test_plaintext_to_a_port_with_tls(certificates: Certificates) -> None:
 def test_tls_to_a_plaintext_port() -> None:
     async def scenario() -> None:
         async with stranger(answers=b"HTTP/1.1 400 Bad Request\r\n\r\n") as address:
-            with pytest.raises(NotKafka, match=r"does not speak TLS as this client does: .*; look at the port"):
+            with pytest.raises(NotKafka, match=r"failed the TLS handshake: .*; check the port"):
                 await connect(address, Security(tls=True))
 
     run(scenario())
@@ -182,7 +182,7 @@ def test_tls_to_a_plaintext_port() -> None:
 def test_tls_to_one_who_says_nothing_ends_in_time() -> None:
     async def scenario() -> None:
         async with stranger() as address:
-            with pytest.raises(ConnectFailed, match=r"did not complete a connection within \d+ ms"):
+            with pytest.raises(ConnectFailed, match=r"did not accept a connection within \d+ ms"):
                 await connect(address, Security(tls=True), connect_timeout_ms=100)
 
     run(scenario())
@@ -270,7 +270,7 @@ def test_a_right_password_is_let_in_and_a_wrong_one_told_so(mechanism: Any) -> N
             for name, password in (("ann", "wrong"), ("eve", "secret")):
                 if mechanism != "PLAIN" and name == "eve":
                     continue  # this broker's SCRAM has one user
-                with pytest.raises(AuthenticationFailed, match="refused the login: wrong password"):
+                with pytest.raises(AuthenticationFailed, match="rejected the login: wrong password"):
                     await connect(broker, Security(mechanism=mechanism, username=name, password=password))
 
     run(scenario())
@@ -300,7 +300,7 @@ def test_a_token_is_fetched_for_each_connection_and_a_bad_one_told_so() -> None:
             security = Security(mechanism="OAUTHBEARER", token=lambda: tokens.pop(0))
             broker.host = "localhost"  # or it would be connected to under both names
             await connect(broker, security)
-            with pytest.raises(AuthenticationFailed, match="refused the login"):
+            with pytest.raises(AuthenticationFailed, match="rejected the login"):
                 await connect(broker, security)
             assert broker.said[-1] == "\x01"
 
@@ -314,7 +314,7 @@ def test_a_token_that_cannot_be_had_says_why() -> None:
     async def scenario() -> None:
         broker = SaslBroker("OAUTHBEARER")
         async with serving(broker):
-            with pytest.raises(AuthenticationFailed, match=r"there is no token for OAUTHBEARER: KeyError\('TOKEN'\)"):
+            with pytest.raises(AuthenticationFailed, match=r"could not get an OAUTHBEARER token: KeyError\('TOKEN'\)"):
                 await connect(broker, Security(mechanism="OAUTHBEARER", token=fail))
 
     run(scenario())
@@ -334,7 +334,7 @@ def test_who_does_not_log_in_where_one_must_is_told_what_to_set() -> None:
     async def scenario() -> None:
         broker = SaslBroker("PLAIN")
         async with serving(broker):
-            with pytest.raises(ConnectionLost, match="should use TLS, show a certificate or log in; see `security`"):
+            with pytest.raises(ConnectionLost, match="authentication may be required; see `security`"):
                 await connect(broker.address, None)
 
     run(scenario())

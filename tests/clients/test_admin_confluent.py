@@ -144,6 +144,6 @@ def test_records_are_deleted(admin: AdminClient, servers: str, topic: str) -> No
 
     deleted = done(admin.delete_records([TopicPartition(topic, 0, 2)]))
     assert deleted.low_watermark == 2
-    earliest = done(admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.earliest()}))
+    earliest = done(admin.list_offsets({TopicPartition(topic, 0): OffsetSpec.earliest()}))  # type: ignore[no-untyped-call]
     assert earliest.offset == 2
     assert refusal(admin.delete_records([TopicPartition(topic, 0, 9)])) == KafkaError.OFFSET_OUT_OF_RANGE

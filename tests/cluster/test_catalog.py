@@ -105,7 +105,7 @@ def test_producer_ids_run_out_with_an_answer(open_catalog: Open) -> None:
     catalog = open_catalog()
     assert catalog.next_producer_ids(MAX_PRODUCER_ID - 1).first == 0
 
-    with pytest.raises(ApiError, match="every producer id"):
+    with pytest.raises(ApiError, match="producer ids are exhausted"):
         catalog.next_producer_ids(2)
 
 

@@ -189,7 +189,7 @@ def test_after_its_session_ended_a_node_registers_anew_and_learns_what_others_di
 
         node.cluster._session._register_anew = register_late
         # The session is ended behind the node's back, as if it had been silent for too long.
-        session = node.connected.store._client.client_id
+        session = node.connected.store._client.client_id  # type: ignore[attr-defined]
         await asyncio.to_thread(_end_session, zookeeper.partition("/")[0], *session)
         async with asyncio.timeout(20):
             await lost.wait()

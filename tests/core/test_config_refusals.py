@@ -125,8 +125,8 @@ def test_a_value_is_wrong_even_where_a_higher_source_covers_it(tmp_path: Path) -
         ("\n[lgo]\nsegment_bytes = 1", "2: unknown section [lgo]; did you mean [log]?"),
         ("[xyzzy]\na = 1", "1: unknown section [xyzzy]; the sections are log, server"),
         ("\nlgo.flush = 1", "2: unknown section [lgo]; did you mean [log]?"),
-        ("log = 3", "1: log is a section: write its settings below a line [log]"),
-        ("[[log]]\nsegment_bytes = 1", "1: log is a section: write its settings below a line [log]"),
+        ("log = 3", "1: log is a section; write its settings below [log]"),
+        ("[[log]]\nsegment_bytes = 1", "1: log is a section; write its settings below [log]"),
         ('[log]\n"a\\u001bb" = 1', None),
     ],
 )  # fmt: skip

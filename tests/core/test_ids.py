@@ -56,14 +56,14 @@ def test_a_legal_topic_name_has_no_problem(name: str) -> None:
     ("name", "problem"),
     [
         ("", "empty"),
-        (".", "cannot be named '.'"),
-        ("..", "cannot be named '..'"),
+        (".", "invalid topic name '.'"),
+        ("..", "invalid topic name '..'"),
         ("x" * (MAX_TOPIC_NAME_LENGTH + 1), "at most 249"),
-        ("a/b", "may hold only"),
-        ("a b", "may hold only"),
-        ("a\n", "may hold only"),
-        ("größe", "may hold only"),
-        ("a\0", "may hold only"),
+        ("a/b", "may contain only"),
+        ("a b", "may contain only"),
+        ("a\n", "may contain only"),
+        ("größe", "may contain only"),
+        ("a\0", "may contain only"),
     ],
 )
 def test_an_illegal_topic_name_has_a_problem_that_says_why(name: str, problem: str) -> None:

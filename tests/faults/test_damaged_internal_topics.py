@@ -129,7 +129,7 @@ def errors_of(client: RawClient, topic: str) -> list[int]:
         listed = client.ask(ListTransactionsRequest(state_filters=(), producer_id_filters=())).error_code
         return [described.error_code, found, listed]
     [found] = client.ask(MetadataRequest(topics=(MetadataRequestTopic(name="orders"),))).topics
-    member = ShareMember(client, "workers", "orders", found.topic_id)
+    member = ShareMember(client, "workers", "orders", found.topic_id)  # type: ignore[attr-defined]
     return [client.receive(member.send_fetch()).responses[0].partitions[0].error_code]
 
 

@@ -175,7 +175,7 @@ def test_a_failed_fsync_at_the_end_makes_the_stop_unclean(data_dir: DataDir, tol
     with failing("fsync", LOG):
         data_dir.close()
     assert not (data_dir.path / CLEAN_SHUTDOWN).exists()
-    assert "orders-0 was not closed cleanly" in told.text
+    assert "orders-0: could not close the log cleanly" in told.text
     data_dir.__init__(data_dir.path, ManualClock())  # type: ignore[misc]
     assert_goes_on(data_dir.open_partition(AT, CONFIG))
 
@@ -305,7 +305,7 @@ def test_a_device_that_really_fails(tmp_path: Path, told: Told) -> None:
             log = data_dir.open_partition(AT, LogConfig(flush="ack"))
             # The kernel still had every batch in its cache; the disk did not.
             assert durable <= log.next_offset < durable + 20
-            assert "the log ends at byte" in told.text
+            assert "truncating the log at byte" in told.text
             assert_goes_on(log)
             leave(data_dir)
     except CannotMount as missing:

@@ -162,7 +162,7 @@ def test_a_stop_on_a_full_disk_is_not_clean_and_loses_nothing(disk: Disk, told: 
         assert client.send(log, 900)
     disk.fill()
     data_dir.close()
-    assert "not closed cleanly" in told.text or "the next start will check the logs" in told.text
+    assert "could not close the log cleanly" in told.text or "the next start will recover the logs" in told.text
     assert not (disk.data / CLEAN_SHUTDOWN).exists()
     disk.free()
     with DataDir(disk.data, ManualClock()) as data_dir:
@@ -216,7 +216,7 @@ def test_a_start_on_a_full_disk_serves_what_is_there(disk: Disk, damage: Callabl
     client.check(log)
     assert log.offset_for_timestamp(ManualClock().now_ms()) is not None
     if damage is tear_the_end:
-        assert "what is cut off could not be kept" in told.text
+        assert "could not keep the truncated part" in told.text
     while client.send(log, 900):
         pass
     disk.free()

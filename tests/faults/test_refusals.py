@@ -53,7 +53,7 @@ def test_somebody_elses_folder_is_refused(tmp_path: Path) -> None:
 def test_a_folder_of_another_format_is_refused(tmp_path: Path, version: str) -> None:
     meta = written(tmp_path / "data") / "meta.properties"
     meta.write_text(meta.read_text().replace("version=1", f"version={version}"))
-    assert_refused(tmp_path / "data", f"version {version}", "reads version 1")
+    assert_refused(tmp_path / "data", f"version {version}", "supports version 1")
 
 
 @pytest.mark.parametrize("contents", [b"", b"\xff\xfe\x00", b"version=1\n", b"no equals sign", bytes(100)])

@@ -81,7 +81,7 @@ def test_the_log_ends_with_the_last_whole_batch(kept: Kept, tear: Callable[[byte
         assert log.next_offset == 3
         if at > torn_at or tear is not cut:
             assert (kept.folder / f"{name}.{torn_at}.corrupt").read_bytes() == torn[torn_at:]
-            assert f"the log ends at byte {torn_at} of {name}" in told.text
+            assert f"truncating the log at byte {torn_at} of {name}" in told.text
         assert (kept.folder / name).stat().st_size == torn_at
         assert not log.append(batch(b"3" * 30, by=LAST)).is_duplicate
         assert log.append(batch(b"3" * 30, by=LAST)).is_duplicate

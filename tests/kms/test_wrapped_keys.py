@@ -85,7 +85,7 @@ def test_rotation_wraps_every_key_with_the_newest_version(vault: Transit, tmp_pa
 def test_a_wrapped_key_is_refused_where_no_service_can_be_asked(vault: Transit, tmp_path: Path) -> None:
     key_file = tmp_path / "keys"
     ottla_keys("generate", str(key_file), *settings_of(vault, key_file))
-    with pytest.raises(ConfigError, match="line 2: wrapped keys are for brokers alone"):
+    with pytest.raises(ConfigError, match="line 2: wrapped keys are only supported by brokers"):
         read_key_file(key_file)
 
 

@@ -67,7 +67,7 @@ def test_it_is_not_tried_for_ever(run: Run) -> None:
                 raise OSError(errno.EADDRINUSE, "taken")
             return await listen(port)
 
-        with pytest.raises(OSError, match="no port is free on all of its addresses"):
+        with pytest.raises(OSError, match="no port is free on all addresses"):
             await on_one_port(always_too_late, 0)
 
     run(scenario())

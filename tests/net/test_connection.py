@@ -217,7 +217,7 @@ def test_a_handler_that_fails_while_it_is_cancelled_is_reported_and_retrieved(
             await until(lambda: listener.counts["failed"] == 1)
 
     run(scenario())
-    assert "a bug while answering" in caplog.text
+    assert "internal error while answering" in caplog.text
 
 
 def test_a_client_that_goes_away_at_once_leaves_nothing_that_was_never_begun(run: Run) -> None:

@@ -19,11 +19,11 @@ FOREIGN = {
     "post": (b"POST /topics HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "this looks like HTTP on the Kafka port"),
     "http2": (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "this looks like HTTP on the Kafka port"),
     "ssh": (b"SSH-2.0-OpenSSH_9.6\r\n", "this looks like SSH on the Kafka port"),
-    "garbage": (b"\xff\xfe\xfd\xfc garbage", "a frame of -66052 bytes"),
-    "negative": (b"\xff\xff\xff\xff", "a frame of -1 bytes"),
-    "most-negative": (b"\x80\x00\x00\x00", "a frame of -2147483648 bytes"),
-    "two-gigabytes": (b"\x7f\xff\xff\xff", "a frame of 2147483647 bytes, the most allowed is 104857600"),
-    "just-too-large": ((100 * 1024 * 1024 + 1).to_bytes(4, "big"), "a frame of 104857601 bytes"),
+    "garbage": (b"\xff\xfe\xfd\xfc garbage", "invalid frame size -66052"),
+    "negative": (b"\xff\xff\xff\xff", "invalid frame size -1"),
+    "most-negative": (b"\x80\x00\x00\x00", "invalid frame size -2147483648"),
+    "two-gigabytes": (b"\x7f\xff\xff\xff", "frame size 2147483647 exceeds the maximum of 104857600"),
+    "just-too-large": ((100 * 1024 * 1024 + 1).to_bytes(4, "big"), "frame size 104857601"),
 }
 
 

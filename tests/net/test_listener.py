@@ -52,7 +52,7 @@ def test_no_more_connections_than_allowed_and_again_once_some_are_gone(
     run(scenario())
     [warning] = warnings(caplog)
     assert warning.startswith("too many connections from 127.0.0.1:")
-    assert warning.endswith("connection closed: 5 are allowed")
+    assert warning.endswith("connection closed: the limit is 5")
 
 
 def test_no_more_connections_from_one_address_than_allowed(run: Run, caplog: pytest.LogCaptureFixture) -> None:

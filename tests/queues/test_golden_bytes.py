@@ -19,7 +19,7 @@ RECORDS = b"".join(
         bytes.fromhex("81000000000000002c010000eefeefee050000004f4e01252c") + LONG,
     )
 )
-MESSAGES = ["Hello, world!", b"\x00\x01\x02\xff", "", "Привет", LONG]
+MESSAGES: list[bytes | str] = ["Hello, world!", b"\x00\x01\x02\xff", "", "Привет", LONG]
 
 
 def fill(folder: Path) -> None:

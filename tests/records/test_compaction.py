@@ -187,7 +187,7 @@ def test_records_that_do_not_add_up_are_refused(form: Form, payload: bytes) -> N
         lambda: form.compaction.has_record_without_key(batch, header),
     ):
         with pytest.raises(CorruptMessage):
-            work()
+            work()  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("form", load_forms(), ids=lambda form: form.name)

@@ -362,7 +362,7 @@ class TestDeserializers:
             answer = next(answers)
             if isinstance(answer, ValueError):
                 raise answer
-            return answer
+            return answer  # type: ignore[return-value]
 
         reader = form.reader.RecordReader(batch(record(0, value=b"x")), value_deserializer=sometimes)
         with pytest.raises(ValueError, match="not now"):

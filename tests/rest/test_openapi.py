@@ -46,7 +46,7 @@ def known(served: HttpBroker) -> None:
 
 @schema.exclude(path=_STREAMS_FOR_EVER).parametrize()
 @settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-def test_requests_made_from_the_description_are_answered_as_it_says(served: HttpBroker, case: Case) -> None:
+def test_requests_made_from_the_description_are_answered_as_it_says(served: HttpBroker, case: Case) -> None:  # type: ignore[type-arg]
     case.call_and_validate(base_url=served.url, checks=CHECKS)
 
 

@@ -56,7 +56,9 @@ class Secured:
 
 
 @contextmanager
-def secured(folder: Path, *, has_crl: bool = False, **changes: Any) -> Iterator[Secured]:
+def secured(
+    folder: Path, *, has_crl: bool = False, net: dict[str, Any] | None = None, **changes: Any
+) -> Iterator[Secured]:
     authority = Authority(folder)
     if has_crl:
         changes["client_crl_file"] = authority.revoke()
@@ -78,7 +80,7 @@ def secured(folder: Path, *, has_crl: bool = False, **changes: Any) -> Iterator[
     listeners = tuple(f"{protocol}://127.0.0.1:0" for protocol in PROTOCOLS)
     settings = Settings(
         broker=BrokerConfig(data_dir=folder / "data"),
-        net=NetConfig(listeners=listeners),
+        net=NetConfig(listeners=listeners, **(net or {})),
         security=SecurityConfig(**given),
     )
     for user, password in PASSWORDS.items():

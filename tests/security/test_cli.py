@@ -49,7 +49,7 @@ def test_a_new_password_takes_the_place_of_the_old_one(guarded: Secured, monkeyp
     monkeypatch.setitem(PASSWORDS, "dan", "first")
     run(guarded, "user", "list", user="dan")
     run(guarded, "user", "password", "dan", "--password-file", "-", given="second\n")
-    assert "refused the login" in refused(guarded, "user", "list", user="dan")
+    assert "rejected the login" in refused(guarded, "user", "list", user="dan")
     monkeypatch.setitem(PASSWORDS, "dan", "second")
     run(guarded, "user", "list", user="dan")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +20,10 @@ from .securing import secured
 from .test_rest import PATIENCE_S, Served, allow, served
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from .certificates import Authority
 
 RIGHTS = [
     ("ann", AclOperation.ALTER, ResourceType.TOPIC, "jobs"),
@@ -30,8 +35,13 @@ RIGHTS = [
 
 
 @pytest.fixture
-def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("dmqp")
+def rest(tmp_path: Path) -> Iterator[Served]:
+    with exposing(tmp_path, lambda _: DmqpConfig()) as http:
+        yield http
+
+
+@contextmanager
+def exposing(folder: Path, config: Callable[[Authority], DmqpConfig]) -> Iterator[Served]:
     with secured(folder, acls=True, super_users=("User:admin",)) as broker, served(broker, tls=True) as http:
         loop = broker.embedded._loop
         assert loop is not None
@@ -40,7 +50,7 @@ def rest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
 
         async def start() -> DmqpDoor:
-            door = DmqpDoor(broker.embedded.broker, DmqpConfig())
+            door = DmqpDoor(broker.embedded.broker, config(broker.authority))
             await door.start()
             broker.embedded.broker.shard_door = door
             return door
@@ -87,3 +97,34 @@ def test_rights_that_are_taken_away_end_what_was_done_in_their_name(rest: Served
             assert acls.delete_acls(AclFilter(principal="User:ann"))
             assert shard.push(b"y").status == Status.EIO
             assert shard.pop().status == Status.EIO
+
+
+def authorizing(authority: Authority) -> DmqpConfig:
+    files = authority.server(file="shard")
+    return DmqpConfig(
+        cert_file=str(files.cert), key_file=str(files.key), client_ca_file=str(authority.cert), authorize_clients=True
+    )
+
+
+def test_a_client_may_do_what_its_certificate_may(tmp_path: Path) -> None:
+    with exposing(tmp_path, authorizing) as rest, rest.by("admin") as admin:
+        assert admin.post("/v1/topics", json={"name": "jobs"}).status_code == 201
+        [place] = admin.post("/v1/dmqp/jobs", json={}).json()["shards"]
+        allow(rest, ("bob", AclOperation.WRITE, ResourceType.TOPIC, "jobs"))
+        expected = {
+            "admin": (Status.OK, Status.OK),
+            "bob": (Status.OK, Status.EACCES),
+            "ann": (Status.EACCES, Status.EACCES),
+        }
+        for user, statuses in expected.items():
+            files = rest.broker.authority.client(user)
+            context = ssl.create_default_context(cafile=str(rest.broker.authority.cert))
+            context.load_cert_chain(files.cert, files.key)
+            with RawShard(place["port"]) as shard:
+                shard.socket = context.wrap_socket(shard.socket, server_hostname="localhost")
+                assert (shard.push(b"x").status, shard.pop().status) == statuses, user
+
+
+def test_clients_without_certificates_cannot_be_authorized() -> None:
+    with pytest.raises(ValueError, match="authorize_clients needs a client_ca_file"):
+        DmqpConfig(authorize_clients=True)

@@ -53,7 +53,7 @@ def served(broker: Secured, **options: Any) -> Iterator[Served]:
         return asyncio.run_coroutine_threadsafe(work, loop).result(PATIENCE_S)
 
     async def start() -> HttpServer:
-        http = HttpServer(broker.embedded.broker, HttpConfig(port=0, **options), "127.0.0.1", queues)
+        http = HttpServer(broker.embedded.broker, HttpConfig(**{"port": 0, **options}), "127.0.0.1", queues)
         await http.bind()
         http.start()
         return http
@@ -225,6 +225,26 @@ def test_logins_and_failed_handshakes_are_counted(rest: Served) -> None:
         assert "ottla_tls_failures_total{" in text
 
 
+def test_roles_are_listed_with_members_and_rules_and_changed(rest: Served) -> None:
+    with rest.by("admin") as http, rest.by("ann") as ann:
+        rule = {"principal": "Role:analyst", "operation": "READ", "resource_type": "TOPIC", "resource_name": "orders"}
+        assert http.post("/v1/acls", json=rule).status_code == 201
+        for member in ("User:ann", "Group:sales", "Role:boss"):
+            assert http.put(f"/v1/roles/analyst/members/{member}").status_code == 200
+        listed = {one["name"]: one for one in http.get("/v1/roles").json()["roles"]}
+        assert listed["analyst"]["members"] == ["Group:sales", "Role:boss", "User:ann"]
+        assert [(one["operation"], one["resource_name"]) for one in listed["analyst"]["rules"]] == [("READ", "orders")]
+        assert (listed["boss"]["members"], listed["boss"]["rules"]) == ([], [])
+        assert http.delete("/v1/roles/analyst/members/User:ann").status_code == 200
+        assert http.delete("/v1/roles/analyst/members/User:ann").status_code == 404
+        assert http.put("/v1/roles/analyst/members/ann").status_code == 400
+        assert ann.get("/v1/roles").status_code == 403
+        assert ann.put("/v1/roles/analyst/members/User:ann").status_code == 403
+        assert http.delete("/v1/roles/analyst").status_code == 200
+        assert "analyst" not in {one["name"] for one in http.get("/v1/roles").json()["roles"]}
+        assert http.delete("/v1/roles/analyst").status_code == 404
+
+
 def test_a_certificate_logs_in_over_http(tmp_path: Path) -> None:
     with (
         secured(tmp_path, acls=True, super_users=("User:admin",)) as broker,
@@ -247,3 +267,15 @@ def test_where_http_requires_a_certificate_a_password_is_not_enough(tmp_path: Pa
             client.get("/v1/topics")
         with pytest.raises(ValueError, match="client_certificates has no effect without tls"):
             HttpConfig(client_certificates="required")
+
+
+def test_a_short_password_is_refused_over_http(tmp_path: Path) -> None:
+    with (
+        secured(tmp_path, password_min_length=10) as broker,
+        served(broker, tls=True) as http,
+        http.by("admin") as client,
+    ):
+        refused = client.put("/v1/users/carl", json={"password": "short"})
+        assert refused.status_code in (400, 422)
+        assert "security.password_min_length is 10" in refused.text
+        assert client.put("/v1/users/carl", json={"password": "long enough"}).status_code == 200

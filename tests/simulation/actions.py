@@ -125,8 +125,12 @@ class Actions(DiskFaults):
         place = self._place(chance)
         if place is None:
             return
-        name, values = chance.choice((("segment.bytes", ("4096", "16384")), ("flush.ms", ("100", "5000"))))
+        name, values = chance.choice((("retention.bytes", ("20000", "-1")), ("flush.ms", ("100", "5000"))))
         value = chance.choice(values)
+        if name == "retention.bytes" and self.world.cut_topic is not None and place.topic == self.world.cut_topic.topic:
+            self.world.cut_topic.may_expire = True
+        elif name == "retention.bytes":
+            return
         self.tell(f"set {name}={value} of {place.topic}")
         resource = ConfigResource.topic(place.topic)
         await self._ask(lambda client: client.admin.alter_configs(resource, {name: value}))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import BrokerError, ClientError
 from ottla.core.errors import ErrorCode
@@ -64,7 +64,7 @@ class Churn:
         self.told.is_uncertain = not is_certain
 
 
-async def _until_done(ask, done: ErrorCode) -> bool:  # noqa: ANN001
+async def _until_done(ask: Any, done: ErrorCode) -> bool:
     """Whether each question was answered."""
     is_certain = True
     for _ in range(20):

@@ -91,7 +91,14 @@ def quick_settings(log: LogConfig, internal_partitions: int) -> Settings:
             min_session_timeout_ms=1000,
         ),
         transactions=replace(base.transactions, state_topic_partitions=internal_partitions),
-        share=replace(base.share, state_topic_partitions=internal_partitions),
+        share=replace(
+            base.share,
+            state_topic_partitions=internal_partitions,
+            record_lock_duration_ms=1500,
+            delivery_count_limit=1000,
+            session_timeout_ms=3000,
+            heartbeat_interval_ms=500,
+        ),
         cluster=ClusterConfig(
             session_timeout_ms=2000, default_replication_factor=3, leader_rebalance_interval_ms=10_000
         ),
@@ -122,6 +129,8 @@ class SimNode:
         """Of its disk: by the beginning of a path, what fails there."""
         self.store: SimStore | None = None
         self.problem = ""
+        self.drift = 0.0
+        """Of its clock, from the next start on."""
         self._generation = 0
         self._boots = 0
 
@@ -129,7 +138,7 @@ class SimNode:
         """A new process on what the disk kept; it is up some time later."""
         self._generation += 1
         self.party = self.world.party(f"node-{self.id}.{self._generation}", self.host)
-        self.party.wall_offset_ms = 0
+        self.party.drift, self.party.began_s = self.drift, self.world.loop.now_s
         self.party.boot_id = f"boot-{self.id}-{self._boots}"
         self.disk = self.disk.reopened()
         self.disk.errors = self.errors

@@ -306,4 +306,4 @@ def install(root: Path) -> None:
     os.ftruncate, os.truncate = _ftruncate, _truncate
     for name in ("rename", "replace", "unlink", "remove", "mkdir"):
         setattr(os, name, _checked(getattr(os, name)))
-    os.statvfs = lambda path: _Room(1 << 28, 1 << 28, 1 << 28, 4096, 4096) if _disk_of(path) else _REAL_STATVFS(path)  # type: ignore[assignment]
+    os.statvfs = lambda path: _Room(1 << 28, 1 << 28, 1 << 28, 4096, 4096) if _disk_of(path) else _REAL_STATVFS(path)  # type: ignore[assignment, return-value]

@@ -28,8 +28,11 @@ class Edges:
 
     def wall_ms(self) -> int:
         party = current_party()
-        offset = 0 if party is None else party.wall_offset_ms
-        return _FIRST_MS + int(self.now_s() * 1000) + offset
+        now_s = self.now_s()
+        if party is None:
+            return _FIRST_MS + int(now_s * 1000)
+        drifted_s = (now_s - party.began_s) * party.drift
+        return _FIRST_MS + int((now_s + drifted_s) * 1000) + party.wall_offset_ms
 
 
 EDGES = Edges()
@@ -95,7 +98,7 @@ def install_in_product() -> None:
     from ottla.cluster import catalog, membership, mirror, node
     from ottla.storage import folder_identity
 
-    folder_identity.boot_id = _boot_id
+    folder_identity.boot_id = _boot_id  # type: ignore[attr-defined]
     for module in (catalog, membership, mirror, node):
         module.threading = blocking.Threading  # type: ignore[attr-defined]
 
@@ -109,7 +112,7 @@ def _number_what_is_kept_in_sets() -> None:
     from ottla.core.ids import TopicPartition
     from ottla.net.connection import Connection
 
-    ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[method-assign]
-    TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[method-assign]
-    Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[method-assign]
-    Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[method-assign]
+    ByteWait.__hash__ = lambda wait: hash(wait._future)  # type: ignore[attr-defined, method-assign]
+    TopicPartition.__hash__ = lambda at: hash((crc32(at.topic.encode()), at.partition))  # type: ignore[attr-defined, method-assign]
+    Partition.__hash__ = lambda partition: hash(partition.at)  # type: ignore[attr-defined, method-assign]
+    Connection.__hash__ = lambda link: crc32(f"{link.peer} {link.local}".encode())  # type: ignore[attr-defined, method-assign]

@@ -6,6 +6,8 @@ import asyncio
 import random
 from typing import TYPE_CHECKING, Final
 
+from ottla.cluster.nodes import CONTROLLER, read_controller
+
 from .catalog import HOST
 
 if TYPE_CHECKING:
@@ -29,6 +31,7 @@ class Faults:
         self.story: list[str] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: dict[int, None] = {}
+        self._is_rolling = False
         self._began_s = world.loop.now_s
 
     def tell(self, what: str) -> None:
@@ -115,13 +118,15 @@ class Faults:
             await self._down(node, chance, "cut the power of", power=True)
 
     async def _stop(self, chance: random.Random) -> None:
-        node = self._node(chance)
+        await self._restart(self._node(chance), chance.uniform(0, 1))
+
+    async def _restart(self, node: SimNode, after_s: float) -> None:
         if node.id in self._busy or not node.is_up:
             return
         self._busy[node.id] = None
         self.tell(f"stop node {node.id}")
         await node.stop()
-        await asyncio.sleep(chance.uniform(0, 1))
+        await asyncio.sleep(after_s)
         del self._busy[node.id]
         if not node.is_alive:
             node.start()
@@ -216,6 +221,39 @@ class Faults:
         jump_ms = chance.choice((-600_000, -5_000, 3_000, 600_000))
         self.tell(f"the wall clock of node {node.id} jumps by {jump_ms} ms")
         node.party.wall_offset_ms += jump_ms
+
+    async def _drift(self, chance: random.Random) -> None:
+        """The wall clock of a node runs fast or slow, also after a restart."""
+        node = self._node(chance)
+        node.drift = chance.choice((-0.3, -0.01, 0.01, 0.3))
+        self.tell(f"the wall clock of node {node.id} drifts by {node.drift:.0%}")
+        node.party.drift, node.party.began_s = node.drift, self.world.loop.now_s
+
+    async def _controller(self, chance: random.Random) -> None:
+        """Another node has to be the controller."""
+        known = self.world.keeper.tree.get(CONTROLLER)
+        node = None if known is None else self.world.nodes.get(read_controller(known.data))
+        if node is None or node.store is None or not node.is_alive:
+            return
+        if chance.random() < 0.5:
+            await self._down(node, chance, "kill the controller,", power=False)
+        else:
+            self.tell(f"end the session of the controller, node {node.id}")
+            self.world.keeper.end(node.store.session_id)
+
+    async def _roll(self, chance: random.Random) -> None:
+        """Restart one node after the other, each once the one before is up again."""
+        if self._is_rolling:
+            return
+        self._is_rolling = True
+        self.tell("restart all nodes, one after the other")
+        for node in chance.sample(list(self.world.nodes.values()), len(self.world.nodes)):
+            await self._restart(node, 0.0)
+            for _ in range(40):
+                if node.is_up:
+                    break
+                await asyncio.sleep(0.1)
+        self._is_rolling = False
 
     async def _breathe(self, chance: random.Random) -> None:
         """Some time without anything new."""

@@ -32,7 +32,6 @@ T = TypeVar("T")
 _SESSION_S: Final = 2.0
 _ENDS_WITHIN_S: Final = 600.0
 """Of virtual time, after the last fault."""
-_SEGMENT_BYTES: Final = 16 * 1024
 
 
 @dataclass
@@ -57,13 +56,14 @@ class HistoryRun:
         self.loop = network.loop = SimLoop(chance, network)
         EDGES.now_s = lambda: self.loop.now_s
         self.world = World(self.loop, network, Keeper(self.loop, _SESSION_S), chance, root)
-        log = LogConfig(flush=plan.flush, segment_bytes=_SEGMENT_BYTES)  # type: ignore[arg-type]
+        scene = SCENES.get(plan.profile, Scene)
+        log = LogConfig(flush=plan.flush, segment_bytes=scene.segment_bytes)  # type: ignore[arg-type]
         self.world.settings = quick_settings(log, 2)
         last_s = plan.events[-1].at_s if plan.events else 0.0
         self.loop.ends_by_s = self.loop.now_s + last_s + _ENDS_WITHIN_S
         self.damage = Damage(self.world.keeper.tree)
         self.faults = Actions(self.world, plan, self.damage)
-        self.scene = SCENES.get(plan.profile, Scene)(self.world, plan.seed + 3)
+        self.scene = scene(self.world, plan.seed + 3)
         self.found: list[str] = []
         self._leaders = LeaderWatch()
         self.world.keeper.commits.append(self._leaders.committed)
@@ -136,15 +136,18 @@ class HistoryRun:
         await asyncio.sleep(0.5)
         await self._end_jobs(calm_s)
         lost = {place.at for place in places(self.world.keeper.tree) if self.damage.is_rightly_leaderless(place)}
+        if not self.scene.jobs:
+            return  # the cluster was never ready, as is noted already
         async with asyncio.timeout(calm_s):
             self.found += await self.scene.check(client, self.damage, lost)
 
     async def _end_jobs(self, calm_s: float) -> None:
+        await self.scene.wind_down()
         for job in self.scene.jobs:
             job.end()
         await self.scene.end()
         tasks = [job.task for job in self.scene.jobs if job.task is not None]
-        _, late = await asyncio.wait(tasks, timeout=calm_s)
+        _, late = await asyncio.wait(tasks, timeout=calm_s) if tasks else (set(), set())
         for job in self.scene.jobs:
             self.found += job.problems
             if job.task in late:

@@ -30,7 +30,7 @@ def _rash() -> None:
 
     from ottla.broker import transaction_coordinator
 
-    transaction_coordinator.TransactionCoordinator._safe = _at_once  # type: ignore[method-assign]
+    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
 
 

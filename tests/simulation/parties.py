@@ -24,6 +24,9 @@ class Party:
         self.held: list[SimHandle] = []
         self.wall_offset_ms = 0
         """How far its wall clock is off."""
+        self.drift = 0.0
+        """By how much its wall clock runs fast, as a part of the time since this process began."""
+        self.began_s = 0.0
         self.boot_id = "boot"
         """Of its machine."""
         self.context = contextvars.copy_context()

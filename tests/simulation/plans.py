@@ -26,9 +26,19 @@ class Plan:
     """All is well again within this time after the last fault."""
 
 
-PROCESSES: Final = {"kill": 10, "power": 6, "stop": 4, "pause": 8, "clock": 3, "slow_threads": 3, "breathe": 6}
+PROCESSES: Final = {
+    "kill": 10,
+    "power": 6,
+    "stop": 4,
+    "roll": 2,
+    "pause": 8,
+    "clock": 3,
+    "drift": 2,
+    "slow_threads": 3,
+    "breathe": 6,
+}
 LINKS: Final = {"cut": 10, "cut_one_way": 8, "isolate": 6, "reset": 8, "slow": 6}
-CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4}
+CATALOG: Final = {"cut_catalog": 8, "expire": 4, "break_catalog": 5, "slow_catalog": 4, "controller": 4}
 MOVES: Final = {"reassign": 16, "redirect": 8, "cancel": 8, "elect": 4, "drain": 2}
 TOPICS: Final = {"recreate": 10, "delete_records": 12, "configure": 6, "grow": 1}
 DISKS: Final = {"wipe": 6, "broken_folder": 4, "full_disk": 4}
@@ -43,6 +53,8 @@ PROFILES: Final[dict[str, dict[str, int]]] = {
     "disks": _ALL | DISKS,
     "transactions": _ALL | {"elect": 4},
     "groups": _ALL | {"elect": 4},
+    "sharing": _ALL | {"elect": 4},
+    "keys": _ALL | {"elect": 4, "reassign": 4},
     "everything": _ALL | MOVES | TOPICS | DISKS,
 }
 UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}

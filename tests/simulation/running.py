@@ -42,7 +42,7 @@ def run_history(plan: Plan, *, shows_log: bool = False, dump: Path | None = None
         disk.install(root)
         history = HistoryRun(plan, root)
         if dump is not None:
-            history.loop.dump = dump.open("w")
+            history.loop.dump = dump.open("w", buffering=1)
         shown.setFormatter(_Formatter(history.loop))
         signal.signal(signal.SIGVTALRM, _interrupt)
         signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_CPU_S)

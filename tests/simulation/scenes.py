@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from tests.cluster.checking.checker import violations
 from tests.cluster.checking.story_checker import Ending, broken_promises
 
+from ottla.client.admin.configs import ConfigResource
 from ottla.core.ids import TopicPartition
 
 from .churn import Churn
 from .grouping import ClassicMember, GroupLedger, ModernMember
+from .keys import CONFIGS, KeyLedger, KeyWriter, read_keys
+from .sharing import GROUP, ShareLedger, ShareMember, drain
 from .transacting import CommittedReader, Worker
 from .work import Job, Reader, Told, Writer, read_all
 
@@ -32,6 +37,7 @@ class Scene:
     partitions = 2
     factor = 3
     configs = _SAFE
+    segment_bytes = 16 * 1024
 
     def __init__(self, world: World, seed: int) -> None:
         self.world = world
@@ -50,6 +56,9 @@ class Scene:
         yield Writer(self.world, "w2", "10.0.1.3", self.told, 0.35)
         yield Reader(self.world, "r1", "10.0.1.4", self.told)
 
+    async def wind_down(self) -> None:
+        """What has to be done before the jobs end."""
+
     async def end(self) -> None:
         """What has to end besides the jobs."""
 
@@ -65,6 +74,10 @@ class Scene:
 
 async def _check(world: World, told: Told, readable: list[int]) -> list[str]:
     found = await read_all(world, told.topic, readable)
+    if told.may_expire:
+        told = replace(
+            told, cut_below={index: max(told.cut_below.get(index, 0), found.starts[index]) for index in readable}
+        )
     kept = told.without_what_was_cut()
     kept.acknowledged = [each for each in kept.acknowledged if each.sent.partition in readable]
     kept.reads = [each for each in kept.reads if each.partition in readable]
@@ -175,10 +188,61 @@ class Groups(Scene):
         return [*found, *self.ledger.problems]
 
 
+class Sharing(Scene):
+    """A share group, of which two members have each partition."""
+
+    async def prepare(self, client: Client) -> None:
+        await client.admin.alter_configs(ConfigResource.group(GROUP), {"share.auto.offset.reset": "earliest"})
+        await super().prepare(client)
+
+    def workers(self) -> Iterable[Job]:
+        self.ledger = ShareLedger()
+        yield Writer(self.world, "w1", "10.0.1.2", self.told, 0.25)
+        for number in range(4):
+            work = self.ledger, number % self.partitions, random.Random(self.chance.getrandbits(32))
+            yield ShareMember(self.world, f"s{number}", f"10.0.1.{3 + number}", self.told, work)
+
+    async def wind_down(self) -> None:
+        writer = self.jobs[0]
+        writer.end()
+        if writer.task is not None:
+            await asyncio.wait([writer.task], timeout=30)
+        await drain(self.ledger, self.told, 30)
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:
+        found = await super().check(client, damage, lost)
+        return [*found, *self.ledger.problems, *self.ledger.missing(self.told)]
+
+
+class Keys(Scene):
+    """A compacted topic."""
+
+    configs = CONFIGS
+    segment_bytes = 2048
+
+    def workers(self) -> Iterable[Job]:
+        self.ledger = KeyLedger()
+        for number, pace_s in ((1, 0.1), (2, 0.2)):
+            yield KeyWriter(self.world, f"k{number}", f"10.0.1.{1 + number}", self.told, (self.ledger, pace_s))
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(len(values) for values in self.ledger.sent.values()) if self.jobs else 0
+
+    async def check(self, client: Client, damage: Damage, lost: set[tuple[str, int]]) -> list[str]:  # noqa: ARG002
+        readable = [index for index in range(self.partitions) if (self.told.topic, index) not in lost]
+        logs = await read_keys(self.world, self.told.topic, readable)
+        for index, log in logs.items():
+            self.world.loop.note("kept", index, len(log), max(log, default=-1))
+        return self.ledger.violations(logs)
+
+
 SCENES: Final[dict[str, type[Scene]]] = {
     "moves": Moves,
     "topics": Topics,
     "transactions": Transactions,
     "groups": Groups,
+    "sharing": Sharing,
+    "keys": Keys,
     "everything": Topics,
 }

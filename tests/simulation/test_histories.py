@@ -34,7 +34,7 @@ def test_no_long_history_of_faults_breaks_a_promise() -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("mutant", ["hasty", "lax", "repeating", "forgetful"])
+@pytest.mark.parametrize("mutant", ["hasty", "lax", "repeating", "forgetful", "stubborn"])
 def test_a_planted_bug_is_found_within_a_few_seeds(mutant: str) -> None:
     ended = simulate("--mutant", mutant, "--histories", "10", "--events", "80")
 

@@ -46,6 +46,8 @@ class Told:
     """By partition: the records below this were to be deleted, and need not be there."""
     is_cut_below: dict[int, int] = field(default_factory=dict)
     """By partition: somebody was told that the records below this are deleted."""
+    may_expire: bool = False
+    """Its oldest records may be gone by their retention."""
     is_uncertain: bool = False
     """It may have been deleted as a whole."""
 

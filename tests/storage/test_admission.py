@@ -15,9 +15,9 @@ CONFIG = LogConfig(message_timestamp_before_max_ms=2 * HOUR_MS, message_timestam
 
 def test_a_batch_may_be_as_large_as_a_message_and_as_a_segment() -> None:
     check_size(2000, LogConfig(max_message_bytes=2000, segment_bytes=2000))
-    with pytest.raises(MessageTooLarge, match="2001 bytes; 2000 are allowed"):
+    with pytest.raises(MessageTooLarge, match=r"2001 bytes exceeds max.message.bytes \(2000\)"):
         check_size(2001, LogConfig(max_message_bytes=2000, segment_bytes=2000))
-    with pytest.raises(RecordListTooLarge, match="2001 bytes; a segment holds 2000"):
+    with pytest.raises(RecordListTooLarge, match=r"2001 bytes exceeds segment.bytes \(2000\)"):
         check_size(2001, LogConfig(max_message_bytes=3000, segment_bytes=2000))
 
 

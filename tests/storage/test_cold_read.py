@@ -130,7 +130,7 @@ def test_damage_is_noticed_also_behind_what_somebody_else_has_read_already(parti
 
     assert offsets(log.read(0, 1 << 20)) == list(range(8))
     assert offsets(log.read(2, 3 * SIZE)) == list(range(2, 8))
-    with pytest.raises(CorruptMessage, match=f"orders-0/{0:020d}.log: the batch at 512 is damaged"):
+    with pytest.raises(CorruptMessage, match=f"orders-0/{0:020d}.log: corrupt batch at position 512"):
         log.read(8, 1 << 20)
 
 

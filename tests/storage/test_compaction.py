@@ -308,12 +308,12 @@ def test_it_can_be_given_up(partition: OpenPartition) -> None:
     compaction = Compaction(log, find_dirty(log, 0, 1, RULE, NOW), TombstoneRule(NOW, DAY_MS), AMPLE)
     compaction.give_up()
     compaction.note_keys()
-    assert str(compaction.error) == "it was given up"
+    assert str(compaction.error) == "compaction was aborted"
 
 
 def test_a_compacted_topic_takes_no_record_without_a_key(partition: OpenPartition) -> None:
     log = partition(cleanup_policy="compact").log
-    with pytest.raises(InvalidRecord, match="without a key"):
+    with pytest.raises(InvalidRecord, match="must have a key"):
         log.append(keyed((b"a", b"1"), (None, b"2")))
     assert log.next_offset == 0
 

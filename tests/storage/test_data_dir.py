@@ -63,7 +63,7 @@ def test_it_can_be_opened_again_after_it_was_closed(dirs: Dirs) -> None:
     ("name", "text", "complaint"),
     [
         ("thesis.tex", "42", "not a data folder"),
-        ("meta.properties", "version=2\ncluster.id=x\nnode.id=1\n", "version 2; this release reads version 1"),
+        ("meta.properties", "version=2\ncluster.id=x\nnode.id=1\n", "version 2; this release supports version 1"),
         ("meta.properties", "version=0\nbroker.id=1\n", "version 0"),
         ("meta.properties", "gibberish", "cannot be read"),
     ],

@@ -167,7 +167,7 @@ def test_one_log_that_cannot_be_closed_makes_the_stop_unclean_and_the_others_are
             raise OSError(errno.EIO, "Input/output error")
         fsync(fd)
 
-    monkeypatch.setattr(flushing.os, "fsync", fail_for_b)
+    monkeypatch.setattr(flushing.os, "fsync", fail_for_b)  # type: ignore[attr-defined]
     folder.close()
 
     assert open_in(dirs.path) == []

@@ -227,7 +227,7 @@ def test_an_encrypted_log_does_not_open_without_its_key(partition: OpenPartition
     before = {path.name: path.read_bytes() for path in encrypted.folder.iterdir()}
     encrypted.cipher = None
 
-    with pytest.raises(StorageError, match="no keys are given"):
+    with pytest.raises(StorageError, match="no keys are configured"):
         encrypted.reopen_unclean()
 
     assert {path.name: path.read_bytes() for path in encrypted.folder.iterdir()} == before

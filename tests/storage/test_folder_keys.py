@@ -41,9 +41,9 @@ def contents(folder: Path) -> dict[str, tuple[bytes, int]]:
 @pytest.mark.parametrize(
     ("ring", "told"),
     [
-        (None, "no keys are given"),
-        (OTHER_KEY, "another key 1"),
-        (KeyRing({2: b"2" * 32}), "key 1, which is not among"),
+        (None, "no keys are configured"),
+        (OTHER_KEY, "a different key 1"),
+        (KeyRing({2: b"2" * 32}), "key 1, which is missing"),
     ],
 )
 def test_a_wrong_or_missing_key_refuses_and_changes_nothing(tmp_path: Path, ring: KeyRing | None, told: str) -> None:
@@ -101,7 +101,7 @@ def test_a_file_that_is_gone_is_not_made_anew_beside_encrypted_segments(tmp_path
 
     with pytest.raises(DataDirError, match="is encrypted"):
         open_dir(tmp_path, ONE_KEY)
-    with open_dir(tmp_path, None) as data_dir, pytest.raises(StorageError, match="no keys are given"):
+    with open_dir(tmp_path, None) as data_dir, pytest.raises(StorageError, match="no keys are configured"):
         data_dir.open_partition(AT, LogConfig(), TOPIC)
 
 
@@ -139,7 +139,7 @@ def test_keys_that_do_not_fit_are_not_taken_up(tmp_path: Path) -> None:
 
 
 def test_a_partition_of_an_unknown_topic_is_not_encrypted(tmp_path: Path) -> None:
-    with open_dir(tmp_path, ONE_KEY) as data_dir, pytest.raises(DataDirError, match="which topic"):
+    with open_dir(tmp_path, ONE_KEY) as data_dir, pytest.raises(DataDirError, match="topic id"):
         data_dir.open_partition(AT, LogConfig())
 
 

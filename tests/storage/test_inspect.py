@@ -86,7 +86,7 @@ def test_offsets_that_go_back_are_told(folder: Path) -> None:
     file = segment_files(folder)[1]
     change(file, 0, struct.pack(">q", 3))
 
-    assert problems(file)[0] == (".log", 0, "offset 3 where 4 was expected")
+    assert problems(file)[0] == (".log", 0, "found offset 3, expected 4")
 
 
 def test_half_a_batch_at_the_end_is_told(folder: Path) -> None:

@@ -60,11 +60,11 @@ def test_other_ways_to_write_properties_mean_the_same(tmp_path: Path, text: str)
 @pytest.mark.parametrize(
     ("contents", "complaint"),
     [
-        (b"version=2\ncluster.id=x\nnode.id=1\n", "is of version 2; this release reads version 1"),
-        (b"version=0\nbroker.id=1\n", "is of version 0; this release reads version 1"),
-        (b"", "is of version None"),
-        (b"version=1\nnode.id=1\n", r"does not say what its cluster\.id is"),
-        (b"version=1\ncluster.id=x\n", r"does not say what its node\.id is"),
+        (b"version=2\ncluster.id=x\nnode.id=1\n", "has version 2; this release supports version 1"),
+        (b"version=0\nbroker.id=1\n", "has version 0; this release supports version 1"),
+        (b"", "has version None"),
+        (b"version=1\nnode.id=1\n", r"has no cluster\.id"),
+        (b"version=1\ncluster.id=x\n", r"has no node\.id"),
         (b"version=1\ncluster.id=x\nnode.id=one\n", "cannot be read"),
         (b"no properties at all\n", "cannot be read"),
         (b"\xff\xfe\x00", "cannot be read"),
@@ -81,7 +81,7 @@ def test_what_cannot_be_understood_is_refused_and_left_alone(tmp_path: Path, con
 def test_a_folder_with_other_things_in_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
 
-    with pytest.raises(DataDirError, match=r"not a data folder \(it holds 'thesis.tex' but no meta.properties\)"):
+    with pytest.raises(DataDirError, match=r"not a data folder \(it has 'thesis.tex' but no meta.properties\)"):
         load_or_create(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

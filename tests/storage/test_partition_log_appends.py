@@ -79,7 +79,7 @@ def test_a_memoryview_is_as_good_as_a_bytearray(partition: OpenPartition) -> Non
 REFUSED: dict[str, tuple[type[ApiError], ErrorCode, Callable[[], bytearray]]] = {
     "nothing": (CorruptMessage, ErrorCode.CORRUPT_MESSAGE, bytearray),
     "half a header": (CorruptMessage, ErrorCode.CORRUPT_MESSAGE, lambda: bytearray(16) + b"\2" * 10),
-    "cut short": (CorruptMessage, ErrorCode.CORRUPT_MESSAGE, lambda: batch()[:-1]),
+    "truncated": (CorruptMessage, ErrorCode.CORRUPT_MESSAGE, lambda: batch()[:-1]),
     "a wrong checksum": (CorruptMessage, ErrorCode.CORRUPT_MESSAGE, lambda: batch()[:-1] + b"\x55"),
     "format v1": (
         UnsupportedForMessageFormat,

@@ -69,7 +69,7 @@ def test_a_gap_and_a_step_back_are_out_of_order() -> None:
     log.append(header(0, 3))
 
     for sequence in (1, 2, 4, LAST):
-        with pytest.raises(OutOfOrderSequenceNumber, match=f"sequence 3, not {sequence}"):
+        with pytest.raises(OutOfOrderSequenceNumber, match=f"sequence {sequence}, expected 3"):
             log.append(header(sequence))
 
 
@@ -121,7 +121,7 @@ def test_a_batch_may_reach_across_the_highest_number() -> None:
     log.append(header(LAST - 1, 4))
 
     assert log.append(header(LAST - 1, 4)) == 0
-    with pytest.raises(OutOfOrderSequenceNumber, match="sequence 2, not 3"):
+    with pytest.raises(OutOfOrderSequenceNumber, match="sequence 3, expected 2"):
         log.append(header(3))
     assert log.append(header(2)) == 4
 
@@ -131,7 +131,7 @@ def test_an_older_epoch_is_fenced_whatever_its_sequence() -> None:
     log.append(header(0, epoch=1))
 
     for sequence in (0, 1, 2):
-        with pytest.raises(InvalidProducerEpoch, match="is at epoch 1, not 0"):
+        with pytest.raises(InvalidProducerEpoch, match="epoch 0 is fenced by epoch 1"):
             log.append(header(sequence, epoch=0))
 
 
@@ -249,7 +249,7 @@ def test_a_marker_of_an_older_epoch_or_an_older_coordinator_is_fenced() -> None:
     log.end(ABORT, epoch=2)
 
     log.append(header(1, epoch=2, in_transaction=True))
-    with pytest.raises(TransactionCoordinatorFenced, match="coordinator of epoch 3, not 2"):
+    with pytest.raises(TransactionCoordinatorFenced, match="coordinator epoch 3, not 2"):
         log.end(EndMarker(is_commit=True, coordinator_epoch=2), epoch=2)
     assert log.states.first_unstable_offset == 2
 

@@ -109,7 +109,7 @@ def test_records_are_waited_for(ottla: EphemeralBroker) -> None:
 
 def test_a_group_is_waited_for_until_it_is_stable(ottla: EphemeralBroker) -> None:
     ottla.create_topic("t", partitions=2)
-    with pytest.raises(TimeoutError, match=r"there is no group 'readers', nor any"):
+    with pytest.raises(TimeoutError, match=r"no group 'readers'"):
         ottla.wait_for_group("readers", timeout_s=0.01)
     with ottla_package.Consumer(ottla.bootstrap_servers, "t", group="readers") as reader:
         reader.poll(timeout_ms=100)
@@ -120,7 +120,7 @@ def test_a_group_is_waited_for_until_it_is_stable(ottla: EphemeralBroker) -> Non
 
 def test_lag_is_waited_for_until_it_is_gone(ottla: EphemeralBroker) -> None:
     ottla.produce("t", "a", "b")
-    with pytest.raises(TimeoutError, match="has committed nothing"):
+    with pytest.raises(TimeoutError, match="has no committed offsets"):
         ottla.wait_for_lag_zero("readers", timeout_s=0.01)
     with pytest.raises(TimeoutError, match=r"'readers' is behind by \{'t-0': 2\}"):
         ottla.wait_for_lag_zero("readers", "t", timeout_s=0.01)

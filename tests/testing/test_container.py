@@ -57,7 +57,7 @@ def test_what_docker_refuses_is_told(docker: str) -> None:
 
 
 def test_without_docker_it_is_said_so() -> None:
-    with pytest.raises(RuntimeError, match="there is no program 'no-such-docker'"):
+    with pytest.raises(RuntimeError, match="program 'no-such-docker' not found"):
         OttlaContainer(docker="no-such-docker").start()
 
 

@@ -118,7 +118,7 @@ def test_speed_scales_the_time_since_the_first_message(speed: float, due_s: floa
 def test_what_is_no_recording_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "other.txt"
     file.write_text("two coffees\n")
-    with pytest.raises(ConfigError, match=r"other.txt is no recording"):
+    with pytest.raises(ConfigError, match=r"other.txt is not a valid recording"):
         read_head(file)
     file.write_text('{"topic": "t", "partitions": 1}\n[0, 0, "x"]\n')
     with pytest.raises(ConfigError, match=r"other.txt, line 2"):

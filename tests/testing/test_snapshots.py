@@ -81,7 +81,7 @@ def test_a_snapshot_of_another_broker_is_refused_and_nothing_is_lost(ottla: Ephe
         foreign = other.snapshot()
     ottla.produce("orders", "a")
 
-    with pytest.raises(ValueError, match="this snapshot is of another broker"):
+    with pytest.raises(ValueError, match="this snapshot was made by another broker"):
         ottla.restore(foreign)
 
     assert values(ottla, "orders") == [b"a"]

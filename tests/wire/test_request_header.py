@@ -83,16 +83,16 @@ def test_tagged_fields_in_a_header_are_skipped(read: Callable[[memoryview], Requ
     [
         (b"", "ends early"),
         (bytes(9), "ends early"),
-        (header_bytes(9999, 0), "there is no API with the key 9999"),
-        (header_bytes(-1, 0), "there is no API with the key -1"),
-        (struct.pack(">hhih", 0, 9, 1, -2), "client_id has the length -2"),
-        (struct.pack(">hhih", 0, 9, 1, 40_000 - 65_536) + bytes(40_000), "client_id has the length -25536"),
-        (struct.pack(">hhih", 0, 9, 1, 10) + b"short", "client_id claims 10 bytes, 5 are left"),
+        (header_bytes(9999, 0), "unknown API key 9999"),
+        (header_bytes(-1, 0), "unknown API key -1"),
+        (struct.pack(">hhih", 0, 9, 1, -2), "client_id has invalid length -2"),
+        (struct.pack(">hhih", 0, 9, 1, 40_000 - 65_536) + bytes(40_000), "client_id has invalid length -25536"),
+        (struct.pack(">hhih", 0, 9, 1, 10) + b"short", "client_id claims 10 bytes, but only 5 are left"),
         (header_bytes(HEARTBEAT.key, 0, b"\xff\xfe"), "is not UTF-8"),
         (header_bytes(HEARTBEAT.key, 4), "ends early"),
         (header_bytes(HEARTBEAT.key, 4, tail=b"\xff\xff\xff\xff\xff\x01"), "does not fit 32 bits"),
         (header_bytes(HEARTBEAT.key, 4, tail=b"\xe9\x07" + bytes(5000)), "tagged fields claims 1001 entries"),
-        (header_bytes(HEARTBEAT.key, 4, tail=b"\x01\x00\x05ab"), "tagged field 0 claims 5 bytes, 2 are left"),
+        (header_bytes(HEARTBEAT.key, 4, tail=b"\x01\x00\x05ab"), "tagged field 0 claims 5 bytes, but only 2 are left"),
     ],
 )
 def test_a_broken_header_is_refused_with_a_reason(

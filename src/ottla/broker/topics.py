@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.partition import Partition
-from ottla.core.errors import InvalidRequest, UnknownTopicId, UnknownTopicOrPartition
+from ottla.core.errors import DataDirError, InvalidRequest, StorageError, UnknownTopicId, UnknownTopicOrPartition
 from ottla.core.ids import TopicId, TopicPartition
 from ottla.storage.catalog.entries import Topic
 from ottla.storage.catalog.rules import check_new_topic
@@ -99,8 +99,15 @@ class Topics:
             state = self.by_name.get(at.topic)
             is_other = is_shared and state is not None and topic_id not in (None, state.entry.id)
             if state is None or at.partition >= len(state.partitions) or is_other:
-                renamed = self._data_dir.set_stray_aside(at)
-                _logger.warning("%s belongs to no topic and is set aside as %s", at, renamed.name)
+                self._set_aside(at)
+
+    def _set_aside(self, at: TopicPartition) -> None:
+        try:
+            renamed = self._data_dir.set_stray_aside(at)
+        except StorageError as failed:
+            _logger.error("%s belongs to no topic and could not be set aside: %s", at, failed)
+        else:
+            _logger.warning("%s belongs to no topic and is set aside as %s", at, renamed.name)
 
     def _adopt_folders(self) -> None:
         """A folder that Apache Kafka filled, say: its partitions become topics under the ids they have."""
@@ -217,6 +224,9 @@ class Topics:
         at = TopicPartition(state.name, index)
 
         def open_log() -> PartitionLog:
-            return self._data_dir.open_partition(at, state.config.log, state.entry.id)
+            try:
+                return self._data_dir.open_partition(at, state.config.log, state.entry.id)
+            except DataDirError as unusable:
+                raise StorageError(str(unusable)) from unusable
 
         return Partition(at, state.config, open_log, partial(self._data_dir.facts, at))

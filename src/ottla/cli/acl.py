@@ -16,9 +16,10 @@ from ottla.core.security import CLUSTER_NAME, AclOperation, AclPermission, Patte
 from ottla.event_loop import run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ottla.cli.connecting import Reach
+    from ottla.client.client import Client
 
 Decorated = TypeVar("Decorated", bound="Callable[..., Any]")
 
@@ -108,10 +109,7 @@ def add(principal: str, *, reach: Reach, **options: Any) -> None:  # noqa: ANN40
 
     async def ask() -> None:
         async with reach.client() as client:
-            for one, error in (await client.admin.create_acls(wanted)).items():
-                if error is not None:
-                    raise error
-                click.echo(f"added: {sentence(one)}")
+            await add_acls(client, wanted, lambda one: f"added: {sentence(one)}")
 
     run(ask())
 
@@ -209,3 +207,11 @@ def sentence(one: Acl) -> str:
     return (
         f"{row['permission']} {one.principal} to {row['operation']} {row['resource']} {one.resource_name}{star}{where}"
     )
+
+
+async def add_acls(client: Client, wanted: Sequence[Acl], told: Callable[[Acl], str]) -> None:
+    """Create ACLs and tell of each; stop at the first that is refused."""
+    for one, error in (await client.admin.create_acls(wanted)).items():
+        if error is not None:
+            raise error
+        click.echo(told(one))

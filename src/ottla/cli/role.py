@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ottla.cli.acl import sentence
+from ottla.cli.acl import add_acls, sentence
 from ottla.cli.confirming import confirm, with_yes_option
 from ottla.cli.connecting import with_broker_options
 from ottla.cli.output import show_rows, with_output_option
@@ -73,10 +73,7 @@ def grant(role_name: str, principals: tuple[str, ...], *, reach: Reach) -> None:
 
     async def ask() -> None:
         async with reach.client() as client:
-            for one, error in (await client.admin.create_acls(wanted)).items():
-                if error is not None:
-                    raise error
-                click.echo(f"granted role {role_name} to {one.principal}")
+            await add_acls(client, wanted, lambda one: f"granted role {role_name} to {one.principal}")
             if not await client.admin.list_acls(AclFilter(principal=ROLE_TYPE + role_name)):
                 click.echo(f"role {role_name} has no rights yet; run: ottla acl add Role:{role_name} …", err=True)
 

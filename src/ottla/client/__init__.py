@@ -1,4 +1,4 @@
-"""A client of any Kafka broker."""
+"""A client for any Kafka broker."""
 
 from ottla.client.client import Client
 from ottla.client.config import ClientConfig, ConsumerConfig, ProducerConfig

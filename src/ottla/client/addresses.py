@@ -1,4 +1,4 @@
-"""The addresses a client is given: "host", "host:port", "[ipv6]:port", several of them with commas between."""
+"""Server addresses: "host", "host:port", "[ipv6]:port", separated by commas."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+._-]*://")
 
 
 def parse_addresses(servers: str | Iterable[str]) -> tuple[Address, ...]:
-    """The addresses in the order given, each once."""
+    """The addresses in the given order, without duplicates."""
     texts = servers.split(",") if isinstance(servers, str) else list(servers)
     found = tuple(dict.fromkeys(parse_address(text) for text in texts if text.strip()))
     if not found:
-        raise ConfigError('no server is given; say for example Client("localhost:9092")')
+        raise ConfigError('no servers given; use e.g. Client("localhost:9092")')
     return found
 
 
 def parse_address(text: str) -> Address:
     stripped = text.strip()
     if _SCHEME.match(stripped):
-        raise ConfigError(f"{text!r} is a URL; give a server as host:port")
+        raise ConfigError(f"{text!r} is a URL; use host:port")
     host, port = _split(stripped)
     if not host or re.search(r"[\s/@]", host):
-        raise ConfigError(f"{text!r} names no host; give a server as host:port, or [address]:port for IPv6")
+        raise ConfigError(f"{text!r} has no host; use host:port, or [address]:port for IPv6")
     return Address(host, DEFAULT_PORT if port is None else _port(text, port))
 
 
@@ -42,7 +42,7 @@ def _split(text: str) -> tuple[str, str | None]:
         return bracketed["host"], bracketed["port"]
     if text.count(":") > 1:
         if not _is_ipv6(text):
-            raise ConfigError(f"{text!r} has too many colons; give a server as host:port, or [address]:port for IPv6")
+            raise ConfigError(f"{text!r} has too many colons; use host:port, or [address]:port for IPv6")
         return text, None
     host, colon, port = text.partition(":")
     return host, port if colon else None
@@ -58,5 +58,5 @@ def _is_ipv6(text: str) -> bool:
 
 def _port(text: str, port: str) -> int:
     if not (port.isascii() and port.isdigit() and 0 < int(port) <= _LARGEST_PORT):
-        raise ConfigError(f"{text!r} has port {port!r}; a port is a number from 1 to {_LARGEST_PORT}")
+        raise ConfigError(f"invalid port {port!r} in {text!r}; it must be 1 to {_LARGEST_PORT}")
     return int(port)

@@ -1,4 +1,4 @@
-"""How long to wait before the next attempt: twice as long each time, and never the same for everybody."""
+"""Exponential backoff with jitter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _JITTER: Final = 0.2
-"""A delay is up to this fraction longer or shorter, so that clients that failed together do not return together."""
+"""A delay is up to this fraction longer or shorter, so that clients do not retry in lockstep."""
 _MOST_DOUBLINGS: Final = 30
 
 
@@ -23,7 +23,7 @@ class Backoff:
         self._random = random
 
     def delay_s(self, failures: int) -> float:
-        """The wait after so many failures in a row: none after none."""
+        """The delay after this many consecutive failures; 0 after none."""
         if failures == 0:
             return 0.0
         doubled = min(self._longest_s, self._first_s * (1 << min(failures - 1, _MOST_DOUBLINGS)))

@@ -1,4 +1,4 @@
-"""When a broker's task sends what it has collected: with enough company, or after a while without it."""
+"""When a broker's task sends a request: with enough partitions, or after a delay."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class BundleRule:
-    """One request for many partitions, and no partition waits long for the others."""
+    """One request for many partitions, with a bounded delay for each."""
 
     min_requests: int
     max_wait_s: float
 
     def send_at(self, collected: int, attached: int, first_at: float) -> float:
-        """The time from which to send, given when the first was collected.
+        """The time to send, given when the first partition was added.
 
-        `attached` counts the partitions that could still come to be collected, and those that were: waiting for
-        more than all of them would be waiting for nobody.
+        `attached` is the number of partitions that are, or could still be, added: there is no point in waiting for
+        more.
         """
         if collected >= min(self.min_requests, attached):
             return first_at

@@ -1,4 +1,4 @@
-"""Chance that is nobody else's: a program that seeds `random` means its own, and a fork must not repeat ours."""
+"""A private random source: independent of the program's `random.seed`, and reseeded after a fork."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The client: one view of the cluster and one set of connections for all it makes."""
+"""The client: one view of the cluster and one set of connections, shared by its producers and consumers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ClosableT = TypeVar("_ClosableT", bound=_Closable)
 
 
 class Client:
-    """`async with Client("localhost:9092") as client:`; what it made is closed with it."""
+    """`async with Client("localhost:9092") as client:`; closing it also closes everything it created."""
 
     def __init__(self, servers: str | Iterable[str], **options: Unpack[ClientOptions]) -> None:
         self.config = ClientConfig(**options)
@@ -51,7 +51,7 @@ class Client:
         return self._router
 
     async def start(self) -> None:
-        """Find the cluster; fails if no broker can be reached."""
+        """Connect to the cluster; fails if no broker is reachable."""
         if self._is_closed:
             raise ClientClosed
         if self._router is not None:
@@ -64,9 +64,9 @@ class Client:
             raise
 
     async def close(self) -> None:
-        """Close what this client made, the newest first, then its connections. May be called again.
+        """Close producers and consumers, the newest first, then the connections. Idempotent.
 
-        What goes wrong with one keeps no other from being closed; the first error is raised at the end.
+        An error does not stop the rest from being closed; the first one is raised at the end.
         """
         if self._is_closed:
             return
@@ -89,13 +89,13 @@ class Client:
 
     @property
     def admin(self) -> Admin:
-        """Topics, settings, groups and offsets."""
+        """Topics, configs, groups and offsets."""
         from ottla.client.admin.admin import Admin
 
         return Admin(self.router)
 
     async def topics(self) -> list[str]:
-        """The names of all topics but Kafka's own."""
+        """The names of all topics except internal ones."""
         await self.router.refresh()
         known = self.router.view.topics.values()
         return sorted(topic.name for topic in known if topic.error is ErrorCode.NONE and not topic.is_internal)
@@ -104,7 +104,7 @@ class Client:
         """The partitions of this topic."""
         return list((await self.router.topic(topic)).partitions)
 
-    # Making producers and consumers; the types of their keys and values follow from how those are (de)serialized
+    # Producers and consumers; their key and value types follow from the (de)serializers
 
     def producer(
         self,
@@ -113,7 +113,7 @@ class Client:
         value_serializer: Serializer[V] | None = None,
         **options: Unpack[ProducerOptions],
     ) -> Producer[K, V]:
-        """A producer, to be used in an `async with` block; of bytes, unless serializers are given."""
+        """A producer, for an `async with` block; of bytes, unless serializers are given."""
         from ottla.client.producer.producer import Producer
 
         config = ProducerConfig(**options)
@@ -128,7 +128,7 @@ class Client:
         value_deserializer: Deserializer[V] | None = None,
         **options: Unpack[ConsumerOptions],
     ) -> Consumer[K, V]:
-        """A consumer of these topics, to be used in an `async with` block; of none, if it is to be assigned later."""
+        """A consumer of these topics, for an `async with` block; without topics, assign partitions later."""
         from ottla.client.consumer.consumer import Consumer
 
         return self._keep(

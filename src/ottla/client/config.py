@@ -1,6 +1,6 @@
-"""What can be set about a client, its producers and its consumers. Times are in milliseconds.
+"""Configuration of a client, its producers and its consumers. Times are in milliseconds.
 
-Many of the names and defaults are those of kafka-d, whose design this client follows.
+Many names and defaults are those of kafka-d, whose design this client follows.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ ResetPolicy: TypeAlias = Literal["latest", "earliest", "none"]
 IsolationLevel: TypeAlias = Literal["read_uncommitted", "read_committed"]
 AssignorName: TypeAlias = Literal["range", "roundrobin", "sticky", "cooperative-sticky"]
 Partitioner: TypeAlias = "Callable[[bytes | None, int], int]"
-"""Given the serialized key and the number of partitions: which one."""
+"""Maps the serialized key and the number of partitions to a partition."""
 
 _LEVELS: Final[dict[str, tuple[int, int]]] = {"gzip": (1, 9), "lz4": (1, 17), "zstd": (1, 22)}
 _MOST_IN_FLIGHT_IN_ORDER: Final = 5
-"""A broker remembers so many batches of an idempotent producer, per partition."""
+"""The number of batches per partition that a broker remembers of an idempotent producer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +131,9 @@ class ProducerConfig:
             return
         levels = _LEVELS.get(self.compression)
         if levels is None:
-            raise ConfigError(f"compression_level must be None with compression={self.compression!r}, which has none")
+            raise ConfigError(
+                f"compression_level must be None with compression={self.compression!r} (it has no levels)"
+            )
         low, high = levels
         if not low <= self.compression_level <= high:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""One socket to one broker: requests go out as they come, answers find theirs by correlation id."""
+"""One connection to one broker: pipelined requests, responses matched by correlation id."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
 ResponseT = TypeVar("ResponseT", bound=Response)
 
 _LARGEST_GREETING_BYTES: Final = 1 << 20
-"""Until it has proved to be a Kafka broker, an answer larger than this is taken for something else."""
+"""Before the first valid response, a larger one means that the peer is not a Kafka broker."""
 _LARGEST_ANSWER_BYTES: Final = (1 << 31) - 1
 _TRUSTED_ANSWER_BYTES: Final = 64 << 20
-"""An answer up to this size gets its memory at once: a fetch of many partitions is that large."""
+"""A response up to this size gets its buffer at once, such as a fetch of many partitions."""
 _CORRELATION_IDS: Final = 1 << 31
 
 
 class _Waiting:
-    """A request that was sent and not answered."""
+    """A request in flight."""
 
     __slots__ = ("answer", "received_before", "request", "timeout_s", "timer", "version")
 
@@ -56,14 +56,14 @@ class _Waiting:
 
 
 class Connection(asyncio.BufferedProtocol):
-    """Made by `ottla.client.opening.open_connection`, which greets the broker and logs in."""
+    """Created by `ottla.client.opening.open_connection`, which negotiates versions and authenticates."""
 
     _transport: asyncio.Transport
 
     def __init__(self, address: Address, config: ClientConfig, scratch: bytearray | None = None) -> None:
         self.address = address
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        """Done when the connection is gone, whoever ended it."""
+        """Done when the connection is closed by either side."""
         self._client_id = config.client_id
         self._timeout_s = config.request_timeout_ms / 1000
         self._join_bytes = config.serializer_chunk_bytes
@@ -76,10 +76,10 @@ class Connection(asyncio.BufferedProtocol):
         self._received = 0
         self._end: ClientError | None = None
         self._drained: asyncio.Future[None] | None = None
-        self._held: list[AnyBytes] | None = None  # what waits for a login to end
-        self._has_answered = False  # anything but the greeting
+        self._held: list[AnyBytes] | None = None  # requests held back during authentication
+        self._has_answered = False  # anything but ApiVersions
 
-    # What others ask
+    # Used by other modules
 
     @property
     def is_open(self) -> bool:
@@ -87,11 +87,11 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def waiting_count(self) -> int:
-        """How many requests are not answered yet."""
+        """The number of requests in flight."""
         return len(self._waiting)
 
     def version_of(self, api: Api, *, max_version: int | None = None) -> int:
-        """The highest version of this API that both sides speak, at most `max_version`."""
+        """The highest version of this API supported by both sides, at most `max_version`."""
         low, high = self._versions.get(api.key, (0, -1))
         version = min(high, api.last if max_version is None else min(api.last, max_version))
         if version < max(low, api.first):
@@ -99,7 +99,7 @@ class Connection(asyncio.BufferedProtocol):
         return version
 
     def level_of(self, feature: str) -> int:
-        """What the cluster has agreed on for this feature (KIP-584); 0 if it knows of none."""
+        """The finalized version of this feature (KIP-584); 0 if unknown."""
         return self._features.get(feature, 0)
 
     def ask(
@@ -110,7 +110,7 @@ class Connection(asyncio.BufferedProtocol):
         version: int | None = None,
         is_login: bool = False,
     ) -> asyncio.Future[ResponseT]:
-        """Send the request now; its answer comes later. Requests arrive in the order of these calls."""
+        """Send the request now; returns its pending response. Requests are sent in call order."""
         if self._end is not None:
             raise self._ended(request.API)
         wanted = self.version_of(request.API) if version is None else version
@@ -121,24 +121,24 @@ class Connection(asyncio.BufferedProtocol):
         return waiting.answer  # type: ignore[return-value]  # decoded as the request's own RESPONSE
 
     def post(self, request: RequestFor[Response], *, version: int | None = None) -> None:
-        """Send a request that gets no answer."""
+        """Send a request without a response."""
         if self._end is not None:
             raise self._ended(request.API)
         self._send(request, self.version_of(request.API) if version is None else version)
 
     async def drain(self) -> None:
-        """Wait until the socket has room for more."""
+        """Wait until the socket is writable."""
         if self._drained is not None and self._end is None:
             await asyncio.shield(self._drained)
 
     def close(self, reason: ClientError | None = None) -> None:
-        """End it now: what is not answered yet fails with the reason."""
+        """Close now: requests in flight fail with the reason."""
         self._finish(reason or ClientClosed("the connection was closed"))
         if not self._transport.is_closing():
             self._transport.abort()
 
     def hold_back(self) -> None:
-        """Send nothing but what belongs to a login, until `let_go`."""
+        """Send only authentication requests, until `let_go`."""
         self._held = []
 
     def let_go(self) -> None:
@@ -147,18 +147,18 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.writelines(held)
 
     def greeted(self, versions: Mapping[int, tuple[int, int]], features: Mapping[str, int]) -> None:
-        """The broker has said which versions it speaks, and which features its cluster has agreed on."""
+        """Store the broker's API versions and finalized features."""
         self._versions = versions
         self._features = features
         self._frames = FrameParser(_LARGEST_ANSWER_BYTES, self._scratch, _TRUSTED_ANSWER_BYTES)
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # A view, because asyncio's TLS reads into slices of what it gets, and a slice of a bytearray is a copy.
+        # A memoryview, because asyncio's TLS reads into slices, and a slice of a bytearray is a copy.
         return memoryview(self._frames.get_buffer(sizehint))
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -182,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         if drained is not None and not drained.done():
             drained.set_result(None)
 
-    # Requests and answers
+    # Requests and responses
 
     def _send(self, request: RequestFor[Response], version: int, *, is_login: bool = False) -> int:
         correlation_id = self._last_id = (self._last_id + 1) % _CORRELATION_IDS
@@ -194,17 +194,17 @@ class Connection(asyncio.BufferedProtocol):
         elif sum(map(len, buffers)) <= self._join_bytes:
             self._transport.write(b"".join(buffers))
         else:
-            for buffer in buffers:  # asyncio's writelines would copy them together first
+            for buffer in buffers:  # asyncio's writelines would join them first
                 self._transport.write(buffer)
         return correlation_id
 
     def _take(self, frame: memoryview) -> None:
         if len(frame) < 4:
-            raise ProtocolError(f"an answer of {len(frame)} bytes")
+            raise ProtocolError(f"a response of {len(frame)} bytes")
         correlation_id = int.from_bytes(frame[:4])
         waiting = self._waiting.pop(correlation_id, None)
         if waiting is None:
-            raise ProtocolError(f"an answer to request {correlation_id}, which was not asked")
+            raise ProtocolError(f"a response with unknown correlation id {correlation_id}")
         if waiting.timer is not None:
             waiting.timer.cancel()
         if waiting.answer.done():  # timed out or cancelled
@@ -219,14 +219,14 @@ class Connection(asyncio.BufferedProtocol):
 
     def _timed_out(self, correlation_id: int) -> None:
         waiting = self._waiting[correlation_id]
-        waiting.timer = None  # its answer may still come, and is known by its id then
+        waiting.timer = None  # a late response is still matched by its correlation id
         if not waiting.answer.done():
             waited = f"{waiting.timeout_s * 1000:.0f} ms"
             message = f"{self.address} did not answer {waiting.request.API} within {waited}"
             waiting.answer.set_exception(RequestTimedOut(message))
         if waiting.timeout_s >= self._timeout_s and self._received == waiting.received_before:
-            # Not a byte in all that time: the broker or the network is gone without a word.
-            self.close(ConnectionLost(f"{self.address} has sent nothing for {waiting.timeout_s * 1000:.0f} ms"))
+            # No bytes at all in that time: the broker or the network is gone.
+            self.close(ConnectionLost(f"{self.address} has been silent for {waiting.timeout_s * 1000:.0f} ms"))
 
     def _finish(self, reason: ClientError) -> None:
         if self._end is not None:
@@ -241,7 +241,7 @@ class Connection(asyncio.BufferedProtocol):
         self.resume_writing()
 
     def _ended(self, api: Api) -> ClientError:
-        """Why this request will not be answered; a new error for each, or they would share a traceback."""
+        """The error of an unanswered request; a new one for each, so that they do not share a traceback."""
         end = self._end
         if isinstance(end, ClientClosed):
             return ClientClosed(str(end))
@@ -250,28 +250,28 @@ class Connection(asyncio.BufferedProtocol):
 
     def _why_lost(self, error: Exception | None) -> ClientError:
         if isinstance(error, ssl.SSLError):
-            what = f"{self.address} refused this client's certificate, or that it has none: {error}"
-            return AuthenticationFailed(f"{what}; look at cert_file")
+            what = f"{self.address} rejected the client certificate, or requires one: {error}"
+            return AuthenticationFailed(f"{what}; check cert_file")
         why = "the broker closed it" if error is None else str(error) or type(error).__name__
         if not self._has_answered:
-            wanted = "should use TLS, show a certificate or log in; see `security`"
-            why = f"{why} (a broker does so to a client that {wanted})"
+            wanted = "TLS, a client certificate or authentication may be required; see `security`"
+            why = f"{why} ({wanted})"
         return ConnectionLost(f"the connection to {self.address} is lost: {why}")
 
     def _not_understood(self, broken: ProtocolError) -> ClientError:
         if not self._versions:
             return NotKafka(f"{self.address} does not speak the Kafka protocol: {broken}")
-        return ConnectionLost(f"{self.address} broke the protocol: {broken}")
+        return ConnectionLost(f"{self.address} violated the protocol: {broken}")
 
     def _why_not(self, api: Api, low: int, high: int, max_version: int | None) -> str:
         if high < 0:
-            return f"{self.address} does not serve {api.name}; use a newer broker"
+            return f"{self.address} does not support {api.name}; use a newer broker"
         last = api.last if max_version is None else min(api.last, max_version)
-        return f"{self.address} serves {api.name} in versions {low} to {high}; {api.first} to {last} are needed here"
+        return f"{self.address} supports {api.name} versions {low} to {high}; this client needs {api.first} to {last}"
 
 
 def _version_of(waiting: _Waiting, frame: memoryview) -> int:
-    # A broker that does not know the version of an ApiVersions request answers in version 0 (KIP-511).
+    # A broker that does not support the version of an ApiVersions request answers in version 0 (KIP-511).
     if waiting.request.API is API_VERSIONS and int.from_bytes(frame[4:6]) == ErrorCode.UNSUPPORTED_VERSION:
         return 0
     return waiting.version

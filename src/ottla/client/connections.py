@@ -1,4 +1,4 @@
-"""The open connections: one per broker and purpose, so that a long poll holds up nothing else."""
+"""The open connections: one per broker and purpose, so that long polls do not block other requests."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Key: TypeAlias = "tuple[Address, Purpose, object]"
 
 
 class Purpose(Enum):
-    """What a connection is for. A broker answers the requests of one connection in order."""
+    """The purpose of a connection. A broker answers the requests of one connection in order."""
 
     ASK = auto()
     PUSH = auto()
@@ -34,11 +34,11 @@ class Connections:
         self._backoff = Backoff(config.backoff_first_ms, config.backoff_max_ms)
         self._open: dict[Key, Connection] = {}
         self._opening: dict[Key, asyncio.Task[Connection]] = {}
-        self._failures: dict[Address, tuple[int, float]] = {}  # how many in a row, and not to be tried before
+        self._failures: dict[Address, tuple[int, float]] = {}  # consecutive failures, and the earliest next attempt
         self._is_closed = False
         tls = None if config.security is None else config.security.tls_context()
         self._manner = Manner(config, tls, bytearray(config.deserializer_chunk_bytes))
-        # What is fetched is large, and a system call for every few kilobytes of it would cost more than the rest.
+        # Fetch responses are large; reading a few kilobytes per system call would dominate the cost.
         self._manner_to_fetch = Manner(config, tls, bytearray(max(SCRATCH_BYTES, config.deserializer_chunk_bytes)))
 
     def existing(self, address: Address, purpose: Purpose, owner: object = None) -> Connection | None:
@@ -46,9 +46,9 @@ class Connections:
         return connection if connection is not None and connection.is_open else None
 
     async def get(self, address: Address, purpose: Purpose, owner: object = None) -> Connection:
-        """The open connection, or a new one; after failures not before a pause that grows with them.
+        """The open connection, or a new one; after failures with a growing delay.
 
-        An owner has connections of its own: the long polls of one consumer hold up no other.
+        Each owner has separate connections: the long polls of one consumer do not block another.
         """
         if self._is_closed:
             raise ClientClosed
@@ -60,7 +60,7 @@ class Connections:
             task = self._opening[key] = asyncio.create_task(self._connect(address, purpose))
             task.add_done_callback(lambda done: self._opened(key, done))
         try:
-            # Others may wait for the same one: whoever is cancelled must not take it from them.
+            # Others may wait for the same connection: cancelling one waiter must not affect them.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             if self._is_closed and task.cancelled():
@@ -68,11 +68,11 @@ class Connections:
             raise
 
     def is_resting(self, address: Address) -> bool:
-        """Whether it failed a moment ago, so that a new connection would be waited for."""
+        """Whether connecting failed recently, so that a new attempt would be delayed."""
         return self._failures.get(address, (0, 0.0))[1] > asyncio.get_running_loop().time()
 
     def drop(self, address: Address) -> None:
-        """Nothing that matters is at this address any more."""
+        """Close the connections to an address that is no longer in use."""
         for key, connection in list(self._open.items()):
             if key[0] == address:
                 del self._open[key]

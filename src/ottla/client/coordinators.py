@@ -1,4 +1,4 @@
-"""Who coordinates a group or a transactional id: asked once, and again when it turns out to be wrong."""
+"""Coordinators of groups and transactional ids: looked up once, and again when stale."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ class Coordinators:
         self._known.pop((key, kind), None)
 
     async def _find_with_patience(self, key: str, kind: int) -> Coordinator:
-        """A broker that has just started may take a while to know, so a refusal is not final before the timeout."""
+        """A starting broker may not know it yet, so an error is retried until the timeout."""
         patience = Patience(self._router)
         while True:
             found = _only(key, await self._router.ask(_request(key, kind), purpose=Purpose.ASK))
             if found.error_code == ErrorCode.NONE:
                 return found
-            failed = broker_error(found.error_code, f"the coordinator of {_KINDS[kind]} {key!r}", found.error_message)
+            failed = broker_error(found.error_code, f"no coordinator for {_KINDS[kind]} {key!r}", found.error_message)
             if not failed.is_retriable or await patience.is_over():
                 raise failed
 
 
 def _request(key: str, kind: int) -> FindCoordinatorRequest:
-    # Version 4 asks for many keys at once; each version carries the field that it knows.
+    # Version 4 looks up many keys at once; each version uses its own field.
     return FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=(key,))
 
 

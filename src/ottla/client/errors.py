@@ -1,19 +1,19 @@
-"""What can go wrong for a client, by what its user can do about it.
+"""The client's errors, by what the user can do about them.
 
 ClientError
-├── BrokerUnavailable       no answer came; it may be worth another try, or another broker
-│   ├── ConnectFailed       nobody there, or not within the time allowed
-│   │   └── NobodyListens   the machine is there, and refuses: no broker runs at this port
-│   ├── NotKafka            somebody there who does not speak Kafka
-│   ├── ConnectionLost      the broker went away with a request under way
-│   └── RequestTimedOut     the broker is there and does not answer
-├── AuthenticationFailed    the broker does not accept who we say we are
-├── UnsupportedByBroker     the broker is too old, or too new, for this request
+├── BrokerUnavailable       no response; retry, or try another broker
+│   ├── ConnectFailed       connecting failed or timed out
+│   │   └── NobodyListens   connection refused: no process listens on the port
+│   ├── NotKafka            the server does not speak the Kafka protocol
+│   ├── ConnectionLost      the connection broke with a request in flight
+│   └── RequestTimedOut     the broker did not respond in time
+├── AuthenticationFailed    the credentials, or the broker's certificate, were rejected
+├── UnsupportedByBroker     the broker does not support this request
 ├── ClientClosed            used after it was closed
-├── DeliveryFailed          a message could not be delivered in the time allowed
-├── TransactionFailed       something of a transaction went wrong, and all of it has to be aborted
-├── SerializationFailed     a key or value that its serializer cannot handle
-└── BrokerError             the broker answered with an error; `code` says which
+├── DeliveryFailed          a message was not delivered in time
+├── TransactionFailed       the transaction failed and must be aborted
+├── SerializationFailed     a serializer or deserializer rejected a key or value
+└── BrokerError             the broker returned an error; see `code`
     ├── UnknownTopic, AuthorizationFailed, RecordTooLarge, OffsetOutOfRange
     └── CommitFailed, ProducerFenced
 """
@@ -29,16 +29,16 @@ if TYPE_CHECKING:
 
 
 class ClientError(OttlaError):
-    """The root of every error the client raises on purpose."""
+    """The base of all errors raised by the client."""
 
     @property
     def is_retriable(self) -> bool:
-        """Whether the same call may succeed later, with nothing changed by the caller."""
+        """Whether the same call may succeed later."""
         return False
 
 
 class BrokerUnavailable(ClientError):
-    """No answer came from the broker."""
+    """No response from the broker."""
 
     @property
     def is_retriable(self) -> bool:
@@ -46,31 +46,31 @@ class BrokerUnavailable(ClientError):
 
 
 class ConnectFailed(BrokerUnavailable):
-    """Nobody there, or nobody who answers; the message says which addresses were tried and what came of each."""
+    """Connecting failed; the message lists the addresses tried and their errors."""
 
 
 class NobodyListens(ConnectFailed):
-    """The machine answers that nothing runs at this port."""
+    """Connection refused: no process listens on the port."""
 
 
 class NotKafka(BrokerUnavailable):
-    """What answers at this address does not speak the Kafka protocol; the message says what it looks like."""
+    """The server does not speak the Kafka protocol; the message says what it looks like."""
 
 
 class ConnectionLost(BrokerUnavailable):
-    """The connection broke; what was under way may or may not have been done."""
+    """The connection broke; requests in flight may or may not have been executed."""
 
 
 class RequestTimedOut(BrokerUnavailable):
-    """The broker did not answer in time; what was asked may or may not have been done."""
+    """The broker did not respond in time; the request may or may not have been executed."""
 
 
 class AuthenticationFailed(ClientError):
-    """The broker does not accept the credentials, or we do not accept the broker's."""
+    """The broker rejected the credentials, or the client the broker's."""
 
 
 class UnsupportedByBroker(ClientError):
-    """The broker does not serve this request in any version that is spoken here."""
+    """The broker does not support this API in any version known to the client."""
 
     def __init__(self, api: Api, message: str) -> None:
         super().__init__(message)
@@ -78,24 +78,24 @@ class UnsupportedByBroker(ClientError):
 
 
 class ClientClosed(ClientError):
-    def __init__(self, message: str = "the client is closed; make a new one") -> None:
+    def __init__(self, message: str = "the client is closed; create a new one") -> None:
         super().__init__(message)
 
 
 class DeliveryFailed(ClientError):
-    """Messages that were not acknowledged; the cause, if the broker named one, is `__cause__`."""
+    """Messages that were not acknowledged; the broker's error, if any, is `__cause__`."""
 
 
 class TransactionFailed(ClientError):
-    """The transaction can only be aborted, or was; what went wrong is `__cause__`."""
+    """The transaction can only be aborted, or was aborted; the cause is `__cause__`."""
 
 
 class SerializationFailed(ClientError):
-    """A key or value that its serializer or deserializer cannot handle; the reason is `__cause__`."""
+    """A serializer or deserializer rejected a key or value; the cause is `__cause__`."""
 
 
 class BrokerError(ClientError):
-    """The broker understood and refused."""
+    """The broker returned an error."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
@@ -111,7 +111,7 @@ class UnknownTopic(BrokerError):
 
 
 class AuthorizationFailed(BrokerError):
-    """This user may not do this."""
+    """The user lacks a permission."""
 
 
 class RecordTooLarge(BrokerError):
@@ -119,15 +119,15 @@ class RecordTooLarge(BrokerError):
 
 
 class OffsetOutOfRange(BrokerError):
-    """The partition does not hold this offset, or holds it no longer."""
+    """The offset is out of range."""
 
 
 class CommitFailed(BrokerError):
-    """The group moved on without this member, which may no longer commit for it."""
+    """The member was removed from the group, or the partition was reassigned."""
 
 
 class ProducerFenced(BrokerError):
-    """Another producer with the same id has taken over."""
+    """Another producer with the same transactional id has taken over."""
 
 
 _SPECIAL: Final[dict[ErrorCode, type[BrokerError]]] = {
@@ -149,30 +149,30 @@ _SPECIAL: Final[dict[ErrorCode, type[BrokerError]]] = {
 }
 
 _ADVICE: Final[dict[ErrorCode, str]] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it first, or look at its name",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "a topic's name is 1 to 249 letters, digits, dots, dashes and underscores",
-    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "give this user access to the topic",
-    ErrorCode.GROUP_AUTHORIZATION_FAILED: "give this user access to the group",
-    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "give this user access to the cluster",
-    ErrorCode.MESSAGE_TOO_LARGE: "send less at once, or raise the topic's max.message.bytes",
-    ErrorCode.RECORD_LIST_TOO_LARGE: "send less at once, or raise the topic's segment.bytes",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "seek to an offset that exists, or set auto_offset_reset",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "create it first, or check its name",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "a topic name has 1 to 249 letters, digits, dots, dashes and underscores",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "grant the user access to the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "grant the user access to the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "grant the user access to the cluster",
+    ErrorCode.MESSAGE_TOO_LARGE: "send smaller batches, or raise the topic's max.message.bytes",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "send smaller batches, or raise the topic's segment.bytes",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "seek to a valid offset, or set auto_offset_reset",
     ErrorCode.ILLEGAL_GENERATION: "poll more often, or raise max_poll_interval_ms and session_timeout_ms",
     ErrorCode.UNKNOWN_MEMBER_ID: "poll more often, or raise max_poll_interval_ms and session_timeout_ms",
-    ErrorCode.FENCED_INSTANCE_ID: "give each consumer a group_instance_id of its own",
-    ErrorCode.PRODUCER_FENCED: "close this producer; another has taken its place",
-    ErrorCode.INVALID_PRODUCER_EPOCH: "close this producer; another has taken its place",
-    ErrorCode.NOT_ENOUGH_REPLICAS: "too few replicas of the partition are alive; bring brokers back",
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "too few replicas of the partition are alive; bring brokers back",
-    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader now; bring its brokers back",
+    ErrorCode.FENCED_INSTANCE_ID: "give each consumer a unique group_instance_id",
+    ErrorCode.PRODUCER_FENCED: "close this producer; another one has taken over",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "close this producer; another one has taken over",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "the ISR is smaller than min.insync.replicas; restart failed brokers",
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "the ISR is smaller than min.insync.replicas; restart failed brokers",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader; restart its brokers",
     ErrorCode.KAFKA_STORAGE_ERROR: "the broker's disk failed; see its log",
     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "use another compression",
-    ErrorCode.SASL_AUTHENTICATION_FAILED: "look at the username and password",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "check the username and password",
 }
 
 
 def error_code(number: int) -> ErrorCode:
-    """The code by this number; one that is newer than this client is an unknown error of the server."""
+    """The error code of this number; UNKNOWN_SERVER_ERROR for codes newer than this client."""
     try:
         return ErrorCode(number)
     except ValueError:
@@ -180,7 +180,7 @@ def error_code(number: int) -> ErrorCode:
 
 
 def broker_error(code: int, about: str, broker_says: str | None = None) -> BrokerError:
-    """The error for a code that a broker answered with: what it was about, what it means, and what to do."""
+    """The error for a broker's error code: what it concerns, what it means, and what to do."""
     known = error_code(code)
     name = known.name if known == code else f"error {code}"
     message = f"{about}: {name}" if broker_says is None else f"{about}: {name}, {broker_says}"

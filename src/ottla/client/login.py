@@ -1,4 +1,4 @@
-"""Logging in with SASL, and again before the broker's patience ends (KIP-368)."""
+"""SASL authentication, and re-authentication before the session expires (KIP-368)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 _log: Final = logging.getLogger(__name__)
 
 _HANDSHAKE_VERSION: Final = 1
-"""The one in which SaslAuthenticate requests follow; in version 0 bare bytes would."""
+"""The handshake version followed by SaslAuthenticate requests; version 0 uses bare bytes."""
 _RENEW_AT: Final = 0.85
-"""Log in again after this part of a session; Kafka's clients do after 85 to 95 %."""
+"""Re-authenticate after this fraction of the session lifetime; Kafka's clients do after 85 to 95 %."""
 
 
 async def log_in(connection: Connection, security: Security) -> None:
-    """Prove who we are, and do so again for as long as the connection is open and the broker wants it."""
+    """Authenticate, and re-authenticate as long as the connection is open and the broker requires it."""
     lifetime_ms = await _exchange(connection, security)
     if lifetime_ms > 0:
         loop = asyncio.get_running_loop()
@@ -34,15 +34,15 @@ async def log_in(connection: Connection, security: Security) -> None:
 
 
 async def _exchange(connection: Connection, security: Security) -> int:
-    """How long the session lasts, in ms; 0 for as long as the connection."""
+    """The session lifetime in ms; 0 for the lifetime of the connection."""
     shaken = await connection.ask(
         SaslHandshakeRequest(mechanism=security.mechanism or ""), version=_HANDSHAKE_VERSION, is_login=True
     )
     if shaken.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
-        offered = ", ".join(shaken.mechanisms) or "no mechanism at all"
+        offered = ", ".join(shaken.mechanisms) or "no mechanism"
         raise AuthenticationFailed(f"{connection.address} does not offer {security.mechanism}; it offers {offered}")
-    raise_for(shaken.error_code, f"{connection.address} refused a SASL handshake")
-    # In a thread: a token may come from far away, and SCRAM makes work on purpose.
+    raise_for(shaken.error_code, f"{connection.address} rejected the SASL handshake")
+    # In a thread: a token may come from a remote service, and SCRAM is slow by design.
     exchange = await asyncio.to_thread(exchange_for, security)
     message: bytes | None = exchange.begin()
     answered = None
@@ -55,9 +55,9 @@ async def _exchange(connection: Connection, security: Security) -> int:
 
 def _check(connection: Connection, answered: SaslAuthenticateResponse) -> None:
     if answered.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED:
-        says = answered.error_message or "look at the username and password"
-        raise AuthenticationFailed(f"{connection.address} refused the login: {says}")
-    raise_for(answered.error_code, f"{connection.address} refused the login", answered.error_message)
+        says = answered.error_message or "check the username and password"
+        raise AuthenticationFailed(f"{connection.address} rejected the login: {says}")
+    raise_for(answered.error_code, f"{connection.address} rejected the login", answered.error_message)
 
 
 def _renew(connection: Connection, security: Security) -> None:
@@ -66,14 +66,14 @@ def _renew(connection: Connection, security: Security) -> None:
 
 
 async def _log_in_again(connection: Connection, security: Security) -> None:
-    # Between the handshake and the end of the exchange the broker takes every request for a part of it.
+    # Between the handshake and the end of the exchange the broker treats every request as part of it.
     connection.hold_back()
     try:
         await log_in(connection, security)
     except (BrokerUnavailable, ClientClosed):
-        return  # the connection is gone, and there is nobody to log in
+        return  # the connection is gone
     except ClientError as refused:
-        _log.warning("cannot log in again: %s", refused)
+        _log.warning("re-authentication failed: %s", refused)
         connection.close(refused)
     else:
         connection.let_go()

@@ -1,4 +1,4 @@
-"""From a host and a port to a connection that can be asked: names, sockets, TLS, versions, SASL."""
+"""Opening a connection: DNS, sockets, TLS, API versions, SASL."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ _OLDEST_GREETING: Final = 0
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How connections of a client are opened."""
+    """Connection settings of a client."""
 
     config: ClientConfig
     tls: ssl.SSLContext | None
     scratch: bytearray
-    """Where bytes are received; empty between two reads, so connections of a loop can share it."""
+    """The receive buffer; empty between two reads, so connections of a loop can share it."""
 
 
 async def open_connection(address: Address, manner: Manner) -> Connection:
-    """A connection to the first of the host's addresses that works; the time is shared among them."""
+    """A connection to the first working address of the host; the timeout is shared among them."""
     config = manner.config
     loop = asyncio.get_running_loop()
     deadline = loop.time() + config.connect_timeout_ms / 1000
@@ -59,7 +59,9 @@ async def open_connection(address: Address, manner: Manner) -> Connection:
             failures.append(failed)
     if len(failures) == 1:
         raise failures[0]
-    raise ConnectFailed(f"no address of {address} works: " + "; ".join(map(str, failures))) from failures[-1]
+    raise ConnectFailed(
+        f"could not connect to any address of {address}: " + "; ".join(map(str, failures))
+    ) from failures[-1]
 
 
 async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
@@ -70,9 +72,9 @@ async def _resolve(address: Address, timeout_ms: int) -> list[Address]:
         async with asyncio.timeout(timeout_ms / 1000):
             found = await loop.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
     except TimeoutError:
-        raise ConnectFailed(f"the name {address.host!r} was not resolved within {timeout_ms} ms") from None
+        raise ConnectFailed(f"could not resolve {address.host!r} within {timeout_ms} ms") from None
     except (OSError, UnicodeError) as unknown:
-        raise ConnectFailed(f"the name {address.host!r} cannot be resolved: {unknown}; look at its spelling") from None
+        raise ConnectFailed(f"could not resolve {address.host!r}: {unknown}; check the host name") from None
     return list(dict.fromkeys(Address(str(where[0]), int(where[1])) for *_, where in found))
 
 
@@ -96,9 +98,9 @@ async def _open_one(address: Address, resolved: Address, manner: Manner, timeout
     except TimeoutError:
         within = f"within {timeout_s * 1000:.0f} ms"
         if connection is None:
-            raise ConnectFailed(f"{_tried(address, resolved)} did not complete a connection {within}") from None
+            raise ConnectFailed(f"{_tried(address, resolved)} did not accept a connection {within}") from None
         _abandon(connection)
-        what = f"{_tried(address, resolved)} took the connection and did not answer as a Kafka broker does {within}"
+        what = f"{_tried(address, resolved)} accepted the connection but did not answer like a Kafka broker {within}"
         raise ConnectFailed(what) from None
     except BaseException:
         if connection is not None:
@@ -119,16 +121,16 @@ async def _connect(address: Address, resolved: Address, manner: Manner) -> Conne
     except ssl.SSLCertVerificationError as distrusted:
         raise AuthenticationFailed(
             f"the certificate of {_tried(address, resolved)} is not trusted: {distrusted.verify_message}; "
-            "look at ca_file, and whether the certificate is for this name"
+            "check ca_file, and that the certificate is for this host name"
         ) from None
     except ssl.SSLError as broken:
-        what = f"{_tried(address, resolved)} does not speak TLS as this client does: {broken.reason or broken}"
-        raise NotKafka(f"{what}; look at the port, and at `tls`") from None
+        what = f"{_tried(address, resolved)} failed the TLS handshake: {broken.reason or broken}"
+        raise NotKafka(f"{what}; check the port and `tls`") from None
     except OSError as refused:
         why = os.strerror(refused.errno) if refused.errno is not None else str(refused) or type(refused).__name__
         what = f"cannot connect to {_tried(address, resolved)}: {why}"
         kind = NobodyListens if isinstance(refused, ConnectionRefusedError) else ConnectFailed
-        raise kind(f"{what}; look at the address, and whether a broker runs there") from None
+        raise kind(f"{what}; check the address, and that a broker runs there") from None
     return connection
 
 
@@ -140,8 +142,8 @@ async def _greet(connection: Connection) -> None:
             highest = min(offered.get(API_VERSIONS.key, _OLDEST_GREETING), API_VERSIONS.last)
             answer = await _ask_versions(connection, highest)
     except ConnectionLost as lost:
-        raise ConnectFailed(f"{connection.address} hung up on a Kafka greeting: {lost}") from None
-    raise_for(answer.error_code, f"{connection.address} refused a Kafka greeting")
+        raise ConnectFailed(f"{connection.address} closed the connection on an ApiVersions request: {lost}") from None
+    raise_for(answer.error_code, f"{connection.address} rejected the ApiVersions request")
     connection.greeted(
         {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys},
         {each.name: each.max_version_level for each in answer.finalized_features},

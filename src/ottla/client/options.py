@@ -1,4 +1,4 @@
-"""The options of `ottla.client.config` as keyword arguments, so that they are typed where they are written."""
+"""The options of `ottla.client.config` as typed keyword arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking again what could not be answered yet: with growing pauses, and not beyond a time."""
+"""Retries with backoff and a deadline."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Patience:
-    """One question's: it begins when this is made, and ends with the request timeout."""
+    """For one request: starts when created, and ends with the request timeout."""
 
     def __init__(self, router: Router) -> None:
         self._backoff = router.backoff
@@ -18,7 +18,7 @@ class Patience:
         self._attempts = 0
 
     async def is_over(self) -> bool:
-        """Whether to give up; if not, the time to wait before the next attempt has passed."""
+        """Whether to give up; if not, the backoff delay has passed."""
         self._attempts += 1
         pause_s = self._backoff.delay_s(self._attempts)
         if asyncio.get_running_loop().time() + pause_s > self._deadline:

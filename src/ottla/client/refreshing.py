@@ -1,4 +1,4 @@
-"""Many who ask for the newest metadata, few requests: those who ask while one is under way share the next."""
+"""Coalesces metadata refreshes: requests made while one is in flight share the next."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class _Round:
     def __init__(self) -> None:
         self.topics: set[str] | None = set()
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        # Those who waited may all have been cancelled; then nobody looks at the outcome.
+        # All waiters may have been cancelled; then the outcome is not retrieved.
         self.done.add_done_callback(lambda done: done.cancelled() or done.exception())
 
 
 class Refresher:
-    """Runs `fetch` for the topics asked for, or for all of them with None, one call at a time."""
+    """Runs `fetch` for the requested topics, or for all with None, one call at a time."""
 
     def __init__(self, fetch: Callable[[set[str] | None], Awaitable[None]]) -> None:
         self._fetch = fetch
@@ -30,9 +30,9 @@ class Refresher:
         self._task: asyncio.Task[None] | None = None
 
     async def ask(self, topics: Iterable[str] | None) -> None:
-        """Return when a fetch that began after this call has ended; fail if it did.
+        """Return when a fetch that started after this call has finished; raise its error.
 
-        One that is under way already may have been answered before whatever made the caller ask.
+        A fetch already in flight may predate the change that made the caller refresh.
         """
         if self._next is None:
             self._next = _Round()
@@ -46,7 +46,7 @@ class Refresher:
         await asyncio.shield(coming.done)
 
     async def close(self) -> None:
-        """Everybody who waits gets ClientClosed."""
+        """All waiters get ClientClosed."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -68,7 +68,7 @@ class Refresher:
         except asyncio.CancelledError:
             current.done.set_exception(ClientClosed())
             raise
-        except Exception as failed:  # noqa: BLE001 - whatever it is, those who wait are told
+        except Exception as failed:  # noqa: BLE001 - all waiters must get the error
             current.done.set_exception(failed)
         else:
             current.done.set_result(None)

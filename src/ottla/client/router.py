@@ -1,7 +1,7 @@
-"""Which broker to ask, and a connection to it.
+"""Finds the broker for a request, and a connection to it.
 
-The view of the cluster is fetched from any broker that answers: those known first, the ones the client was given
-as the last resort. It is fetched again when somebody finds it wrong, and when it is old.
+Metadata is fetched from any reachable broker: known brokers first, the bootstrap servers
+as the last resort. It is refreshed when it turns out to be stale, and when it is old.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 _log: Final = logging.getLogger(__name__)
 
 _MAY_COME_TO_BE: Final = (
-    ErrorCode.NONE,  # and yet without a leader
+    ErrorCode.NONE,  # but without a leader
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
 )
@@ -69,13 +69,13 @@ class Router:
         self._is_closed = False
 
     async def start(self) -> None:
-        """Find the cluster; fails if no broker can be reached."""
+        """Connect to the cluster; fails if no broker is reachable."""
         await self.refresh(())
         self._leave_bootstrap()
         self._keeper = asyncio.create_task(self._keep_fresh())
 
     async def close(self) -> None:
-        """Whoever waits for anything gets ClientClosed."""
+        """All waiters get ClientClosed."""
         self._is_closed = True
         if self._keeper is not None:
             self._keeper.cancel()
@@ -83,40 +83,40 @@ class Router:
         await self._refresher.close()
         await self._connections.close()
 
-    # What is known of the cluster
+    # Metadata
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads this partition; -1 if none does, as far as is known."""
+        """The leader of this partition; -1 if unknown or none."""
         return self.view.leader(topic, partition)
 
     def watch(self, topics: Iterable[str] | None) -> None:
-        """Keep these topics fresh from now on; None for all there are."""
+        """Keep these topics fresh from now on; None for all topics."""
         if topics is None:
             self._watches_all = True
         else:
             self._watched.update(topics)
 
     def subscribe_to_changes(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back after each change of the view; returns how to stop that."""
+        """Call back after each metadata change; returns a function to unsubscribe."""
         self._listeners.append(callback)
         return lambda: self._listeners.remove(callback)
 
     async def refresh(self, topics: Iterable[str] | None = None) -> None:
-        """Ask about these topics, or all, and those watched; concurrent callers share one request."""
+        """Refresh these topics, or all, and the watched ones; concurrent callers share one request."""
         if self._is_closed:
             raise ClientClosed
         await self._refresher.ask(topics)
 
     def mark_stale(self) -> None:
-        """Something in the view turned out to be wrong: refresh it in the background, soon.
+        """Metadata turned out to be stale: refresh it in the background, soon.
 
-        And again for a while, if the answer is the same: the cluster itself may have yet to find out.
+        Repeats for a while if nothing has changed: the cluster may not have noticed yet.
         """
         self._marked_stale_s = asyncio.get_running_loop().time()
         self._stale.set()
 
     async def topic(self, name: str, *, allow_auto_create: bool = False) -> TopicView:
-        """What is known of this topic, once it exists and has a leader; watched from now on."""
+        """The metadata of this topic, once it exists and has a leader; watched from now on."""
         known = self.view.topics.get(name)
         if known is not None and known.error is ErrorCode.NONE and known.has_leader:
             self._watched.add(name)
@@ -125,17 +125,17 @@ class Router:
         self._watched.add(name)
         return found
 
-    # Asking
+    # Requests
 
     async def connection(self, node_id: int, purpose: Purpose, owner: object = None) -> Connection:
-        """Open or new; an owner has one of its own."""
+        """An open or new connection; each owner has its own."""
         broker = self.view.brokers.get(node_id)
         if broker is None:
-            raise ConnectFailed(f"broker {node_id} is not one of the cluster's: {sorted(self.view.brokers)}")
+            raise ConnectFailed(f"broker {node_id} is not in the cluster: {sorted(self.view.brokers)}")
         try:
             return await self._connections.get(broker.address, purpose, owner)
         except BrokerUnavailable:
-            self.mark_stale()  # if it is gone, others lead what it led
+            self.mark_stale()  # its partitions may have new leaders
             raise
 
     async def ask(
@@ -146,7 +146,7 @@ class Router:
         purpose: Purpose = Purpose.ASK,
         timeout_s: float | None = None,
     ) -> ResponseT:
-        """Ask this broker, or any; only the latter is tried again elsewhere, if a connection fails."""
+        """Send a request to this broker, or to any; only the latter is retried elsewhere if a connection fails."""
         if node_id is not None:
             connection = await self.connection(node_id, purpose)
             return await connection.ask(request, timeout_s=timeout_s)
@@ -162,15 +162,15 @@ class Router:
         raise _all_failed(failures)
 
     async def coordinator(self, key: str, kind: int = 0) -> int:
-        """The node that coordinates this group (kind 0) or transactional id (kind 1)."""
+        """The coordinator of this group (kind 0) or transactional id (kind 1)."""
         return await self._coordinators.find(key, kind)
 
     def forget_coordinator(self, key: str, kind: int = 0) -> None:
-        """It said that it is not the coordinator, or it does not answer."""
+        """It is not the coordinator, or does not answer."""
         self._coordinators.forget(key, kind)
 
     def learn(self, view: ClusterView) -> None:
-        """Take this view for the truth and tell those who want to know."""
+        """Install this view and notify the listeners."""
         before, self.view = self.view, view
         if before == view:
             return
@@ -181,24 +181,24 @@ class Router:
         for listener in list(self._listeners):
             listener()
 
-    # How the view is fetched
+    # Fetching metadata
 
     def _leave_bootstrap(self) -> None:
-        """A broker that goes by another name from now on need not keep the connection made under the first."""
+        """Close the bootstrap connection to a broker that is known by another address."""
         still_used = {broker.address for broker in self.view.brokers.values()}
         for address in self._bootstrap:
             if address not in still_used:
                 self._connections.drop(address)
 
     def _candidates(self, purpose: Purpose) -> list[Address]:
-        """Every address worth trying: connected and idle ones first, those that have just failed last."""
+        """All addresses to try: connected and idle ones first, recently failed ones last."""
         known = [broker.address for broker in self.view.brokers.values()]
         CHANCE.shuffle(known)
         known.sort(key=lambda address: not self._is_idle(address, purpose))
         return sorted(dict.fromkeys([*known, *self._bootstrap]), key=self._connections.is_resting)
 
     def _is_idle(self, address: Address, purpose: Purpose) -> bool:
-        """Whether there is a connection that owes no answer: one that does may be stuck."""
+        """Whether there is a connection without requests in flight: others may be stuck."""
         connection = self._connections.existing(address, purpose)
         return connection is not None and connection.waiting_count == 0
 
@@ -224,7 +224,7 @@ class Router:
     async def _ask_for_metadata(self, names: list[str] | None, *, allow_auto_create: bool) -> MetadataResponse:
         topics = None if names is None else tuple(MetadataRequestTopic(name=name) for name in names)
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=allow_auto_create)
-        # Any broker can answer this, so one that is stuck is not waited for longer than one that is gone.
+        # Any broker can answer this, so do not wait longer for a stuck one than for an unreachable one.
         timeout_s = min(self.config.connect_timeout_ms, self.config.request_timeout_ms) / 1000
         failures: list[BrokerUnavailable] = []
         for address in self._candidates(Purpose.ASK):
@@ -236,7 +236,7 @@ class Router:
             else:
                 if response.brokers and response.error_code == ErrorCode.NONE:
                     return response
-                failures.append(ConnectFailed(f"{address} knows nothing of its cluster yet, or no longer"))
+                failures.append(ConnectFailed(f"{address} does not know its cluster (starting up or shutting down)"))
         raise _all_failed(failures)
 
     async def _wait_for_topic(self, name: str, *, allow_auto_create: bool) -> TopicView:
@@ -262,7 +262,7 @@ class Router:
     def _patience_s(self, error: ErrorCode) -> float:
         one_pause_s = self.config.leader_election_retry_ms / 1000
         if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return one_pause_s  # brokers learn of a new topic in moments; waiting for it for ever helps nobody
+            return one_pause_s  # brokers learn of a new topic quickly; do not wait forever
         return one_pause_s * (self.config.leader_election_retry_count or float("inf"))
 
     async def _keep_fresh(self) -> None:
@@ -285,15 +285,15 @@ class Router:
                 if self.view == before and loop.time() < self._marked_stale_s + self._doubt_s:
                     self._stale.set()
             except ClientError as failed:
-                # Once for each time that all are away, however long that lasts.
-                _log.log(logging.DEBUG if is_away else logging.WARNING, "cannot refresh the cluster's view: %s", failed)
+                # Once per outage.
+                _log.log(logging.DEBUG if is_away else logging.WARNING, "could not refresh metadata: %s", failed)
                 is_away = True
                 self._stale.set()
             last = loop.time()
 
     @property
     def _doubt_s(self) -> float:
-        """As long as the longest pause of those who mark the view as stale, so that they bridge it."""
+        """As long as the longest delay of callers that mark metadata as stale, to bridge it."""
         return self.config.backoff_max_ms / 1000
 
     async def _until_stale(self) -> None:
@@ -307,4 +307,4 @@ class Router:
 def _all_failed(failures: list[BrokerUnavailable]) -> BrokerUnavailable:
     if len(failures) == 1:
         return failures[0]
-    return ConnectFailed("no broker can be reached: " + "; ".join(map(str, failures)))
+    return ConnectFailed("no broker is reachable: " + "; ".join(map(str, failures)))

@@ -1,7 +1,7 @@
-"""The SASL exchanges, from the client's side: bytes in, bytes out.
+"""The client side of SASL exchanges: bytes in, bytes out.
 
-PLAIN is RFC 4616, SCRAM is RFC 5802 with the hashes of RFC 7677, OAUTHBEARER is RFC 7628. Like Kafka's own
-clients, SCRAM takes names and passwords as their UTF-8 bytes: Kafka does not normalize them with SASLprep.
+PLAIN is RFC 4616, SCRAM is RFC 5802 with the hashes of RFC 7677, OAUTHBEARER is RFC 7628. Like Kafka's
+clients, SCRAM uses names and passwords as UTF-8 bytes: Kafka does not normalize them with SASLprep.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 _NO_CHANNEL_BINDING: Final = "n,,"
 _NONCE_BYTES: Final = 24
 _FEWEST_ITERATIONS: Final = 4096
-"""RFC 7677 asks for so many; who accepts fewer can be talked into giving a password away cheaply."""
+"""The minimum of RFC 7677; accepting fewer would make offline guessing of the password cheap."""
 _MOST_ITERATIONS: Final = 1_000_000
-"""Somebody who asks for more wants to keep us busy."""
+"""A server that asks for more wants to exhaust our CPU."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
 
 
 class Exchange(Protocol):
-    """One login."""
+    """One authentication."""
 
     def begin(self) -> bytes:
-        """What to send first."""
+        """The first message."""
 
     def answer(self, challenge: bytes) -> bytes | None:
-        """What to send next; None if the exchange is complete.
+        """The next message; None if the exchange is complete.
 
-        AuthenticationFailed if the broker is not to be trusted.
+        Raises AuthenticationFailed if the broker cannot be trusted.
         """
 
 
@@ -58,14 +58,14 @@ def exchange_for(security: Security) -> Exchange:
 def _get(token: Callable[[], str]) -> str:
     try:
         return token()
-    except Exception as failed:  # whatever it is that the user's function raises
-        raise AuthenticationFailed(f"there is no token for OAUTHBEARER: {failed!r}") from failed
+    except Exception as failed:  # any error of the user's function
+        raise AuthenticationFailed(f"could not get an OAUTHBEARER token: {failed!r}") from failed
 
 
 class Plain:
     def __init__(self, username: str, password: str) -> None:
         if "\0" in username or "\0" in password:
-            raise AuthenticationFailed("a username or password for PLAIN cannot hold a null character")
+            raise AuthenticationFailed("a username or password for PLAIN must not contain a null character")
         self._message = f"\0{username}\0{password}".encode()
 
     def begin(self) -> bytes:
@@ -78,14 +78,14 @@ class Plain:
 class OAuthBearer:
     def __init__(self, token: str) -> None:
         if not _TOKEN.fullmatch(token):
-            raise AuthenticationFailed("the token for OAUTHBEARER is empty, or holds what no token may (RFC 6750)")
+            raise AuthenticationFailed("the OAUTHBEARER token is empty or has invalid characters (RFC 6750)")
         self._message = f"{_NO_CHANNEL_BINDING}\x01auth=Bearer {token}\x01\x01".encode()
 
     def begin(self) -> bytes:
         return self._message
 
     def answer(self, challenge: bytes) -> bytes | None:
-        # A refusal comes as a document, and must be acknowledged before the broker ends the exchange with an error.
+        # An error is a document, and must be acknowledged before the broker ends the exchange.
         return b"\x01" if challenge else None
 
 
@@ -98,7 +98,7 @@ class Scram:
         self._nonce = nonce or base64.b64encode(secrets.token_bytes(_NONCE_BYTES)).decode()
         escaped = username.replace("=", "=3D").replace(",", "=2C")
         self._first_bare = f"n={escaped},r={self._nonce}{extensions}"
-        self._proven: bytes | None = None  # what the broker must sign with
+        self._proven: bytes | None = None  # the key that the broker must sign with
         self._is_complete = False
 
     def begin(self) -> bytes:
@@ -117,7 +117,7 @@ class Scram:
         fields = _fields(challenge)
         nonce, salt, iterations = _value(fields, "r"), _decoded(_value(fields, "s")), _value(fields, "i")
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise _distrusted("its nonce does not continue ours")
+            raise _distrusted("its nonce does not start with ours")
         if not (iterations.isascii() and iterations.isdigit()):
             raise _distrusted(f"it asks for {iterations!r} iterations")
         if not _FEWEST_ITERATIONS <= int(iterations) <= _MOST_ITERATIONS:
@@ -136,7 +136,7 @@ class Scram:
     def _check_signature(self, challenge: bytes) -> None:
         fields = _fields(challenge)
         if "e" in fields:
-            raise AuthenticationFailed(f"the broker refused the login: {fields['e']}")
+            raise AuthenticationFailed(f"the broker rejected the login: {fields['e']}")
         if not hmac.compare_digest(_decoded(_value(fields, "v")), self._proven or b""):
             raise _distrusted("it does not know the password")
 
@@ -148,15 +148,15 @@ def _fields(message: bytes) -> dict[str, str]:
     try:
         parts = message.decode().split(",")
     except UnicodeDecodeError:
-        raise _distrusted("its answer is not text") from None
+        raise _distrusted("its response is not text") from None
     return {name: value for name, _, value in (part.partition("=") for part in parts)}
 
 
 def _value(fields: dict[str, str], name: str) -> str:
     if "m" in fields:
-        raise _distrusted("it asks for an extension that is not known here")
+        raise _distrusted("it requires an unknown extension")
     if name not in fields:
-        raise _distrusted(f"its answer has no {name!r}")
+        raise _distrusted(f"its response has no {name!r}")
     return fields[name]
 
 
@@ -168,4 +168,4 @@ def _decoded(text: str) -> bytes:
 
 
 def _distrusted(why: str) -> AuthenticationFailed:
-    return AuthenticationFailed(f"the broker's SCRAM answer cannot be trusted: {why}")
+    return AuthenticationFailed(f"the broker's SCRAM response is invalid: {why}")

@@ -1,4 +1,4 @@
-"""TLS and SASL: how a client knows its broker, and says who it is."""
+"""TLS and SASL settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Security:
         self._check_sasl()
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """How to encrypt; None if not at all. Reads the files, so it is slow."""
+        """The TLS context; None for plaintext. Reads files, so it is slow."""
         if isinstance(self.tls, ssl.SSLContext):
             return self.tls
         if not self.tls:

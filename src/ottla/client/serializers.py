@@ -1,7 +1,7 @@
-"""Keys and values to bytes and back.
+"""Serializers and deserializers of keys and values.
 
-A serializer is any function from a value to bytes, and its types are those of the producer's `send`: `str.encode` will
-do. None, for a null key or value, is given to no serializer.
+A serializer is any function from a value to bytes, and determines the types of the producer's `send`: `str.encode`
+works. None, for a null key or value, is not passed to a serializer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 Serializer: TypeAlias = "Callable[[T], bytes]"
 Deserializer: TypeAlias = "Callable[[bytes], T]"
 
-# Methods of one encoder and decoder for all: called without going through Python code of ours.
+# Methods of a shared encoder and decoder: called without intermediate Python code.
 encode_text: Final[Serializer[str]] = str.encode
 decode_text: Final[Deserializer[str]] = bytes.decode
 encode_json: Final[Serializer[Any]] = msgspec.json.Encoder().encode

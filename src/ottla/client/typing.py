@@ -1,4 +1,4 @@
-"""The types of keys and values. Where nothing says otherwise they are bytes."""
+"""The types of keys and values; bytes by default."""
 
 from __future__ import annotations
 

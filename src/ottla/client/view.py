@@ -1,4 +1,4 @@
-"""What is known of the cluster: its brokers, its topics, and who leads each partition."""
+"""Cluster metadata: brokers, topics and partition leaders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class TopicView:
     topic_id: bytes
     is_internal: bool
     error: ErrorCode
-    """Why there is nothing to know of this topic: it does not exist, or is not for this user."""
+    """Why the topic has no metadata: it does not exist, or the user may not describe it."""
     partitions: Mapping[int, PartitionView]
 
     @property
@@ -61,7 +61,7 @@ class ClusterView:
     topics: Mapping[str, TopicView]
 
     def leader(self, topic: str, partition: int) -> int:
-        """The node that leads this partition; -1 if none does, as far as is known."""
+        """The leader of this partition; -1 if unknown or none."""
         known = self.topics.get(topic)
         if known is None or partition not in known.partitions:
             return NO_LEADER
@@ -71,7 +71,7 @@ class ClusterView:
         return replace(self, brokers={**self.brokers, broker.node_id: broker})
 
     def merged(self, response: MetadataResponse, *, are_all_topics: bool) -> ClusterView:
-        """The view after this answer, which is about all topics or about those it names."""
+        """The view after this response, which covers all topics or the named ones."""
         answered = {
             topic.name: _merge_topic(self.topics.get(topic.name), topic.name, topic)
             for topic in response.topics
@@ -106,7 +106,7 @@ def _merge_topic(known: TopicView | None, name: str, answered: MetadataResponseT
 
 
 def _merge_partition(known: PartitionView | None, answered: MetadataResponsePartition) -> PartitionView:
-    # A broker that lags behind may answer with an older leader than another has told us of (KIP-320).
+    # A lagging broker may return an older leader than another has already returned (KIP-320).
     if known is not None and 0 <= answered.leader_epoch < known.leader_epoch:
         return known
     return PartitionView(

@@ -202,7 +202,7 @@ class SharedCatalog:
                     raise StorageError(f"{PRODUCER_IDS} is missing in the catalog")
                 first = int(from_json(node.data))
                 if first > MAX_PRODUCER_ID - count:
-                    raise ApiError("every producer id has been handed out")
+                    raise ApiError("producer ids are exhausted")
                 self._store.commit([Put(PRODUCER_IDS, to_json(first + count), node.version)])
             except Conflict:
                 continue

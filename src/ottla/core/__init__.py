@@ -1,1 +1,1 @@
-"""What every other package may use: ids, errors, the clock and configuration."""
+"""Shared by all packages: ids, errors, the clock and configuration."""

@@ -1,4 +1,4 @@
-"""Time as an argument: rules take a clock, tests hand them one that stands still."""
+"""Time as an argument: rules take a clock, tests pass one they control."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Protocol
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """Wall-clock milliseconds since 1970, for timestamps people see. May jump."""
+        """Wall-clock milliseconds since 1970, for visible timestamps. May jump."""
 
     def monotonic_s(self) -> float:
-        """Seconds that only ever go forward, for timeouts."""
+        """Monotonic seconds, for timeouts."""
 
 
 class SystemClock:
@@ -41,19 +41,19 @@ class ManualClock:
 
     def advance(self, seconds: float) -> None:
         if seconds < 0:
-            raise ValueError("monotonic time cannot go back; use set_wall_clock to move the wall clock alone")
+            raise ValueError("monotonic time cannot go back; use set_wall_clock to move only the wall clock")
         self._elapsed_s += seconds
         self._now_ms += round(seconds * 1000)
 
     def set_wall_clock(self, now_ms: int) -> None:
-        """Jump the wall clock, as an administrator or NTP would; timeouts do not notice."""
+        """Set the wall clock, as an administrator or NTP would; timeouts are not affected."""
         self._now_ms = now_ms
 
 
 class SteadyClock:
-    """Wall-clock time that never jumps: read once, then carried on by the monotonic clock.
+    """Wall-clock time that never jumps: read once, then advanced by the monotonic clock.
 
-    For decisions that cannot be taken back, such as deleting what is older than a week.
+    For irreversible decisions, such as deleting data older than a week.
     """
 
     __slots__ = ("_clock", "_started_ms", "_started_s")

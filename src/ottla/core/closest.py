@@ -1,4 +1,4 @@
-"""What may have been meant by a name that is none."""
+"""Suggests the closest known name."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
 
 
 def closest(given: str, known: Iterable[str]) -> str | None:
-    """The known name that is like the given one, if there is any.
+    """The closest known name, if any.
 
-    Nothing is like a name that is far longer than all of them, and comparing it could take as long as a sender likes.
+    Much longer names have no match: comparing them could take arbitrarily long.
     """
     names = list(known)
     if len(given) > 2 * max(map(len, names), default=0):
         return None
-    # Imported here: few processes ever see a name misspelled.
+    # Imported lazily: most processes never see a misspelled name.
     import difflib
 
     return next(iter(difflib.get_close_matches(given, names, n=1)), None)

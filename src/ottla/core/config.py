@@ -1,10 +1,10 @@
-"""Configuration: frozen dataclasses, one per package, built from whatever was given, lowest source first.
+"""Configuration: frozen dataclasses, one per package, built from these sources, lowest precedence first:
 
-    default < TOML file < OTTLA_<SECTION>_<KEY> in the environment < command line
+default < TOML file < OTTLA_<SECTION>_<KEY> in the environment < command line
 
-A class has a default for every field, checks itself in `__post_init__` with a ValueError that names the
-field, and knows nothing of where its values come from. Which classes there are is the caller's business: core
-knows no package above it. All that is wrong is reported at once, even what a higher source would cover.
+A class has a default for every field, validates itself in `__post_init__` with a ValueError that names the
+field, and does not know the source of its values. The classes are passed by the caller: core
+knows no package above it. All errors are reported at once, even in values that a higher source overrides.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ C = TypeVar("C")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One effective value and where it came from."""
+    """One effective value and its source."""
 
     name: str
     value: object
@@ -57,7 +57,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Everything that `load` built."""
+    """The result of `load`."""
 
     configs: Mapping[str, object]
     """The dataclass of each section."""
@@ -80,10 +80,10 @@ def load(
     environment: Mapping[str, str] | None = None,
     command_line: Mapping[str, Flag] | None = None,
 ) -> Settings:
-    """Build the dataclass of every section, or raise a ConfigError that names all that is wrong."""
+    """Build the dataclass of every section, or raise a ConfigError with all problems."""
     keys = {section: [field.name for field in fields(kind)] for section, kind in sections.items()}
     names = {f"{section}.{key}" for section in keys for key in keys[section]}
-    # Lowest source first: the last one given for a name is the one that counts.
+    # Lowest source first: the last value given for a name wins.
     given = from_file(file, keys) if file is not None else []
     given += from_environment(environment or {}, names)
     given += from_command_line(command_line or {})
@@ -91,7 +91,7 @@ def load(
 
 
 def load_named(kind: type[C], table: str, file: Path) -> dict[str, C]:
-    """Every [table.NAME] of a TOML file by its name, built as a section is."""
+    """Every [table.NAME] of a TOML file by its name, built like a section."""
     keys = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     found, given = from_named_tables(file, table, keys)
     names = {f"{section}.{key}" for section in found for key in keys}
@@ -114,7 +114,7 @@ def _build(sections: Sections, names: Collection[str], given: Sequence[Given], f
 
 
 class _Section:
-    """A section being built: each value is converted by itself, then the class checks them together."""
+    """A section under construction: each value is converted separately, then the class validates them together."""
 
     def __init__(self, name: str, kind: type[Any], given: Sequence[Given]) -> None:
         self.name = name
@@ -124,7 +124,7 @@ class _Section:
         self._sources: dict[str, str] = {}
         self._config: object = None
         self._suspects: set[str] = set()
-        # Resolving the types of a class costs more than all the rest: not without a value to convert.
+        # Resolving the types of a class is the most expensive part: skip it without values to convert.
         types = get_type_hints(kind, include_extras=True) if given else {}
         for one in given:
             key = one.name.rpartition(".")[2]
@@ -138,10 +138,10 @@ class _Section:
                 self._sources[key] = one.source
 
     def build(self) -> object:
-        """The class with all values that can be used; `problems` tells what is wrong with the others.
+        """The class with all valid values; `problems` describes the others.
 
-        The class stops at its first objection, so the values it names are set aside and it is asked again.
-        An objection that names what was set aside already may only be a consequence, and is not reported.
+        The class stops at its first error, so the values it names are removed and it is built again.
+        An error that names a removed value may only be a consequence, and is not reported.
         """
         while True:
             accepted = {key: value for key, value in self._values.items() if key not in self._suspects}
@@ -152,7 +152,7 @@ class _Section:
                 if not accepted:
                     if self.problems:
                         return None
-                    raise  # the defaults contradict each other: a bug of ours
+                    raise  # the defaults contradict each other: a bug
                 if not self._suspects.intersection(named):
                     self.problems.append(self._objection(str(error), named, accepted))
                 blamed = [key for key in named if key in accepted]
@@ -163,7 +163,7 @@ class _Section:
                 return self._config
 
     def settings(self) -> list[Setting]:
-        """Every field, read back from the built class, which may have put a value in order."""
+        """Every field, read back from the built class, which may have normalized a value."""
         defaults = self._kind()
         return [
             Setting(
@@ -207,7 +207,7 @@ def _report(problems: Sequence[str], count: int) -> str:
 def _unknown(given: Given, names: Iterable[str], sections: Sections) -> str:
     name = shorten(given.name if given.name.isprintable() else repr(given.name))
     if given.name in sections:
-        return f"{given.source}: {name} is a section: write its settings below a line [{name}]"
+        return f"{given.source}: {name} is a section; write its settings below [{name}]"
     if isinstance(given.value, dict) and "." not in given.name:
         nearest = _nearest(given.name, sections)
         hint = f"did you mean [{nearest}]?" if nearest else f"the sections are {', '.join(sections)}"
@@ -231,5 +231,5 @@ def _nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def _comparable(name: str) -> str:
-    """Spelled one way: people write `segment-bytes`, Kafka `log.segment.bytes`, a variable OTTLA_LOG_…"""
+    """Normalized spelling: users write `segment-bytes`, Kafka `log.segment.bytes`, a variable OTTLA_LOG_…"""
     return re.sub(r"[.\- ]", "_", name.strip('"').removeprefix(PREFIX).lower())

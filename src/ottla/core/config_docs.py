@@ -1,10 +1,10 @@
-"""The documentation of settings: the text that stands below each field in its class."""
+"""The documentation of settings: the docstring below each field of its class."""
 
 from __future__ import annotations
 
 
 def field_docs(kind: type) -> dict[str, str]:
-    """The text below each field of a configuration class; empty where the source is not installed."""
+    """The docstring of each field of a configuration class; empty if the source is not installed."""
     docs: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
         docs.update(_docs_in(base))
@@ -12,7 +12,7 @@ def field_docs(kind: type) -> dict[str, str]:
 
 
 def _docs_in(kind: type) -> dict[str, str]:
-    # Imported here: only those who ask for the documentation pay for reading it.
+    # Imported lazily: only needed to show documentation.
     import ast
     import inspect
     import itertools

@@ -1,4 +1,4 @@
-"""Where settings come from: a TOML file, the environment, the command line. config.py judges them."""
+"""Sources of settings: a TOML file, the environment, the command line. config.py validates them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ HTTP_VARIABLE: Final = "OTTLA_HTTP"
 NOT_SETTINGS: Final = frozenset({CONFIG_FILE_VARIABLE, BROKER_VARIABLE, PASSWORD_VARIABLE, HTTP_VARIABLE})
 """Variables with our prefix that are read elsewhere."""
 BROKERS_TABLE: Final = "brokers"
-"""The table of the file that holds no settings of this broker: the brokers that commands may talk to, by name."""
+"""The table of the file with connection profiles of commands, not broker settings."""
 
 MAX_FILE_BYTES: Final = 1 << 20
 
-# Kubernetes puts these into every pod beside a Service named ottla or ottla-…; nobody meant them as settings.
+# Kubernetes sets these in every pod next to a Service named ottla or ottla-…; they are not settings.
 _SERVICE_LINK: Final = re.compile(
     r"OTTLA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )
@@ -37,19 +37,19 @@ _TOML_POSITION: Final = re.compile(r" \(at (?:line ([0-9]+), column [0-9]+|end o
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that somebody gave, under the name they gave it; neither is believed yet."""
+    """A raw value with its name, not validated yet."""
 
     name: str
     value: object
     source: str
-    """Where to go to change it: `ottla.toml:3`, a variable, a flag."""
+    """Its source: `ottla.toml:3`, a variable, a flag."""
     is_text: bool
-    """Whether the value is text that stands for another type."""
+    """Whether the value is text to be converted to another type."""
 
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A value from the command line and the flag that brought it."""
+    """A value from the command line and its flag."""
 
     flag: str
     value: object
@@ -64,7 +64,7 @@ def from_command_line(flags: Mapping[str, Flag]) -> list[Given]:
 
 
 def from_environment(environment: Mapping[str, str], names: Collection[str]) -> list[Given]:
-    """Every variable with our prefix; one that is no setting keeps its own name for the error."""
+    """Every variable with our prefix; an unknown one keeps its name for the error."""
     name_of = {variable_of(name): name for name in names}
     if len(name_of) != len(names):
         raise ValueError("two settings would share one environment variable")
@@ -92,7 +92,7 @@ def from_file(path: Path, sections: Mapping[str, Collection[str]]) -> list[Given
 
 
 def from_named_tables(path: Path, table: str, keys: Collection[str]) -> tuple[list[str], list[Given]]:
-    """The sections `table.NAME` that a TOML file has, one for each [table.NAME], and every value in them."""
+    """The sections `table.NAME` of a TOML file, one for each [table.NAME], and all their values."""
     text = _read(path)
     lines = lines_of_keys(text)
     content = _parse(path, text).get(table, {})
@@ -107,7 +107,7 @@ def from_named_tables(path: Path, table: str, keys: Collection[str]) -> tuple[li
 
 def _not_a_table(path: Path, table: str, name: str, lines: Mapping[str, int]) -> ConfigError:
     where = _place(path, _line_of(name, lines))
-    return ConfigError(f"{where}: {name} is no value: write a line [{table}.NAME] and settings below it")
+    return ConfigError(f"{where}: {name} must be a table; write settings below [{table}.NAME]")
 
 
 def _given(path: Path, lines: Mapping[str, int], values: Iterable[tuple[str, object]]) -> list[Given]:
@@ -115,9 +115,9 @@ def _given(path: Path, lines: Mapping[str, int], values: Iterable[tuple[str, obj
 
 
 def lines_of_keys(text: str) -> dict[str, int]:
-    """The line of each key and table of a TOML file, as far as that can be told without parsing it again.
+    """The line of each key and table of a TOML file, as far as possible without parsing it again.
 
-    TOML forbids a key twice, so a name seen twice also stands inside some multi-line text: better no line
+    TOML forbids duplicate keys, so a name found twice also occurs inside multi-line text: better no line
     than a wrong one.
     """
     lines: dict[str, int] = {}
@@ -141,7 +141,7 @@ def _plain_key(text: str) -> str:
 
 
 def _line_of(name: str, lines: Mapping[str, int]) -> int | None:
-    """The line of a key, or of what holds it (an inline table is one line), or of the first thing in it."""
+    """The line of a key, or of its container (an inline table is one line), or of the first item in it."""
     holder = name = name.strip('"')
     while holder not in lines and "." in holder:
         holder = holder.rpartition(".")[0]
@@ -151,7 +151,7 @@ def _line_of(name: str, lines: Mapping[str, int]) -> int | None:
 
 
 def printable(path: Path) -> str:
-    """The path as text that can be written anywhere, though a path may hold bytes that are not UTF-8."""
+    """The path as printable text, even if it contains bytes that are not UTF-8."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
 
@@ -162,7 +162,7 @@ def _place(path: Path, line: int | None) -> str:
 def _flatten(table: Mapping[str, object], sections: Mapping[str, Collection[str]]) -> Iterator[tuple[str, object]]:
     for section, content in table.items():
         if section not in sections or not isinstance(content, dict):
-            # Quoted, `"log.segment_bytes" = 1` is one odd key and not the key of a section.
+            # Quoted, `"log.segment_bytes" = 1` is a single key, not the key of a section.
             yield (f'"{section}"' if "." in section else section), content
             continue
         for key, value in content.items():
@@ -171,7 +171,7 @@ def _flatten(table: Mapping[str, object], sections: Mapping[str, Collection[str]
 
 
 def _descend(name: str, value: object) -> tuple[str, object]:
-    """`log.retention.ms = 1`, as Kafka spells it, is nested tables to TOML: name it as it was written."""
+    """`log.retention.ms = 1`, Kafka's spelling, is nested tables in TOML: report the name as written."""
     while isinstance(value, dict) and len(value) == 1:
         [(key, value)] = value.items()
         name = f"{name}.{key}"
@@ -195,7 +195,7 @@ def _read(path: Path) -> str:
 
 
 def _parse(path: Path, text: str) -> dict[str, object]:
-    # Imported here: without a file nobody pays for it.
+    # Imported lazily: not needed without a file.
     import tomllib
 
     try:

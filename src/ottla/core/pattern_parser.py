@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 LONGEST: Final = 8192
-"""Characters in an expression."""
+"""Maximum length of an expression."""
 _LARGEST_COUNT: Final = 1000
 _MOST_DIGITS: Final = 4
 _DEEPEST: Final = 100
@@ -67,7 +67,7 @@ class Characters(NamedTuple):
 
 
 class Edge(Enum):
-    """A place between letters, or before the first, or after the last."""
+    """An assertion about a position."""
 
     START = "start"
     END = "end"
@@ -141,7 +141,7 @@ class _Parser:
         counts = self._counts()
         if counts is None:
             return node
-        self._take("?")  # as few as possible instead of as many: a match is a match
+        self._take("?")  # lazy matching does not change whether the text matches
         if self._counts() is not None:
             self._fail("invalid nested repetition operator")
         return Repeated(node, *counts)
@@ -155,7 +155,7 @@ class _Parser:
             return None
         least, comma, most = self._text[self._at + 1 : end].partition(",")
         if not least.isdecimal() or (most and not most.isdecimal()):
-            return None  # a brace like any other character
+            return None  # a literal brace
         self._at = end + 1
         if max(len(least), len(most)) > _MOST_DIGITS:
             self._fail("invalid repeat count")
@@ -200,7 +200,7 @@ class _Parser:
         return node
 
     def _flags_alone(self) -> bool:
-        """What follows "(?": whether these are flags for the rest, and not the beginning of a group."""
+        """After "(?": whether these are flags for the rest, not the start of a group."""
         if self._take("P<") or self._take("<"):
             end = self._text.find(">", self._at)
             if end < 0 or not self._text[self._at : end].isidentifier():
@@ -217,7 +217,7 @@ class _Parser:
             self._fail("invalid or unsupported Perl syntax")
         return letter == ")"
 
-    # ── Letters ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Characters ───────────────────────────────────────────────────────────────────────────────────────────
 
     def _literal(self, letter: str) -> Characters:
         return Characters(((letter, letter),), ignores_case=self._ignores_case)
@@ -286,7 +286,7 @@ class _Parser:
             self._fail("invalid character class range")
         return ((letter, last),)
 
-    # ── The text ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Input ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _next(self) -> str:
         if self._at >= len(self._text):
@@ -304,13 +304,13 @@ class _Parser:
 
 
 def _shorthand(letter: str) -> Ranges | None:
-    """The ranges of a class such as d, or of its opposite, D."""
+    """The ranges of a class such as d, or of its complement, D."""
     ranges = _CLASSES.get(letter.lower())
     return _complement(ranges) if ranges is not None and letter.isupper() else ranges
 
 
 def _merged(ranges: list[tuple[str, str]]) -> Ranges:
-    """In order, and none overlapping another."""
+    """Sorted, without overlaps."""
     merged: list[tuple[str, str]] = []
     for first, last in sorted(set(ranges)):
         if merged and first <= merged[-1][1]:
@@ -321,7 +321,7 @@ def _merged(ranges: list[tuple[str, str]]) -> Ranges:
 
 
 def _complement(ranges: Ranges) -> Ranges:
-    """All other characters; the ranges are in order and apart."""
+    """The complement; the ranges are sorted and disjoint."""
     gaps = []
     following = 0
     for first, last in ranges:

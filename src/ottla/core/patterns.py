@@ -1,10 +1,10 @@
-"""Regular expressions from clients, matched in time that is linear in the text and bounded for each expression.
+"""Regular expressions from clients, matched in linear time with a work budget per expression.
 
-Python's `re` backtracks: `(.|.)*X` takes it longer than the age of the universe, and nothing can interrupt it. Here an
-expression becomes a program of places, and the set of places that are reached moves along the text, as in RE2, which
-Kafka uses. Sets that were reached once are remembered as states, so that most characters cost one look-up. Working out
-a new state is counted: an expression that needs too many of them, or too large ones, is refused. That bounds the time
-that it takes and the memory that it holds.
+Python's `re` backtracks: `(.|.)*X` may take practically forever, and cannot be interrupted. Here an
+expression is compiled to an NFA that is simulated along the text, as in RE2, which
+Kafka uses. Reached state sets are cached as DFA states, so that most characters cost one look-up. Computing
+a new state is counted: an expression that needs too many or too large ones is rejected. That limits
+time and memory.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 __all__ = ["MOST_WORK", "InvalidPattern", "Pattern", "compiled"]
 
 MOST_WORK: Final = 200_000
-"""Places that may be visited for one expression, over all texts it is matched against: about 50 ms."""
+"""NFA states that may be visited for one expression, over all texts it is matched against: about 50 ms."""
 _LARGEST_PROGRAM: Final = 2000
 _LARGEST_BUILD: Final = 10_000
 _COST_OF_STEP: Final = 40
 _COST_OF_LETTER: Final = 100
-"""What else a new state, or a new character, costs in time and memory, in places."""
+"""Additional cost of a new DFA state, or a new character, in time and memory."""
 _DEAD: Final = -1
 
 
 class Pattern:
-    """A compiled expression. Each place accepts one of some characters, or leads on to others without one."""
+    """A compiled expression. Each NFA state accepts one of some characters, or leads to others without one."""
 
     def __init__(self, text: str) -> None:
         """Raises InvalidPattern."""
@@ -54,11 +54,11 @@ class Pattern:
         self._sets = tuple(dict.fromkeys(self._accepting.values()))
         self._work_left = MOST_WORK
         self._kinds: dict[str, int] = {}
-        """Characters that no place tells apart are of one kind."""
+        """Characters that no NFA state distinguishes are of one kind."""
         self._kind_numbers: dict[tuple[bool, bytes], int] = {}
         self._kind_words: list[bool] = []
         self._passing: list[frozenset[int]] = []
-        """By kind: the places that accept it."""
+        """By kind: the NFA states that accept it."""
         self._states: list[tuple[bytes, bool | None]] = []
         self._state_numbers: dict[tuple[bytes, bool | None], int] = {}
         self._steps: dict[tuple[int, int], int] = {}
@@ -66,7 +66,7 @@ class Pattern:
         self._start = self._state({start}, None)
 
     def matches(self, text: str) -> bool:
-        """Whether the expression matches the whole text. Raises InvalidPattern if that takes too much work."""
+        """Whether the expression matches the whole text. Raises InvalidPattern if the budget is exhausted."""
         state = self._start
         for letter in text:
             kind = self._kinds.get(letter)
@@ -114,8 +114,8 @@ class Pattern:
         return number
 
     def _reached(self, places: bytes, before: bool | None, after: bool | None) -> set[int]:  # noqa: FBT001
-        """All places that can be reached without a character; `before` and `after`: whether the characters around
-        are word characters, None where the text begins or ends."""
+        """The epsilon closure; `before` and `after`: whether the adjacent characters
+        are word characters, None at the start or end of the text."""
         waiting = list(array("H", places))
         reached = set(waiting)
         visited = 0
@@ -135,19 +135,19 @@ class Pattern:
     def _spend(self, work: int) -> None:
         self._work_left -= work
         if self._work_left < 0:
-            raise InvalidPattern("the expression takes too much work to match")
+            raise InvalidPattern("the expression is too expensive to match")
 
-    # Building, from the end to the start: the place that follows is known already
+    # Compilation, from the end to the start: the next state is already known
 
     def _place(self) -> int:
-        self._size += 2  # the place after a character is the next number
+        self._size += 2  # the state after a character is the next number
         if self._size > _LARGEST_PROGRAM:
             raise InvalidPattern("the expression is too large")
         return self._size
 
     def _add(self, node: Node, then: int) -> int:
-        """The place where this node begins; it leads on to `then`."""
-        # A repeated empty group makes no places, but takes time.
+        """The start state of this node, which continues with `then`."""
+        # A repeated empty group creates no states, but takes time.
         self._built += 1
         if self._built > _LARGEST_BUILD:
             raise InvalidPattern("the expression is too large")
@@ -203,5 +203,5 @@ def _is_at(edge: Edge, before: bool | None, after: bool | None) -> bool:  # noqa
 
 @lru_cache(maxsize=64)
 def compiled(text: str) -> Pattern:
-    """The pattern, which several callers share. Raises InvalidPattern."""
+    """The compiled pattern, cached. Raises InvalidPattern."""
     return Pattern(text)

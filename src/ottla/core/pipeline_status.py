@@ -1,4 +1,4 @@
-"""What a running pipeline tells about itself, in records of a compacted topic, and what to make of it."""
+"""Status reports of pipelines, in records of a compacted topic, and their interpretation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 PIPELINES_TOPIC: Final = "__ottla_pipelines"
-"""One record for each pipeline counts, the last one with its name as the key; the broker gives it its timestamp."""
+"""The last record with a pipeline's name as its key counts; its timestamp is set by the broker."""
 HEARTBEAT_MS: Final = 5000
 _MISSED_BEATS: Final = 3
 
@@ -19,20 +19,20 @@ class QueryStatus:
 
     name: str
     sink: str
-    """What kind of sink, and where."""
+    """The kind of sink, and its target."""
     batch: int = -1
     rows: int = 0
     """Read since the pipeline was started."""
     rows_per_second: float = 0.0
-    """Of the last micro-batch that had any."""
+    """Of the last non-empty micro-batch."""
     batch_ms: int = 0
     lag: int = 0
-    """Records that are still to be read."""
+    """Unread records."""
     watermark: str = ""
     late_rows: int = 0
-    """Dropped since the start because they came after the watermark."""
+    """Dropped since the start because they arrived after the watermark."""
     state_rows: int = 0
-    """Held by steps that remember."""
+    """Held by stateful steps."""
     restarts: int = 0
     """After failures, since the start."""
 
@@ -50,6 +50,6 @@ class PipelineStatus:
 
 
 def seen_state(state: State, age_ms: int) -> State:
-    """A pipeline that says it runs, and has not said so for long, is lost: killed, or cut off."""
+    """A running pipeline that has not reported for long is lost: killed, or disconnected."""
     is_silent = age_ms > _MISSED_BEATS * HEARTBEAT_MS
     return "lost" if state in ("starting", "running") and is_silent else state

@@ -1,4 +1,4 @@
-"""Importing much at once, quickly."""
+"""Fast imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def without_garbage_collection() -> Iterator[None]:
-    """All that is imported stays: to look through it for garbage meanwhile takes about a twentieth of the time."""
+    """Disables garbage collection while importing, which saves about 5 % of the time: imported objects stay alive."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,14 +1,14 @@
-"""Sealing: bytes that only who has the key can read, and that nobody can change unnoticed. AES-256-GCM.
+"""Authenticated encryption: AES-256-GCM.
 
-    4   number of the key
-   16   session
-    8   number within the session
-        what was sealed, encrypted
-   16   tag
+4   key id
+16   session id
+8   counter within the session
+the ciphertext
+16   tag
 
-The same nonce must never be used twice with one key. So no key of the ring is used itself: whoever begins to write
-draws 16 random bytes, a session, derives a key of its own from them (HKDF-SHA256), and counts. Nothing has to be
-remembered from one start to the next, and no number of messages makes a repetition likely, as with random nonces.
+A nonce must never be used twice with one key. So the ring's keys are not used directly: each writer
+draws a random session id of 16 bytes, derives a key from it (HKDF-SHA256), and counts. No state has to be
+kept between starts, and no number of messages makes a repetition likely, unlike random nonces.
 """
 
 from __future__ import annotations
@@ -25,27 +25,27 @@ if TYPE_CHECKING:
     from ottla.core.keys import KeyRing
 
 SEAL_BYTES: Final = 44
-"""By how much something grows that is sealed."""
+"""The overhead of encryption."""
 _KEY_ID_BYTES: Final = 4
 _SESSION_END: Final = 20
 _NUMBER_END: Final = 28
 _NONCE_START: Final = bytes(4)
 _SEALED_PER_SESSION: Final = 1 << 32
 _KNOWN_SESSIONS: Final = 1024
-"""How many derived keys are remembered: one for each start, as a rule."""
+"""The number of cached derived keys; usually one per start."""
 _CHECK_BYTES: Final = 16
 
 
 class BrokenSeal(OttlaError):
-    """What was sealed has been changed or moved, or it was sealed with another key."""
+    """The data was modified or moved, or encrypted with another key."""
 
 
 class UnknownKey(BrokenSeal):
-    """It was sealed with a key that is not in the ring."""
+    """The data was encrypted with a key that is not in the ring."""
 
 
 class Sealer:
-    """Seals with the newest key of a ring, opens with whichever it takes. Any number of threads may use it."""
+    """Encrypts with the newest key of a ring, decrypts with any. Thread-safe."""
 
     def __init__(self, ring: KeyRing) -> None:
         try:
@@ -59,23 +59,23 @@ class Sealer:
         self.use(ring)
 
     def use(self, ring: KeyRing) -> None:
-        """From now on, this ring."""
+        """Replace the ring."""
         self.ring = ring
         self._begin_session()
 
     def _begin_session(self) -> None:
         name = self.ring.newest.to_bytes(_KEY_ID_BYTES, "big") + os.urandom(_SESSION_END - _KEY_ID_BYTES)
-        # As one, so that no thread takes a number of one session and the key of another.
+        # One tuple, so that no thread combines a counter of one session with the key of another.
         self._session = name, self._derived(name), count()
 
     def seal(self, data: bytes | bytearray | memoryview, bound_to: bytes) -> bytes:
-        """It opens only with the same `bound_to`, which says where it belongs."""
+        """Decrypts only with the same `bound_to`, which identifies its location."""
         sealed = bytearray(len(data) + SEAL_BYTES)
         self.seal_into(memoryview(sealed), data, bound_to)
         return bytes(sealed)
 
     def seal_into(self, target: memoryview, data: bytes | bytearray | memoryview, bound_to: bytes) -> None:
-        """The same into memory that is at hand, of exactly the size it takes."""
+        """The same into a given buffer of exactly the right size."""
         name, aead, numbers = self._session
         number = next(numbers)
         if number >= _SEALED_PER_SESSION:
@@ -88,7 +88,7 @@ class Sealer:
 
     def open(self, sealed: bytes | memoryview, bound_to: bytes) -> bytes:
         if len(sealed) < SEAL_BYTES:
-            raise BrokenSeal("it is too short to be sealed")
+            raise BrokenSeal("too short for encrypted data")
         opened = bytearray(len(sealed) - SEAL_BYTES)
         self.open_into(memoryview(opened), memoryview(sealed), bound_to)
         return bytes(opened)
@@ -102,7 +102,7 @@ class Sealer:
         try:
             aead.decrypt_into(nonce, sealed[_NUMBER_END:], bound_to, target)
         except self._invalid:
-            raise BrokenSeal("it was changed or moved, or sealed with another key") from None
+            raise BrokenSeal("it was modified or moved, or encrypted with another key") from None
 
     def _remembered(self, name: bytes) -> AESGCM:
         aead = self._derived(name)
@@ -115,7 +115,7 @@ class Sealer:
         key_id = key_id_of(name)
         key = self.ring.keys.get(key_id)
         if key is None:
-            raise UnknownKey(f"it was sealed with key {key_id}, which is not among the keys given")
+            raise UnknownKey(f"encrypted with key {key_id}, which is missing from the given keys")
         return self._aead(_derive(key, name[_KEY_ID_BYTES:], b"ottla seal", 32))
 
 
@@ -124,7 +124,7 @@ def key_id_of(sealed: bytes | memoryview) -> int:
 
 
 def check_value(key: bytes) -> str:
-    """What tells whether a key is the right one, and nothing about it."""
+    """A value that identifies a key without revealing it."""
     return _derive(key, b"", b"ottla check value", _CHECK_BYTES).hex()
 
 
@@ -141,7 +141,7 @@ def signature(key: bytes, text: bytes) -> str:
 
 
 def catalog_key(key: bytes) -> bytes:
-    """What the catalog of a folder is sealed with."""
+    """The key that the catalog of a folder is sealed with."""
     return _derive(key, b"", b"ottla catalog", 64)
 
 

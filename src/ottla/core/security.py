@@ -1,4 +1,4 @@
-"""Kafka's words and codes for users and ACLs."""
+"""Kafka's names and codes for users and ACLs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ from enum import IntEnum
 from typing import Final
 
 ANONYMOUS: Final = "User:ANONYMOUS"
-"""Kafka's name for whoever has not said who they are."""
+"""Kafka's principal of unauthenticated clients."""
 CLUSTER_NAME: Final = "kafka-cluster"
-"""What the cluster is called in an ACL."""
+"""The cluster's resource name in ACLs."""
 GROUP_TYPE: Final = "Group:"
-"""Principals of this type are the groups that a token names."""
+"""Principals of this type are groups from a token."""
 ROLE_TYPE: Final = "Role:"
 """Principals of this type are roles. ALLOW ALL on the USER resource `Role:x` makes a principal a member of role x."""
 
 
 class LoginFailed(Exception):
-    """The message is for the log. A client is not told which of its guesses was right."""
+    """The message is for the log. Clients are not told which part was wrong."""
+
+
+class TooManyConnections(LoginFailed):
+    """The user is who it says, and is told why it cannot come in."""
 
 
 class ScramMechanism(IntEnum):
@@ -25,7 +29,7 @@ class ScramMechanism(IntEnum):
 
 
 class Code(IntEnum):
-    """One that Kafka has added since is unknown here, and no error."""
+    """Codes added by newer Kafka versions are unknown, not errors."""
 
     @classmethod
     def _missing_(cls, value: object) -> Code:  # noqa: ARG003 - whatever it is

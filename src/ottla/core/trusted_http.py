@@ -1,4 +1,4 @@
-"""HTTP requests to services that are trusted with secrets or for keys: not in plain text, and never redirected."""
+"""HTTP requests to services trusted with secrets or for keys: no plaintext, no redirects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *_: Any, **__: Any) -> None:  # noqa: ANN401 - urllib's own
-        """A redirect would carry a secret to another host, or take its word for which keys are trusted: an error."""
+        """A redirect would send a secret to another host, or trust its keys: an error."""
 
 
 def opener(*handlers: BaseHandler) -> OpenerDirector:
@@ -22,7 +22,7 @@ def opener(*handlers: BaseHandler) -> OpenerDirector:
 
 
 def is_trusted(address: str) -> bool:
-    """Whether requests there cannot be read or changed on the way: https, or http on this machine."""
+    """Whether requests are protected: https, or http on this machine."""
     found = urlsplit(address)
     if found.scheme == "https":
         return bool(found.hostname)

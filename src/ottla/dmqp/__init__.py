@@ -1,4 +1,4 @@
-"""DMQP: push and pop over a small binary protocol. The client is imported when it is first used."""
+"""DMQP: push and pop over a small binary protocol. The client is imported lazily."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -31,7 +31,7 @@ _IN_CLIENT: Final = ("Client", "Message")
 
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for one that is there.
+    # Without this, type checkers would accept any name.
 
     def __getattr__(name: str) -> object:
         if name not in __all__:

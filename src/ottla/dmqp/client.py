@@ -1,4 +1,4 @@
-"""A DMQP client: topics with shards, messages pushed to them by turns and popped in the order of their sequence ids.
+"""A DMQP client: pushes to the shards of a topic round-robin, pops in sequence id order.
 
 with Client("127.0.0.1:8080") as client:
     client.create_topic("jobs", shards=2)
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 30.0
 _RENEW_SHARE: Final = 1 / 3
-"""Of a lease: then it is renewed with the next pop."""
+"""Fraction of a lease after which it is renewed with the next pop."""
 
 
 class Message(NamedTuple):
@@ -48,7 +48,7 @@ class _Topic:
 
 
 class Client:
-    """For any number of threads, one of which is served at a time."""
+    """Thread-safe; calls are serialized."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Give the shards up to others, and close all connections."""
+        """Release the shards, and close all connections."""
         with self._lock:
             for name, topic in self._topics.items():
                 for link in topic.links:
@@ -82,7 +82,7 @@ class Client:
                     try:
                         self._rest.unregister(name, self.consumer)
                     except DmqpError:
-                        continue  # the lease ends by itself
+                        continue  # the lease expires
             self._topics.clear()
 
     # Topics
@@ -96,9 +96,9 @@ class Client:
     # Messages
 
     def push(self, topic: str, data: bytes, sequence_id: int = 0) -> int:
-        """Push to the next shard: its sequence id. If one is given, it has to be the next one of the topic."""
+        """Push to the next shard; returns the sequence id. If one is given, it must be the topic's next."""
         if len(data) > MAX_PAYLOAD_BYTES:
-            raise MessageTooLarge(f"{len(data)} bytes; {MAX_PAYLOAD_BYTES} are allowed")
+            raise MessageTooLarge(f"message of {len(data)} bytes exceeds the maximum of {MAX_PAYLOAD_BYTES}")
         with self._lock:
             found = self._topic(topic)
             shard = found.next_push
@@ -108,10 +108,10 @@ class Client:
         return reply.sequence_id
 
     def pop(self, topic: str) -> Message | None:
-        """Take the next message of this consumer's shards; None if they are empty."""
+        """Pop the next message of this consumer's shards; None if they are empty."""
         with self._lock:
             found = self._registered(topic)
-            # A single shard needs no look at its head.
+            # A single shard needs no peek.
             is_single = len(found.mine) == 1
             while (shard := found.mine[0] if is_single else self._lowest(topic, found)) is not None:
                 reply = self._link(topic, found, shard).ask(Method.POP)
@@ -121,18 +121,18 @@ class Client:
                     return Message(reply.payload, reply.sequence_id, shard)
                 if is_single:
                     break
-                # Another consumer was faster: the shard was its own a moment ago, or is so by now.
+                # Another consumer was faster: the shard is moving between consumers.
         return None
 
     def peek(self, topic: str) -> int | None:
-        """The sequence id of what `pop` would take; None if there is nothing."""
+        """The sequence id that `pop` would return; None if there is none."""
         with self._lock:
             found = self._registered(topic)
             shard = self._lowest(topic, found)
             return None if shard is None else found.heads.sequence_of(shard)
 
     def shards(self, topic: str) -> list[int]:
-        """Those that are this consumer's."""
+        """The shards of this consumer."""
         with self._lock:
             return list(self._registered(topic).mine)
 
@@ -147,12 +147,12 @@ class Client:
     def _links(self, name: str) -> list[ShardLink]:
         told = self._rest.map_of(name)
         if told.is_tls and self._tls is None:
-            raise NotReached(f"the shards of {name} are served over TLS: give the client an SSL context")
+            raise NotReached(f"the shards of {name} use TLS; pass tls= to the client")
         tls = self._tls if told.is_tls else None
         return [ShardLink(Address(one.host, one.port), self._timeout_s, tls) for one in told.shards]
 
     def _link(self, name: str, topic: _Topic, shard: int) -> ShardLink:
-        """Connected. If the shard is not where it was, where it is now: nothing has been asked of it yet."""
+        """A connected shard. If it has moved, at its new address: nothing has been sent yet."""
         try:
             topic.links[shard].connect()
         except NotReached:
@@ -164,7 +164,7 @@ class Client:
         return topic.links[shard]
 
     def _registered(self, name: str) -> _Topic:
-        """With shards of its own, which others get if it does not ask for them again in time."""
+        """Registered as a consumer; its shards are reassigned if the lease is not renewed in time."""
         topic = self._topic(name)
         now_s = time.monotonic()
         if now_s >= topic.renew_at_s:
@@ -174,7 +174,7 @@ class Client:
                 topic.mine = [shard for shard in lease.shards if shard < len(topic.links)]
                 topic.heads = Heads()
         if not topic.mine:
-            raise Refused(f"no shard of {name} is left for {self.consumer}")
+            raise Refused(f"no shard of {name} is available for consumer {self.consumer}")
         return topic
 
     def _lowest(self, name: str, topic: _Topic) -> int | None:
@@ -195,7 +195,7 @@ def _check(reply: Frame) -> None:
     if reply.status == Status.OK:
         return
     if reply.status == Status.EINVAL:
-        raise InvalidSequence("this is not the next sequence id of the topic")
+        raise InvalidSequence("not the next sequence id of the topic")
     if reply.status == Status.EMSGSIZE:
         raise MessageTooLarge(f"message {reply.sequence_id} is larger than {MAX_PAYLOAD_BYTES} bytes")
-    raise Refused(f"the shard answers with errno {reply.status}")
+    raise Refused(f"the shard returned errno {reply.status}")

@@ -1,7 +1,7 @@
-"""The DMQP door of one node among many: what is exposed is agreed on, and served by one node at a time.
+"""The DMQP server of a cluster node: exposures are shared, and served by one node at a time.
 
-All shards of a topic are served by the leader of its first partition, since there is one counter for them all. Where
-that moves to, they are bound and published anew. What other nodes lead is pushed and popped there.
+All shards of a topic are served by the leader of its first partition, since they share one counter. When that
+moves, they are bound and published again. Pushes and pops of partitions led by other nodes are sent there.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class ClusterDoor(DmqpDoor):
                 await self._let_go(name)
             self._service.stop()
 
-    # What REST asks
+    # Called by REST
 
     def _known(self) -> dict[str, Shared]:
         return {name: read_shared(data) for name, data in self._shards.known().items()}
@@ -94,7 +94,7 @@ class ClusterDoor(DmqpDoor):
             return None
         shared = self._shared(topic)
         if not shared.http or shared.node not in self._cluster.view.brokers:
-            raise RequestTimedOut(f"no node serves {topic} at the moment")
+            raise RequestTimedOut(f"no node serves {topic} over DMQP at the moment; retry later")
         return shared.http
 
     def _shared(self, topic: str) -> Shared:
@@ -106,9 +106,9 @@ class ClusterDoor(DmqpDoor):
     async def expose(self, topic: str, ports: Sequence[int], principal: str = ANONYMOUS) -> Exposed:
         state = self._broker.topics.by_name.get(topic)
         if state is None:
-            raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
+            raise UnknownTopicOrPartition(f"no topic {topic!r}")
         if len(ports) > len(state.partitions):
-            raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards: give each a port of its own")
+            raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards; give one port for each")
         await prepare(self._broker, state, principal)
         shared = Shared(topic_id=state.entry.id.text, ports=list(ports), principal=principal)
         await self._put(topic, shared)
@@ -122,7 +122,7 @@ class ClusterDoor(DmqpDoor):
                     self._news.clear()
                     await self._news.wait()
         except TimeoutError:
-            raise RequestTimedOut(f"{topic} is exposed, and nobody serves it yet") from None
+            raise RequestTimedOut(f"{topic} is exposed, but no node serves it yet; retry later") from None
 
     async def unexpose(self, topic: str) -> None:
         shared = self._shared(topic)
@@ -152,12 +152,12 @@ class ClusterDoor(DmqpDoor):
         try:
             await work
         except ApiError as refused:
-            _logger.warning("who consumes over DMQP could not be told: %s", refused)
+            _logger.warning("could not publish the DMQP consumers: %s", refused)
 
     def topic_deleted(self, topic: str) -> None:  # noqa: ARG002 - all that there is are looked at
         self._changed.set()
 
-    # Serving what is this node's to serve
+    # Serving this node's topics
 
     async def _settle_now_and_then(self) -> None:
         while True:
@@ -167,7 +167,7 @@ class ClusterDoor(DmqpDoor):
                 try:
                     await self._settle()
                 except (ApiError, OSError) as refused:
-                    _logger.warning("not all that is exposed over DMQP is served yet: %s", refused)
+                    _logger.warning("could not serve all topics exposed over DMQP yet: %s", refused)
                     asyncio.get_running_loop().call_later(_AGAIN_S, self._changed.set)
 
     async def _settle(self) -> None:
@@ -212,7 +212,7 @@ class ClusterDoor(DmqpDoor):
             shared, node=self._cluster.node_id, endpoints=endpoints, http=self._http, is_tls=served.is_tls
         )
         await self._put(name, mine)
-        _logger.info("%s is served over DMQP here, at %s", name, ", ".join(endpoints))
+        _logger.info("serving topic %s over DMQP at %s", name, ", ".join(endpoints))
 
     async def _let_go(self, name: str) -> None:
         served = self._topics[name]
@@ -223,7 +223,7 @@ class ClusterDoor(DmqpDoor):
             await self._complain(self._cluster.work(lambda: self._shards.withdraw(name, endpoints)))
 
     async def _forget_deleted(self, name: str, shared: Shared) -> None:
-        """Its topic is gone: the controller tidies up, since nobody leads it."""
+        """Its topic is deleted: the controller cleans up, since it has no leader."""
         if self._cluster.view.controller_id == self._cluster.node_id:
             await self._cluster.work(lambda: self._shards.remove(name, shared.endpoints, ()))
 
@@ -232,7 +232,7 @@ class ClusterDoor(DmqpDoor):
 
     @property
     def _host(self) -> str:
-        """Where clients reach the shards: as they are told, as they are bound, or as they reach the broker."""
+        """The shards' addresses for clients: advertised, bound, or as they reach the broker."""
         return self._config.advertised_host or self._reached(self._config.host)
 
     @property

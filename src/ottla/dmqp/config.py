@@ -29,7 +29,12 @@ class DmqpConfig:
     client_ca_file: str = ""
     """Let in only clients that show a certificate of this authority, in PEM."""
 
+    authorize_clients: bool = False
+    """Whether a client may push and pop only what the ACLs allow the user whom its certificate names."""
+
     def __post_init__(self) -> None:
+        if self.authorize_clients and not self.client_ca_file:
+            raise ValueError("authorize_clients needs a client_ca_file: clients are known by their certificates")
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")

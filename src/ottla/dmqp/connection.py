@@ -1,50 +1,58 @@
-"""One client's connection to one shard: requests in, replies out, in order and with limits."""
+"""One client connection to one shard: requests in, replies out, in order and with limits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from ottla.broker.asking import Refused
+from ottla.core.security import AclOperation, ResourceType
 from ottla.dmqp.frame import FrameParser, Method, Status, TooLong, reply, status_of
 
 if TYPE_CHECKING:
+    from ottla.broker.asking import LocalClient
     from ottla.broker.doors import ShardStats
     from ottla.dmqp.frame import Frame
     from ottla.dmqp.shard import Replies, Shard
 
 _METHODS: Final = frozenset(Method)
 _UNKNOWN: Final = "unknown"
+_OPERATIONS: Final[dict[int, AclOperation]] = {
+    Method.PUSH: AclOperation.WRITE,
+    Method.POP: AclOperation.READ,
+    Method.PEEK_SEQUENCE_ID: AclOperation.READ,
+}
 _AHEAD_FRAMES: Final = 256
 _AHEAD_BYTES: Final = 1 << 20
-"""A client may send this much ahead; then its socket is not read until some of it is answered."""
+"""Limit of pipelined bytes; beyond, the socket is not read until some of them are answered."""
 _TOGETHER: Final = 64
-"""So many requests of one kind in a row are served together."""
+"""This many consecutive requests of one kind are served together."""
 _LEAST_PROGRESS_BYTES: Final = 1024
-"""Less than this is no progress of a request that comes in bit by bit, or of a reply that goes out so."""
+"""Less than this does not count as progress of an incomplete request or an unread reply."""
 _DROPPED_BYTES: Final = 8 << 20
-"""So much is read and dropped after the last reply, so that the client gets to read that."""
+"""This much is read and dropped after the last reply, so that the client can read it."""
 
 
 class Service(Protocol):
-    """What a connection needs of the door."""
+    """The interface of a connection to the server."""
 
     stats: ShardStats
 
     def opened(self, connection: ShardConnection) -> bool:
-        """Whether this connection may stay."""
+        """Whether to accept this connection."""
 
     def closed(self, connection: ShardConnection) -> None: ...
 
     def refused(self, connection: ShardConnection, reason: str) -> None:
-        """It is hung up on, and why."""
+        """It is closed for this reason."""
 
     def failed(self, connection: ShardConnection, error: BaseException) -> None:
-        """A bug of ours; the connection is closed."""
+        """A bug; the connection is closed."""
 
     def holds(self, connection: ShardConnection, more: int) -> bool:
-        """So many more bytes are held for this client, or fewer; False if that is too much for all together."""
+        """This many more bytes are held for this client, or fewer; False if the total limit is exceeded."""
 
 
 class ShardConnection(asyncio.Protocol):
@@ -53,6 +61,8 @@ class ShardConnection(asyncio.Protocol):
     def __init__(self, service: Service, shard: Shard) -> None:
         self.shard = shard
         self.peer = "?"
+        self.client: LocalClient | None = None
+        """Whose rights are checked, where those of single clients are."""
         self.gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._service = service
         self._frames = FrameParser()
@@ -62,7 +72,7 @@ class ShardConnection(asyncio.Protocol):
         self._waiting: Replies | None = None
         self._asked_ns = 0
         self._last_reply = b""
-        """To be sent when all before it is; then the connection ends."""
+        """Sent after everything before it; then the connection is closed."""
         self._is_finishing = False
         self._is_over = False
         self._dropped_bytes = 0
@@ -73,7 +83,7 @@ class ShardConnection(asyncio.Protocol):
         self._was_stalled = False
         self._quiet_since_s = 0.0
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
@@ -100,7 +110,7 @@ class ShardConnection(asyncio.Protocol):
         self._serve()
 
     def eof_received(self) -> bool:
-        """What came before it is still answered, if the other side may be listening."""
+        """Earlier requests are still answered, if the client may be reading."""
         self._is_finishing = True
         return self._transport.can_write_eof() and self._is_busy
 
@@ -122,7 +132,7 @@ class ShardConnection(asyncio.Protocol):
     # Serving
 
     def _serve(self) -> None:
-        """As far as may be now: one kind of request at a time, so that their order is kept."""
+        """As far as possible now: one kind of request at a time, so that their order is kept."""
         while self._backlog and self._waiting is None and not self._is_writing_paused and not self._is_over:
             method = self._backlog[0].method
             run = self._backlog[:1]
@@ -138,7 +148,9 @@ class ShardConnection(asyncio.Protocol):
 
     def _ask(self, method: int, run: list[Frame]) -> None:
         self._asked_ns = perf_counter_ns()
-        if method == Method.PUSH:
+        if self.client is not None and method in _OPERATIONS and not self._may(self.client, _OPERATIONS[method]):
+            self._send([reply(Status.EACCES)] * len(run))
+        elif method == Method.PUSH:
             self._wait_for(self.shard.push(run))
         elif method == Method.POP:
             self._wait_for(self.shard.pop(len(run)))
@@ -147,6 +159,13 @@ class ShardConnection(asyncio.Protocol):
         else:
             status = Status.EPROTO if method == Method.RESPONSE else Status.ENOSYS
             self._send([reply(status)] * len(run))
+
+    def _may(self, client: LocalClient, operation: AclOperation) -> bool:
+        try:
+            client.check(operation, ResourceType.TOPIC, self.shard.log.topic)
+        except Refused:
+            return False
+        return True
 
     def _wait_for(self, replies: Replies) -> None:
         self._waiting = replies
@@ -180,7 +199,7 @@ class ShardConnection(asyncio.Protocol):
             self._last_reply = b""
             self._is_over = True
             if self._transport.can_write_eof():
-                # Closed at once, what the client still sends would cost it the reply.
+                # If closed at once, data still sent by the client would reset the connection before it reads the reply.
                 self._transport.write_eof()
                 return
         self._is_over = True
@@ -208,17 +227,22 @@ class ShardConnection(asyncio.Protocol):
         if more and not self._service.holds(self, more):
             self.abort()
 
-    # What the door asks
+    # Called by the server
+
+    @property
+    def certificate(self) -> dict[str, Any]:
+        """What the client's certificate says; empty without one."""
+        return self._transport.get_extra_info("peercert") or {}
 
     @property
     def _is_busy(self) -> bool:
         return self._waiting is not None or bool(self._backlog)
 
     def is_late(self, now_s: float, timeout_s: float) -> bool:
-        """Nothing has come or gone for too long, as far as the calls of this method can tell."""
+        """Idle for too long, as far as the calls of this method can tell."""
         unsent = self._transport.get_write_buffer_size()
         is_stalled = unsent > 0 or (self._frames.pending_bytes > 0 and not self._is_reading_paused)
-        # One byte now and then would keep it for ever.
+        # One byte now and then would keep it alive forever.
         least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
         self._was_stalled = is_stalled
         moved = self._moved_bytes - unsent
@@ -228,7 +252,7 @@ class ShardConnection(asyncio.Protocol):
         return now_s - self._quiet_since_s > timeout_s
 
     def finish(self) -> None:
-        """Answer what has come, then close."""
+        """Answer the received requests, then close."""
         self._is_finishing = True
         if not self._is_over:
             self._serve()

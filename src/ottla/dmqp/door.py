@@ -1,4 +1,4 @@
-"""The DMQP door of a broker: topics whose shards are served, each on a port of its own."""
+"""The DMQP server of a broker: exposed topics, each shard on its own port."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class DmqpDoor:
         self._config = config
         self._file = ExposuresFile(broker.data_dir.path)
         self._tls = server_context(config)
-        self._service = DoorService(config)
+        self._service = DoorService(config, broker)
         self.stats = self._service.stats
         self._topics: dict[str, ServedTopic] = {}
         self._changing = asyncio.Lock()
@@ -41,20 +41,20 @@ class DmqpDoor:
     # Starting and stopping
 
     async def start(self) -> None:
-        """Expose again what was exposed."""
+        """Expose the stored topics again."""
         self._service.start()
         for exposure in self._file.read():
             state = self._broker.topics.by_name.get(exposure.topic)
             if state is None or state.entry.id.text != exposure.topic_id:
-                _logger.warning("topic %s is exposed over DMQP no more: it was deleted", exposure.topic)
+                _logger.warning("topic %s is no longer exposed over DMQP: it was deleted", exposure.topic)
                 continue
             try:
                 await self._open(ServedTopic(exposure, self._config), takes_other_ports=True)
             except (ApiError, OSError) as refused:
-                _logger.error("topic %s is not served over DMQP: %s", exposure.topic, refused)
+                _logger.error("could not serve topic %s over DMQP: %s", exposure.topic, refused)
 
     async def stop(self) -> None:
-        """Answer what has come, close."""
+        """Answer received requests, then close."""
         async with self._changing:
             topics = list(self._topics.values())
             await asyncio.gather(*(topic.close() for topic in topics))
@@ -62,13 +62,13 @@ class DmqpDoor:
                 if topic.exposure.topic in self._broker.topics.by_name:
                     topic.note_sequence()
             if topics:
-                # What it would have told is found again at the next start.
+                # It is restored from the logs at the next start.
                 with suppress(StorageError):
                     await self._write()
             self._topics.clear()
             self._service.stop()
 
-    # What REST asks
+    # Called by REST
 
     def exposed(self) -> list[Exposed]:
         return [self.find(name) for name in sorted(self._topics)]
@@ -80,10 +80,10 @@ class DmqpDoor:
         async with self._changing:
             state = self._broker.topics.by_name.get(topic)
             if state is None:
-                raise UnknownTopicOrPartition(f"there is no topic {topic!r}")
+                raise UnknownTopicOrPartition(f"no topic {topic!r}")
             chosen = [port for port in ports if port]
             if len(ports) > len(state.partitions) or len(set(chosen)) < len(chosen):
-                raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards: give each a port of its own")
+                raise InvalidRequest(f"topic {topic} has {len(state.partitions)} shards; give one port for each")
             await prepare(self._broker, state, principal)
             before = self._topics.get(topic)
             exposure = Exposure(topic=topic, topic_id=state.entry.id.text, ports=list(ports), principal=principal)
@@ -95,7 +95,7 @@ class DmqpDoor:
             except OSError as refused:
                 if before is not None:
                     await self._open(ServedTopic(before.exposure, self._config), takes_other_ports=True)
-                raise InvalidRequest(f"{topic} cannot be served: {refused.strerror or refused}") from None
+                raise InvalidRequest(f"could not serve {topic} over DMQP: {refused.strerror or refused}") from None
             exposure.ports = self._topics[topic].ports
             await self._write()
             return self.find(topic)

@@ -1,12 +1,12 @@
-"""What can go wrong with a DMQP client.
+"""The errors of a DMQP client.
 
 DmqpError
 ├── InvalidSequence     the sequence id of a push is not the next one (EINVAL)
 ├── MessageTooLarge     more than 1 MiB (EMSGSIZE)
-├── TooManyConsumers    as many as there are shards are registered already (EACCES)
+├── TooManyConsumers    every shard already has a consumer (EACCES)
 ├── TopicExists         (EEXIST)
-├── NotReached          the broker or a shard cannot be reached; what was asked may be done or not (EIO)
-└── Refused             anything else that the broker says no to
+├── NotReached          the broker or a shard is unreachable; the request may have been executed (EIO)
+└── Refused             any other error of the broker
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.dmqp.frame import Status
 
 class DmqpError(OttlaError):
     errno: ClassVar[int] = 0
-    """The number that DMQP has for it, where it has one."""
+    """DMQP's errno, if there is one."""
 
 
 class InvalidSequence(DmqpError):
@@ -43,4 +43,4 @@ class NotReached(DmqpError):
 
 
 class Refused(DmqpError):
-    """With what the broker said."""
+    """With the broker's message."""

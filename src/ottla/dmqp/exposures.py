@@ -1,4 +1,4 @@
-"""What is exposed, written down: `dmqp.json` in the data folder."""
+"""The stored exposures: `dmqp.json` in the data folder."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ EXPOSURES_FILE: Final = "dmqp.json"
 class Exposure(msgspec.Struct, kw_only=True):
     topic: str
     topic_id: str
-    """A topic that is created anew under the name is not exposed."""
+    """A topic re-created under the name is not exposed."""
     ports: list[int]
     """Of each shard."""
     principal: str = ANONYMOUS
-    """Who exposed it, in whose name all is done there."""
+    """The user who exposed it, as whom requests are executed."""
     next_sequence: int = 0
-    """At least this is the next sequence id …"""
+    """The next sequence id is at least this …"""
     ends: list[int] = []
-    """… and nothing before these offsets of the shards has one that is as high."""
+    """… and no record before these offsets of the shards has one as high."""
 
 
 class ExposuresFile:
@@ -43,7 +43,7 @@ class ExposuresFile:
             raise DataDirError(f"{self._path} cannot be read: {malformed}") from None
 
     def write(self, exposures: list[Exposure]) -> None:
-        """So that a crash leaves the old file or the new one."""
+        """Atomic: a crash leaves the old or the new file."""
         content = msgspec.json.format(msgspec.json.encode(exposures), indent=2) + b"\n"
         try:
             self._replace(content)

@@ -1,11 +1,11 @@
-"""DMQP on the wire: a header of twelve bytes, big-endian, then as many bytes of payload as it says.
+"""The DMQP wire format: a header of twelve bytes, big-endian, then the payload.
 
-    0  u32  sequence id     of a request: the number a PUSH should get, 0 for the next one; of a reply: its message's
-    4  u32  length          of the payload alone
-    8  u16  method
-    10 i16  status code     an errno of Linux; 0 in requests
+0  u32  sequence id     of a request: the number a PUSH should get, 0 for the next one; of a reply: its message's
+4  u32  length          of the payload alone
+8  u16  method
+10 i16  status code     a Linux errno; 0 in requests
 
-Requests and replies follow each other on a connection in the same order, without any id.
+Replies are sent in the order of the requests, without a correlation id.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ class Method(IntEnum):
 
 
 class Status(IntEnum):
-    """By the numbers of Linux, whatever system this runs on."""
+    """Linux error numbers, on any system."""
 
     OK = 0
     EIO = 5
+    EACCES = 13
     EINVAL = 22
     ENOSYS = 38
     ENODATA = 61
@@ -48,10 +49,10 @@ class Frame(NamedTuple):
 
 
 class TooLong(Exception):
-    """A header announces more than a payload may have. What came before it is in `complete`."""
+    """A header announces a payload that is too large. Frames before it are in `complete`."""
 
     def __init__(self, length: int, complete: list[Frame]) -> None:
-        super().__init__(f"a payload of {length} bytes; {MAX_PAYLOAD_BYTES} are allowed")
+        super().__init__(f"payload of {length} bytes exceeds the maximum of {MAX_PAYLOAD_BYTES}")
         self.complete = complete
 
 
@@ -69,7 +70,7 @@ def status_of(reply: bytes) -> int:
 
 
 class FrameParser:
-    """Bytes in, as they come; whole frames out."""
+    """Bytes in, complete frames out."""
 
     __slots__ = ("_buffer",)
 
@@ -78,7 +79,7 @@ class FrameParser:
 
     @property
     def pending_bytes(self) -> int:
-        """How much is held of a frame that is not complete."""
+        """The size of the incomplete frame."""
         return len(self._buffer)
 
     def feed(self, data: bytes) -> list[Frame]:

@@ -1,4 +1,4 @@
-"""Which consumer reads which shards of a topic. Time is an argument, and nobody keeps shards without asking again."""
+"""Which consumer reads which shards of a topic. Time is an argument; leases expire unless renewed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ottla.core.errors import ApiError, ErrorCode
 
 
 class TooManyConsumers(ApiError):
-    """There is no shard for this one."""
+    """There is no shard for this consumer."""
 
     code = ErrorCode.GROUP_MAX_SIZE_REACHED
 
@@ -19,10 +19,10 @@ class Leases:
         self._until_ms: dict[str, int] = {}
 
     def register(self, consumer: str, shards: int, now_ms: int) -> tuple[int, ...]:
-        """The shards of this consumer; the same again renews its lease."""
+        """The shards of this consumer; repeating it renews its lease."""
         self._expire(now_ms)
         if consumer not in self._until_ms and len(self._until_ms) >= shards:
-            raise TooManyConsumers(f"there are {len(self._until_ms)} consumers for {shards} shards")
+            raise TooManyConsumers(f"{len(self._until_ms)} consumers are registered for {shards} shards")
         self._until_ms[consumer] = now_ms + self._lease_ms
         return self.shares(shards, now_ms)[consumer]
 
@@ -30,7 +30,7 @@ class Leases:
         self._until_ms.pop(consumer, None)
 
     def shares(self, shards: int, now_ms: int) -> dict[str, tuple[int, ...]]:
-        """Every shard to one consumer; nobody has two more than another."""
+        """Every shard to one consumer, balanced."""
         self._expire(now_ms)
         consumers = sorted(self._until_ms)
         return {name: tuple(range(first, shards, len(consumers))) for first, name in enumerate(consumers)}

@@ -1,8 +1,8 @@
-"""Messages of a shard that were not due when their turn came: which they are, as it is kept beside the cursor.
+"""Delayed messages of a shard that were skipped, as stored with the cursor.
 
-Offsets in a row count as one stretch. The text is `SEQUENCE FIRST+MORE,GAP+MORE,…`: each stretch as its distance from
-the end of the one before, and how many more follow its first. What goes into an offset's metadata is limited, so there
-are only so many; when there is no room for more, what lies behind the next delayed message has to wait for it.
+Consecutive offsets are one range. The text is `SEQUENCE FIRST+MORE,GAP+MORE,…`: each range as its distance from
+the end of the previous one, and how many more follow its first. Offset metadata is limited in size, so there
+is a maximum; beyond it, messages behind the next delayed one have to wait.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_MESSAGES: Final = 100_000
 
 
 class LeftBehind:
-    """Immutable: taking something out or in gives another one."""
+    """Immutable: adding or removing returns a new value."""
 
     __slots__ = ("_stretches",)
 
@@ -38,7 +38,7 @@ class LeftBehind:
         return hash(self._stretches)
 
     def with_next(self, offset: int) -> LeftBehind | None:
-        """With one behind all others; None if there is no room for it."""
+        """With one behind all others; None if there is no space for it."""
         if sum(last - first + 1 for first, last in self._stretches) >= _MOST_MESSAGES:
             return None
         *before, last = self._stretches or [(offset, offset - 1)]
@@ -57,7 +57,7 @@ class LeftBehind:
         return LeftBehind(pieces)
 
     def since(self, start: int) -> LeftBehind:
-        """Without what the log has lost."""
+        """Without messages below the log start."""
         return LeftBehind((max(first, start), last) for first, last in self._stretches if last >= start)
 
     def until(self, end: int) -> LeftBehind:
@@ -73,7 +73,7 @@ class LeftBehind:
 
 
 def parse(text: str) -> tuple[int, LeftBehind]:
-    """Sequence and messages. Somebody may have set the offset with a tool for groups, which says nothing of either."""
+    """Sequence and messages. The offset may have been set by a group tool, without either."""
     sequence, _, rest = text.partition(" ")
     if not (sequence.isascii() and sequence.isdigit()):
         return 0, LeftBehind()

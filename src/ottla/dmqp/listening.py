@@ -29,7 +29,7 @@ def server_context(config: DmqpConfig) -> ssl.SSLContext | None:
             context.load_verify_locations(config.client_ca_file)
             context.verify_mode = ssl.CERT_REQUIRED
     except OSError as refused:
-        raise ConfigError(f"dmqp.cert_file and its like cannot be used: {refused}") from None
+        raise ConfigError(f"dmqp.cert_file, key_file or client_ca_file cannot be used: {refused}") from None
     return context
 
 
@@ -41,14 +41,14 @@ class ShardListener:
         self._server: asyncio.Server | None = None
 
     async def start(self, config: DmqpConfig, port: int, tls: ssl.SSLContext | None) -> None:
-        """Take the port, or a free one for 0; OSError if it cannot be had."""
+        """Bind the port, or a free one for 0; raises OSError if it is not available."""
         loop = asyncio.get_running_loop()
         [found, *_] = await loop.getaddrinfo(config.host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = found
         listening = socket.socket(family, kind, protocol)
         try:
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            # Accepted sockets inherit it.
+            # Inherited by accepted sockets.
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             listening.bind(address)
             self.port = listening.getsockname()[1]
@@ -64,7 +64,7 @@ class ShardListener:
             raise
 
     async def stop(self) -> None:
-        """Accept no more, answer what has come, close."""
+        """Stop accepting, answer received requests, close."""
         if self._server is None:
             return
         self._server.close()

@@ -1,7 +1,7 @@
-"""Which shard has the next message: heads are peeked at, and the lowest sequence id comes first.
+"""Finds the shard with the next message: the lowest sequence id among the peeked heads.
 
-That a shard is empty says nothing of a moment later. So an empty shard counts as such only if it was asked after the
-lowest head was known: whatever was pushed to it since has a higher sequence id.
+An empty shard may get a message a moment later. So it counts as empty only if it was checked after the
+lowest head was known: anything pushed to it since has a higher sequence id.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ _WHOLE: Final = 1 << 32
 
 
 class Heads:
-    """What is known of the heads of some shards."""
+    """The known heads of some shards."""
 
     def __init__(self) -> None:
         self._known: dict[int, int] = {}
 
     def forget(self, shard: int) -> None:
-        """Its head has been taken."""
+        """Its head has been popped."""
         self._known.pop(shard, None)
 
     def lowest(self, shards: Collection[int], peek: Callable[[Iterable[int]], Mapping[int, int]]) -> int | None:
-        """The shard to take from; None if all are empty. `peek` tells the heads of those that are not."""
+        """The shard to pop from; None if all are empty. `peek` returns the heads of the others."""
         had = set(self._known)
         self._look([shard for shard in shards if shard not in self._known], peek)
         if set(self._known) - had and len(self._known) < len(shards):
-            # A head was found beside empty shards, which may not have been empty any more when it was.
+            # A head was found beside empty shards, which may have received messages before that.
             self._look([shard for shard in shards if shard not in self._known], peek)
         found: int | None = None
         for shard in sorted(self._known):
@@ -47,5 +47,5 @@ class Heads:
 
 
 def is_before(one: int, other: int) -> bool:
-    """Sequence ids have 32 bits and begin again at 0 (as in RFC 1982)."""
+    """Sequence ids have 32 bits and wrap around (as in RFC 1982)."""
     return 0 < (other - one) % _WHOLE < _HALF

@@ -1,4 +1,4 @@
-"""Whether a topic can be served over DMQP, and what it needs for that."""
+"""Whether a topic can be exposed over DMQP, and its preparation."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _TOPIC: Final = 2
 _SET: Final = 0
 _ROOM_AROUND_PAYLOAD: Final = 1024
 _LEAST_MESSAGE_BYTES: Final = MAX_PAYLOAD_BYTES + _ROOM_AROUND_PAYLOAD
-"""What a batch with the largest payload takes, which is a little more than what Kafka allows unless told."""
+"""The size of a batch with the largest payload, slightly above Kafka's default limit."""
 
 
 async def prepare(broker: Broker, state: TopicState, principal: str) -> None:
     if state.entry.is_internal:
-        raise InvalidRequest(f"{state.name} is the broker's own")
+        raise InvalidRequest(f"{state.name} is an internal topic")
     if "compact" in state.entry.configs.get("cleanup.policy", ""):
-        raise InvalidRequest(f"{state.name} is compacted, which takes keys, and DMQP has none")
+        raise InvalidRequest(f"{state.name} is compacted, which requires keys; DMQP messages have none")
     if state.config.log.max_message_bytes < _LEAST_MESSAGE_BYTES:
         config = AlterableConfig(name="max.message.bytes", config_operation=_SET, value=str(_LEAST_MESSAGE_BYTES))
         resource = AlterConfigsResource(resource_type=_TOPIC, resource_name=state.name, configs=(config,))

@@ -1,6 +1,6 @@
-"""The messages of a shard in their order, from its cursor on, a few of them read ahead.
+"""Reads the messages of a shard in order, from its cursor on, with read-ahead.
 
-A message that is not due yet is left behind, and comes before all others once it is.
+A delayed message is skipped, and delivered before all others once it is due.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ class Reader:
         self.rewind(cursor)
 
     def rewind(self, cursor: Cursor) -> None:
-        """What has been taken since then was not taken after all."""
+        """Undo the pops since then."""
         self.cursor = cursor
         self._read_until = cursor.offset
         self._pieces: Iterator[Piece] = iter(())
         self._ahead: deque[Record] = deque()
         self._dues: list[tuple[int, int]] | None = None if cursor.left_behind else []
-        """When each of those left behind is due, the earliest first; None until that was looked up."""
+        """When each skipped message is due, earliest first; None until looked up."""
 
     async def head(self) -> Entry | None:
-        """The next message, which stays the next one."""
+        """Peek at the next message."""
         start = self._log.start
         now_ms = self._log.now_ms()
         record = await self._due(start, now_ms) or await self._next(start, now_ms)
         if record is None:
             return None
         sequence = sequence_of(record)
-        # What a Kafka client wrote has no number; it comes right after the message before it.
+        # A message of a Kafka client has no number; it comes right after the message before it.
         return Entry(record.offset, self.cursor.sequence if sequence is None else sequence, record.value or b"")
 
     def take(self, entry: Entry) -> None:
-        """The head is taken."""
+        """Pop the head."""
         offset, sequence, left_behind = self.cursor
         if entry.offset < offset:
             assert self._dues  # noqa: S101 - for mypy: it was the head
@@ -63,7 +63,7 @@ class Reader:
             self._ahead.popleft()
             self.cursor = Cursor(entry.offset + 1, entry.sequence, left_behind)
 
-    # What was left behind
+    # Skipped messages
 
     async def _due(self, start: int, now_ms: int) -> Record | None:
         if self._dues is None:
@@ -73,7 +73,7 @@ class Reader:
             record = await self._record_at(offset) if offset >= start else None
             if record is not None:
                 return record
-            # Deleted before anybody took it.
+            # Deleted before it was popped.
             heappop(self._dues)
             self.cursor = self.cursor._replace(left_behind=self.cursor.left_behind.without(offset))
         return None
@@ -86,7 +86,7 @@ class Reader:
             before = len(wanted)
             for piece in await self._log.read(first):
                 dues += [(due_ms(record.headers), record.offset) for record in piece.records if record.offset in wanted]
-                # What is not there any more, by compaction say, is not waited for.
+                # Missing messages, e.g. after compaction, are not waited for.
                 wanted = {offset for offset in wanted if offset >= piece.next_offset}
             if len(wanted) == before:
                 break
@@ -100,12 +100,12 @@ class Reader:
                     return record
         return None
 
-    # What comes next
+    # Next messages
 
     async def _next(self, start: int, now_ms: int) -> Record | None:
         while True:
             while self._ahead and self._ahead[0].offset < start:
-                # Deleted before anybody took it.
+                # Deleted before it was popped.
                 self._ahead.popleft()
             while not self._ahead:
                 if not await self._read_on(start):
@@ -118,7 +118,7 @@ class Reader:
                 return None
 
     def _leave_behind(self, offset: int, due: int) -> bool:
-        """Whether it could be: there is room for some, and then all have to wait."""
+        """Whether it could be skipped: space is limited, beyond that all have to wait."""
         grown = self.cursor.left_behind.with_next(offset)
         if grown is None or self._dues is None:
             return False

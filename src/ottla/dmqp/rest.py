@@ -1,4 +1,4 @@
-"""What a DMQP client asks the broker over HTTP: topics, where their shards are, which of them are its own."""
+"""The HTTP requests of a DMQP client: topics, their shards, and the consumer's own."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Place(NamedTuple):
 
 
 class Rest:
-    """Asks one broker; not for two threads at a time."""
+    """Requests to one broker; not thread-safe."""
 
     def __init__(self, bootstrap: str, timeout_s: float, tls: ssl.SSLContext | None = None) -> None:
         self.bootstrap = bootstrap
@@ -105,7 +105,7 @@ class Rest:
         try:
             return msgspec.json.decode(told, type=answer)
         except msgspec.MsgspecError as malformed:
-            raise Refused(f"{self.bootstrap} gave an answer that cannot be read: {malformed}") from None
+            raise Refused(f"{self.bootstrap} returned a malformed response: {malformed}") from None
 
     def _sent(self, place: _Place, method: str, path: str, content: bytes) -> tuple[int, bytes, str]:
         headers = place.headers | ({"content-type": "application/json"} if content else {})
@@ -117,8 +117,8 @@ class Rest:
         except (OSError, http.client.HTTPException) as failed:
             why = getattr(failed, "strerror", None) or str(failed) or type(failed).__name__
             raise NotReached(
-                f"no answer from HTTP at {place.host}:{place.port}: {why}; "
-                "look at the address, and whether a broker runs there"
+                f"no response from HTTP at {place.host}:{place.port}: {why}; "
+                "check the address, and that a broker runs there"
             ) from None
         finally:
             connection.close()

@@ -1,4 +1,4 @@
-"""Finding out which sequence id is next, from the logs themselves."""
+"""Restores the next sequence id from the logs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LONGEST_STEP: Final = 4096
 
 
 async def highest_sequence(log: ShardLog, floor: int) -> int | None:
-    """Of the messages from offset `floor` on. In one shard they grow, so the last one counts.
+    """Of the messages from offset `floor` on. They ascend within a shard, so the last one counts.
 
-    Looked for from the end backwards: it is the last record, unless Kafka clients write to the topic as well.
+    Searched backwards: it is the last record, unless Kafka clients also write to the topic.
     """
     first = max(floor, log.start)
     until = log.end
@@ -39,7 +39,7 @@ async def _last_between(log: ShardLog, begin: int, until: int) -> int | None:
     offset = begin
     while offset < until:
         before = offset
-        # Also what lies behind a transaction that is still open.
+        # Including records behind an open transaction.
         for piece in await log.read(offset, READ_UNCOMMITTED):
             offset = piece.next_offset
             last = last_sequence(record for record in piece.records if record.offset < until)

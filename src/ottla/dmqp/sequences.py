@@ -1,4 +1,4 @@
-"""Sequence ids: one counter for all shards of a topic, and where a record says which number it got."""
+"""Sequence ids: one counter for all shards of a topic, stored in record headers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NUMBER: Final = struct.Struct(">Q")
 
 
 class Counter:
-    """Belongs to the event loop: between taking numbers and appending what gets them nobody else has a turn."""
+    """Belongs to the event loop: taking numbers and appending happen without a yield in between."""
 
     __slots__ = ("next",)
 
@@ -25,7 +25,7 @@ class Counter:
         self.next = 0
 
     def allows(self, wanted: int) -> bool:
-        """Whether a PUSH with this sequence id may get the next number; 0 takes whatever it is."""
+        """Whether a PUSH with this sequence id may get the next number; 0 accepts any."""
         return wanted in (0, self.next & SEQUENCE_MASK)
 
     def take(self) -> int:
@@ -34,7 +34,7 @@ class Counter:
         return taken
 
     def give_back(self, first: int, count: int) -> None:
-        """These were not used after all. If others have been taken since, they are left out for ever."""
+        """Return unused numbers. If others have been taken since, they are skipped forever."""
         if self.next == first + count:
             self.next = first
 
@@ -48,7 +48,7 @@ def header_of(sequence: int) -> tuple[tuple[str, bytes], ...]:
 
 
 def sequence_of(record: Record) -> int | None:
-    """None for what did not come through DMQP."""
+    """None for messages that were not pushed over DMQP."""
     for name, value in record.headers:
         if name == SEQUENCE_HEADER and value is not None and len(value) == _NUMBER.size:
             number: int = _NUMBER.unpack(value)[0]

@@ -1,4 +1,4 @@
-"""One topic that is served: its shards, their ports, its counter and its consumers."""
+"""One served topic: its shards, ports, counter and consumers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class ServedTopic:
     async def open(
         self, broker: Broker, service: DoorService, tls: ssl.SSLContext | None, *, takes_other_ports: bool
     ) -> None:
-        """Serve every shard; ApiError or OSError, and nothing is served, if that cannot be."""
+        """Serve every shard; raises ApiError or OSError, without serving any, if that fails."""
         topic = self.exposure.topic
         self.is_tls = tls is not None
         partitions, principal = broker.topics.by_name[topic].partitions, self.exposure.principal
@@ -61,7 +61,9 @@ class ServedTopic:
                 except OSError as taken:
                     if not takes_other_ports or not wanted:
                         raise
-                    _logger.warning("port %d of %s-%d is not free: %s", wanted, topic, log.shard, taken.strerror)
+                    _logger.warning(
+                        "DMQP port %d of %s-%d is not available: %s", wanted, topic, log.shard, taken.strerror
+                    )
                     await listener.start(self._config, 0, tls)
                 self._listeners.append(listener)
         except BaseException:
@@ -78,7 +80,7 @@ class ServedTopic:
         self.note_sequence()
 
     def note_sequence(self) -> None:
-        """What need not be looked for again. Not while pushes are under way."""
+        """What need not be searched again. Not while pushes are in progress."""
         self.exposure.next_sequence = self._counter.next
         self.exposure.ends = [log.end for log in self._logs]
 

@@ -1,4 +1,4 @@
-"""What all connections of the door share: how many there may be, what they may hold, and when one is given up."""
+"""Shared by all connections of the server: limits, memory, and idle timeouts."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ottla.broker.asking import LocalClient
 from ottla.broker.doors import ShardStats
 
 if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.connection import ShardConnection
     from ottla.dmqp.shard import Shard
@@ -16,13 +18,14 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _SWEEPS: Final = 8
-"""So often is a connection looked at before it is given up."""
+"""How many times a connection is checked before it is closed."""
 _MOST_REPORTS: Final = 1000
 
 
 class DoorService:
-    def __init__(self, config: DmqpConfig) -> None:
+    def __init__(self, config: DmqpConfig, broker: Broker) -> None:
         self._config = config
+        self._broker = broker
         self.stats = ShardStats()
         self.connections: set[ShardConnection] = set()
         self._held_bytes = 0
@@ -37,20 +40,30 @@ class DoorService:
             self._sweeper.cancel()
 
     def drain(self, shard: Shard) -> list[ShardConnection]:
-        """Let its connections answer what has come; those that are left."""
+        """Let its connections answer received requests; returns the remaining ones."""
         mine = [connection for connection in self.connections if connection.shard is shard]
         for connection in mine:
             connection.finish()
         return mine
 
-    # What connections call
+    # Called by connections
 
     def opened(self, connection: ShardConnection) -> bool:
         if len(self.connections) >= self._config.max_connections:
-            self.refused(connection, f"{self._config.max_connections} connections are allowed")
+            self.refused(connection, f"the limit of {self._config.max_connections} connections is reached")
+            return False
+        if self._config.authorize_clients and not self._identify(connection):
             return False
         self.connections.add(connection)
         self.stats.connections = len(self.connections)
+        return True
+
+    def _identify(self, connection: ShardConnection) -> bool:
+        user = self._broker.security.user_in(connection.certificate)
+        if user is None:
+            self.refused(connection, "no rule of security.principal_rules fits its certificate")
+            return False
+        connection.client = LocalClient(self._broker, "dmqp", (connection.peer, 0), f"User:{user}")
         return True
 
     def closed(self, connection: ShardConnection) -> None:
@@ -63,13 +76,13 @@ class DoorService:
 
     def failed(self, connection: ShardConnection, error: BaseException) -> None:
         if self._is_news(connection, type(error).__name__):
-            _logger.error("a bug while answering %s over DMQP", connection.peer, exc_info=error)
+            _logger.error("internal error while answering %s over DMQP", connection.peer, exc_info=error)
 
     def holds(self, connection: ShardConnection, more: int) -> bool:
         self._held_bytes += more
         if more <= 0 or self._held_bytes <= self._config.max_held_bytes:
             return True
-        self.refused(connection, f"{self._config.max_held_bytes} bytes may be held for all clients together")
+        self.refused(connection, f"the limit of {self._config.max_held_bytes} bytes held for all clients is reached")
         return False
 
     def _is_news(self, connection: ShardConnection, reason: str) -> bool:
@@ -82,7 +95,7 @@ class DoorService:
         self._reported.add(kind)
         return True
 
-    # Connections that do nothing
+    # Idle connections
 
     async def _sweep(self) -> None:
         timeout_s = self._config.timeout_ms / 1000

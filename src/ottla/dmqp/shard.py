@@ -1,7 +1,7 @@
-"""One shard as DMQP serves it. Whoever asks while an append or a commit is under way shares the next one.
+"""One shard as served over DMQP. Requests made during an append or commit share the next one.
 
-POP takes a message for good: the cursor is written down before the reply goes out, so nobody gets it again, and if the
-reply is lost on its way the message is too.
+POP removes a message permanently: the cursor is committed before the reply is sent, so it is not delivered again, and
+if the reply is lost the message is too.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ _NOT_APPENDED: Final = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
-"""Errors after which nothing is in the log, wherever it is led."""
+"""Errors after which nothing is in the log, regardless of the leader."""
 
 Replies = asyncio.Future[list[bytes]]
 
 
 class _Pushes(NamedTuple):
-    """Of one connection, in a row."""
+    """Consecutive requests of one connection."""
 
     requests: Sequence[Frame]
     replies: Replies
@@ -65,7 +65,7 @@ class Shard:
         self._reads: list[_Reads] = []
         self._reading: asyncio.Task[None] | None = None
 
-    # What connections ask: each gets the replies to its requests, in their order
+    # Called by connections: each gets the replies to its requests, in order
 
     def push(self, requests: Sequence[Frame]) -> Replies:
         loop = asyncio.get_running_loop()
@@ -76,7 +76,7 @@ class Shard:
         return asked.replies
 
     def pop(self, count: int) -> Replies:
-        """At least one reply, and `count` at most: so many as go into one answer."""
+        """At least one reply, and at most `count`: as many as fit into one response."""
         return self._read(_Reads(how_many=count, takes=True, replies=asyncio.get_running_loop().create_future()))
 
     def peek(self, count: int) -> Replies:
@@ -89,7 +89,7 @@ class Shard:
         return asked.replies
 
     async def stop(self) -> None:
-        """Finish what is under way."""
+        """Finish requests in progress."""
         await asyncio.gather(*(task for task in (self._pushing, self._reading) if task is not None))
 
     # PUSH
@@ -130,7 +130,7 @@ class Shard:
             try:
                 entry = await self._reader.head()
             except ApiError as refused:
-                _logger.error("%s-%d cannot be read: %s", self.log.topic, self.log.shard, refused)
+                _logger.error("%s-%d: read for DMQP failed: %s", self.log.topic, self.log.shard, refused)
                 return replies + [reply(Status.EIO)] * (asked.how_many - len(replies))
             if entry is None:
                 return replies + [reply(Status.ENODATA)] * (asked.how_many - len(replies))
@@ -138,7 +138,7 @@ class Shard:
                 return [reply(Status.OK, entry.sequence)] * asked.how_many
             self._reader.take(entry)
             if len(entry.payload) > MAX_PAYLOAD_BYTES:
-                # It stays in the log for Kafka clients; here it would keep all others from being taken.
+                # It stays in the log for Kafka clients; here it would block all others.
                 replies.append(reply(Status.EMSGSIZE, entry.sequence))
             else:
                 replies.append(reply(Status.OK, entry.sequence, entry.payload))
@@ -146,14 +146,14 @@ class Shard:
         return replies
 
     async def _commit(self) -> bool:
-        """Whether what was taken is taken for good; if not, it is there again."""
+        """Whether the pops are committed; if not, the messages are available again."""
         cursor = self._reader.cursor
         if cursor == self._committed:
             return True
         try:
             await self.log.commit(cursor)
         except ApiError as refused:
-            _logger.error("the cursor of %s-%d cannot be written: %s", self.log.topic, self.log.shard, refused)
+            _logger.error("%s-%d: could not commit the DMQP cursor: %s", self.log.topic, self.log.shard, refused)
             self._reader.rewind(self._committed)
             return False
         self._committed = cursor
@@ -161,7 +161,7 @@ class Shard:
 
 
 class _Slot:
-    """What becomes of one PUSH."""
+    """The outcome of one PUSH."""
 
     __slots__ = ("sequence", "status")
 
@@ -174,7 +174,7 @@ class _Slot:
 
 
 class _PushBatch:
-    """Collects pushes into record batches as large as the topic allows."""
+    """Collects pushes into record batches up to the topic's limit."""
 
     def __init__(self, log: ShardLog, counter: Counter) -> None:
         self._log = log
@@ -207,8 +207,8 @@ class _PushBatch:
         try:
             await self._log.append(builder.build())
         except ApiError as refused:
-            _logger.error("a push to %s-%d was refused: %s", self._log.topic, self._log.shard, refused)
-            # A time-out, or a failed sync, may leave the records in the log: their numbers are used then.
+            _logger.error("%s-%d: DMQP push failed: %s", self._log.topic, self._log.shard, refused)
+            # After a timeout or a failed sync, the records may be in the log: then their numbers are used.
             if refused.code in _NOT_APPENDED or (end is not None and end == self._log.log_end):
                 self._counter.give_back(slots[0].sequence, len(slots))
             is_too_large = refused.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
@@ -218,7 +218,7 @@ class _PushBatch:
 
 @contextmanager
 def _telling(waiting: Sequence[Replies]) -> Iterator[None]:
-    """A bug of ours goes to those who wait for an answer, and costs them their connections."""
+    """A bug is raised to the waiting requests, and closes their connections."""
     try:
         yield
     except Exception as bug:  # noqa: BLE001 - raised again where it is awaited
@@ -228,6 +228,6 @@ def _telling(waiting: Sequence[Replies]) -> Iterator[None]:
 
 
 def _answer(replies: Replies, answers: list[bytes]) -> None:
-    # Who asked may have gone.
+    # The client may be gone.
     if not replies.done():
         replies.set_result(answers)

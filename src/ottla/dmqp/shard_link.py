@@ -1,4 +1,4 @@
-"""A client's connection to one shard: blocking, kept open, opened again when it has been idle for too long."""
+"""A client's connection to one shard: blocking, kept open, reopened after idling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.core.ids import Address
 
 _IDLE_SHARE: Final = 0.8
-"""Of the timeout: the server closes what is idle for longer, and a push into a closed connection is in doubt."""
+"""Fraction of the idle timeout: the outcome of a push into a closed connection would be unknown."""
 
 
 class ShardLink:
@@ -32,7 +32,7 @@ class ShardLink:
         return self.receive()
 
     def send(self, method: Method, sequence_id: int = 0, payload: bytes = b"") -> None:
-        """Ask without waiting, once connected: `receive` gives the answers in this order."""
+        """Send without waiting, once connected: `receive` returns the replies in this order."""
         if self._socket is None:
             raise NotReached(f"the shard at {self.address} is not connected")
         try:
@@ -54,7 +54,7 @@ class ShardLink:
             self._socket = None
 
     def connect(self) -> None:
-        """Be connected to a server that is still there, as far as can be told."""
+        """Ensure a connection to a live server, as far as can be told."""
         if self._socket is not None and self._is_stale(self._socket):
             self.close()
         if self._socket is None:
@@ -69,17 +69,17 @@ class ShardLink:
             self._used_at_s = time.monotonic()
 
     def _is_stale(self, connected: socket.socket) -> bool:
-        """Idle for so long that the server may be about to close it, or closed already."""
+        """Whether the server may be about to close it for idleness, or has closed it."""
         if time.monotonic() - self._used_at_s > _IDLE_SHARE * self._timeout_s:
             return True
-        # Nothing is asked, so all that can come is the end.
+        # Nothing was sent, so only EOF can arrive.
         return _is_readable(connected)
 
     def _read(self, size: int) -> bytes:
         content = bytearray()
         while len(content) < size:
             if self._socket is None:
-                raise NotReached(f"nothing was asked of {self.address}")
+                raise NotReached(f"no request was sent to {self.address}")
             try:
                 piece = self._socket.recv(size - len(content))
             except OSError as failed:
@@ -98,7 +98,7 @@ class ShardLink:
 def _is_readable(connected: socket.socket) -> bool:
     if not hasattr(select, "poll"):
         return bool(select.select([connected], [], [], 0)[0])
-    # Unlike `select`, it knows descriptors above 1023.
+    # Unlike `select`, it supports descriptors above 1023.
     poll = select.poll()
     poll.register(connected, select.POLLIN)
     return bool(poll.poll(0))

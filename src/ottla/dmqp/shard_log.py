@@ -1,4 +1,4 @@
-"""One shard as the broker keeps it: a partition, and a cursor that is an offset of the group `__dmqp.TOPIC`."""
+"""A shard in the broker: a partition, and a cursor that is a committed offset of the group `__dmqp.TOPIC`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Cursor(NamedTuple):
     sequence: int
     """Of the message before it."""
     left_behind: LeftBehind = LeftBehind()
-    """Messages before it that were not due when their turn came."""
+    """Skipped delayed messages before it."""
 
 
 class ShardLog:
@@ -55,7 +55,7 @@ class ShardLog:
         self._client = LocalClient(broker, _CLIENT_ID, ("127.0.0.1", 0), principal)
 
     async def look(self) -> None:
-        """Where the log begins and ends: of one that another node leads, `start` and `end` say what they were then."""
+        """Start and end of the log: for a remote leader, `start` and `end` are as of then."""
         partition = self._broker.topics.partition(self.topic, self.shard)
         [self._seen] = (await bounds(self._broker, [partition])).values()
 
@@ -77,7 +77,7 @@ class ShardLog:
         return self._seen.end
 
     def _check_in_charge(self) -> None:
-        """In a cluster one node serves the shards of a topic, and no longer than its lease lasts."""
+        """In a cluster one node serves the shards of a topic, while its lease lasts."""
         first = self._broker.topics.partition(self.topic, 0).replica
         if first is not None:
             first.check_leads()
@@ -90,7 +90,7 @@ class ShardLog:
 
     @property
     def log_end(self) -> int | None:
-        """Behind the last record, replicated and synced or not; None if another node leads the partition."""
+        """The log end offset, replicated and synced or not; None if another node leads the partition."""
         if not self._is_led_here:
             return None
         return self._broker.topics.partition(self.topic, self.shard).log.next_offset
@@ -99,7 +99,7 @@ class ShardLog:
         return self._broker.clock.now_ms()
 
     async def append(self, batch: bytearray) -> None:
-        """On every replica in sync, and as durable as the topic's flush policy has it, when this returns."""
+        """On the full ISR, and durable according to the topic's flush policy, when this returns."""
         self._check_in_charge()
         data = TopicProduceData(
             name=self.topic, partition_data=(PartitionProduceData(index=self.shard, records=memoryview(batch)),)
@@ -115,7 +115,7 @@ class ShardLog:
             raise RequestTimedOut(str(lost)) from lost
 
     async def read(self, offset: int, isolation_level: int = READ_COMMITTED) -> Iterator[Piece]:
-        """Some of what is there from `offset` on, decoded as it is gone through; nothing at the end."""
+        """Some records from `offset` on, decoded lazily; empty at the end."""
         [data] = await fetch(
             self._client, self.topic, {self.shard: offset}, max_bytes=_READ_BYTES, isolation_level=isolation_level
         )
@@ -137,7 +137,7 @@ class ShardLog:
         if part.committed_offset < 0:
             return Cursor(self.start, 0)
         sequence, left_behind = parse(part.metadata or "")
-        # A power cut may have taken messages and left the cursor behind them.
+        # A power failure may have lost messages before the cursor.
         return Cursor(min(part.committed_offset, self.end), sequence, left_behind.until(self.end))
 
     async def take_over(self) -> Cursor:
@@ -161,7 +161,7 @@ class ShardLog:
         )
         self._check_in_charge()
         answer = await self._client.ask(request, _COMMIT_BY_NAME)
-        # Another may have begun from what was committed before: what was taken must not be given out then.
+        # Another node may have started from the previous commit: the messages must not be delivered then.
         self._check_in_charge()
         [result] = answer.topics[0].partitions
         raise_refusal(ErrorCode(result.error_code))

@@ -1,4 +1,4 @@
-"""What all nodes of a cluster know of a topic that is exposed."""
+"""The cluster-wide state of an exposed topic."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ottla.core.security import ANONYMOUS
 class Shared(msgspec.Struct, frozen=True, kw_only=True):
     topic_id: str
     ports: list[int] = []
-    """Wished for, of each shard; whoever serves takes others if these are taken."""
+    """Preferred ports of the shards; the serving node uses others if these are taken."""
     principal: str = ANONYMOUS
     node: int = -1
-    """Who serves it: the leader of its first partition, once that has found out."""
+    """The serving node: the leader of the first partition, once it serves."""
     is_tls: bool = False
     endpoints: list[str] = []
     """`host:port` of each shard."""
@@ -26,7 +26,7 @@ class Shared(msgspec.Struct, frozen=True, kw_only=True):
         return self.topic_id, tuple(self.ports), self.principal
 
     def described(self, topic: str) -> Exposed:
-        """As a node tells it that does not serve it, and knows nothing of the consumers."""
+        """As reported by a node that does not serve it, and does not know the consumers."""
         places = []
         for shard, endpoint in enumerate(self.endpoints):
             host, _, port = endpoint.rpartition(":")

@@ -1,1 +1,1 @@
-"""Consumer groups: who reads what, and how far they have got. Rules only: no socket, file, thread or clock."""
+"""Consumer groups: assignments and committed offsets. Pure rules: no sockets, files, threads or clocks."""

@@ -1,7 +1,7 @@
-"""What the rules want done. Whoever asked carries the actions out in their order.
+"""The actions that the rules return. The caller carries them out in order.
 
-What is Written is appended to `__consumer_offsets` before anything after it is answered, so that nobody learns of a
-generation or an offset that a crash could take back.
+Records are appended to `__consumer_offsets` before anything after them is answered, so that clients never see a
+generation or an offset that a crash could undo.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from ottla.wire.messages.leave_group import LeaveGroupResponse
 
     Token: TypeAlias = Hashable
-    """Stands for a request that waits for its answer. The caller makes it; the rules hand it back."""
+    """Represents a pending request. The caller creates it; the rules return it."""
 
 
 class Caller(Struct, frozen=True):
-    """Who sends a request, how it is to be answered, and in which version."""
+    """The sender of a request, its token, and its version."""
 
     token: Token
     version: int
@@ -52,22 +52,22 @@ class PersistOffsets(Struct, frozen=True):
     group_id: str
     changes: Mapping[TopicPartition, OffsetCommitValue | None]
     producer: tuple[int, int] | None = None
-    """The id and epoch of whoever commits them in a transaction: then they take effect when it is committed."""
+    """The producer id and epoch of a transactional commit: it takes effect when the transaction is committed."""
 
 
 class PersistRecords(Struct, frozen=True):
-    """Append these records of a consumer group in one batch. Its rules have taken them over already."""
+    """Append these records of a consumer group in one batch. The rules have already applied them."""
 
     group_id: str
     records: tuple[Record, ...]
     replaced: tuple[Record, ...] = ()
-    """What there was under each key before, in the same order: to be put back if the append fails."""
+    """The previous value of each key, in the same order: restored if the append fails."""
     becomes: Group | None = None
-    """What the group is once they are appended, if not what it was."""
+    """The group after they are appended, if it changes its type."""
     classic: Persist | None = None
     """The record of the classic group that it was, or becomes."""
     is_end: bool = False
-    """Whether nothing is left of the group then, but its offsets if it has any."""
+    """Whether nothing but offsets is left of the group then."""
 
 
 class AnswerHeartbeat(Struct, frozen=True):
@@ -93,7 +93,7 @@ class AnswerLeave(Struct, frozen=True):
 
 
 class MemberExpired(Struct, frozen=True):
-    """Nothing to be done, but worth a line in the log: a member did not do in time what it had to."""
+    """For the log only: a member timed out."""
 
     group_id: str
     member_id: str
@@ -101,7 +101,7 @@ class MemberExpired(Struct, frozen=True):
 
 
 class LimitReached(Struct, frozen=True):
-    """Nothing to be done, but worth a line in the log: a request was refused because of its size."""
+    """For the log only: a request was rejected because of its size."""
 
     group_id: str
     message: str
@@ -113,7 +113,7 @@ Action: TypeAlias = Written | Answer | MemberExpired | LimitReached
 
 
 def records_of(action: Written) -> list[KeyValue]:
-    """What to append."""
+    """The records to append."""
     if isinstance(action, Persist):
         return [encode_group(GroupKey(group=action.group_id), action.value)]
     if isinstance(action, PersistRecords):
@@ -125,18 +125,18 @@ def records_of(action: Written) -> list[KeyValue]:
 
 
 def _records_of_consumer_group(action: PersistRecords) -> list[KeyValue]:
-    from ottla.groups.consumer.records import encode  # no start has to wait for it
+    from ottla.groups.consumer.records import encode  # imported lazily
 
     records = [KeyValue(*encode(record)) for record in action.records]
     if action.classic is None:
         return records
-    # The old kind of group ends before the new one begins, or who reads this would take the end for the new one's.
+    # The old group's tombstone comes before the new group's records, or replay would apply it to the new one.
     classic = records_of(action.classic)
     return [*classic, *records] if action.classic.value is None else [*records, *classic]
 
 
 def refuse_join(token: Token, error: ErrorCode, member_id: str = "") -> AnswerJoin:
-    # An empty protocol name and not null, which JoinGroup can say only from version 7.
+    # An empty protocol name, not null, which JoinGroup supports only from version 7.
     response = JoinGroupResponse(error_code=error, protocol_name="", leader="", member_id=member_id, members=())
     return AnswerJoin(token, response)
 
@@ -158,5 +158,5 @@ _AFTER_FAILED_APPEND: Final[Mapping[ErrorCode, ErrorCode]] = {
 
 
 def error_after_failed_append(error: ErrorCode) -> ErrorCode:
-    """What members are told instead of their answers when a record of the group could not be appended."""
+    """The error responses if a record of the group could not be appended."""
     return _AFTER_FAILED_APPEND.get(error, error)

@@ -1,7 +1,7 @@
-"""A classic group: members that agree among themselves who reads what; the broker counts heads and passes notes.
+"""A classic group: the members compute the assignment; the broker coordinates.
 
-Every request brings the time in milliseconds and returns actions. What has to wait is kept as the caller's
-token until an action answers it or the caller says that nobody waits for it any more.
+Every request passes the time in milliseconds and returns actions. A waiting request is kept as the caller's
+token until an action answers it or the caller cancels it.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ClassicGroup:
     def restored(
         cls, group_id: str, value: GroupMetadataValue, config: GroupConfig, new_uuid: Callable[[], str]
     ) -> ClassicGroup:
-        """A group as it was last written; nobody's session runs before `start`."""
+        """A group as last written; sessions do not run before `start`."""
         group = cls(group_id, config, new_uuid, value.current_state_timestamp)
         rebalance = group._rebalance
         rebalance.state = State.STABLE if value.members else State.EMPTY
@@ -84,7 +84,7 @@ class ClassicGroup:
         new_uuid: Callable[[], str],
         now_ms: int,
     ) -> ClassicGroup:
-        """What a consumer group becomes when only these members are left."""
+        """The classic group that a consumer group is converted to with these remaining members."""
         group = cls(group_id, config, new_uuid, now_ms)
         rebalance = group._rebalance
         rebalance.state = State.STABLE
@@ -97,14 +97,14 @@ class ClassicGroup:
         return group
 
     def start(self, now_ms: int) -> list[Action]:
-        """From now on its members have to be heard of."""
+        """Start the members' sessions."""
         rebalance = self._rebalance
         for member in rebalance.members:
             rebalance.keep_alive(member, now_ms)
         is_too_large = len(rebalance.members) > rebalance.config.max_size
         return rebalance.begin(now_ms) if is_too_large else []
 
-    # ── What it is ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── State ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def state(self) -> State:
@@ -123,7 +123,7 @@ class ClassicGroup:
         return self._rebalance.members.held_bytes
 
     def member_bytes(self, member_id: str, instance_id: str | None) -> int:
-        """What is held for this member; 0 if there is no such member."""
+        """The memory of this member; 0 if there is no such member."""
         member = self.members.get(member_id) or self.members.static(instance_id)
         return 0 if member is None else member.held_bytes
 
@@ -137,12 +137,12 @@ class ClassicGroup:
 
     @property
     def is_stored(self) -> bool:
-        """Whether anything is written down of it."""
+        """Whether it has records."""
         return self.generation > 0
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing but its offsets would be lost with it."""
+        """Whether it has nothing but offsets."""
         return self.state is State.EMPTY and not self._rebalance.members.pending
 
     @property
@@ -150,12 +150,12 @@ class ClassicGroup:
         return self._rebalance.protocol_type == CONSUMER_PROTOCOL
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic; taken to be so where consumers cannot be understood."""
+        """Whether a member subscribes to the topic; assumed if the subscriptions cannot be parsed."""
         topics = self._rebalance.subscribed_topics
         return self.uses_consumer_protocol if topics is None else topic in topics
 
     def retention_starts_ms(self, committed: OffsetCommitValue) -> int | None:
-        """From when on a committed offset grows old; None while its group is busy with it."""
+        """When offset retention starts; None while the group is active."""
         rebalance = self._rebalance
         if rebalance.protocol_type is None:
             return committed.commit_timestamp
@@ -196,7 +196,7 @@ class ClassicGroup:
             group_type=GROUP_TYPE,
         )
 
-    # ── What members ask ─────────────────────────────────────────────────────────────────────────────────────
+    # ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
         return Join(self._rebalance, request, caller, self._new_uuid, now_ms).handle()
@@ -225,7 +225,7 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if is_preparing else ErrorCode.NONE
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """Members go, or an administrator removes them by their instance ids."""
+        """Members leave, or an administrator removes them by their instance ids."""
         is_of_many = caller.version >= _FIRST_LEAVE_OF_MANY
         leaving = request.members if is_of_many else (MemberIdentity(member_id=request.member_id),)
         size = len(self._rebalance.members)
@@ -246,12 +246,12 @@ class ClassicGroup:
         return [*actions, AnswerLeave(caller.token, response)]
 
     def check_commit(self, member_id: str, instance_id: str | None, generation: int, _version: int) -> ErrorCode:
-        """Whether whoever sends this may commit offsets."""
+        """Whether the sender may commit offsets."""
         is_nobody = generation < 0 and not member_id and instance_id is None
         if self.state is State.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if self.state is State.EMPTY and generation < 0:
-            # An administrator, or a consumer that assigns itself: welcome where no members could be overruled.
+            # An administrator, or a consumer with manual assignment: allowed without active members.
             return ErrorCode.NONE
         if is_nobody:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -262,15 +262,15 @@ class ClassicGroup:
         return ErrorCode.REBALANCE_IN_PROGRESS if is_completing else ErrorCode.NONE
 
     def check_commit_of(self, _member_id: str, _generation: int, _topic_id: bytes, _index: int) -> ErrorCode:
-        """Whoever may commit may do so for any partition."""
+        """A committer may commit any partition."""
         return ErrorCode.NONE
 
     def check_fetch(self, _member_id: str | None, _generation: int) -> ErrorCode:
-        """Anybody may ask for committed offsets."""
+        """Any client may fetch committed offsets."""
         return ErrorCode.NONE
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
-        """The same for a commit in a transaction. Before TxnOffsetCommit 3 it did not say whose it is."""
+        """The same for a transactional commit. Before TxnOffsetCommit 3 it had no member id."""
         if self.state is State.DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
         if generation < 0 and (self.state is State.EMPTY or (not member_id and instance_id is None)):
@@ -279,15 +279,15 @@ class ClassicGroup:
         return member if isinstance(member, ErrorCode) else ErrorCode.NONE
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """A commit is as good as a heartbeat."""
+        """A commit counts as a heartbeat."""
         if (member := self._rebalance.members.get(member_id)) is not None:
             self._rebalance.keep_alive(member, now_ms)
 
     def forget(self, token: Token, now_ms: int) -> list[Action]:
-        """Nobody waits for this answer any more: the connection is gone, and perhaps its member.
+        """The connection of a pending request is gone, and possibly its member.
 
-        The member is still expected in the next generation, so that the others need not wait for it; but it has
-        to be heard of within its session. One that was never told its id cannot come back and goes at once.
+        The member stays in the next generation, so that the others need not wait for it; but its session
+        timeout runs. A member that never got its id cannot come back and is removed at once.
         """
         rebalance = self._rebalance
         member = rebalance.members.waiting(token)
@@ -295,15 +295,15 @@ class ClassicGroup:
             return []
         member.join_token = member.sync_token = None
         if not member.knows_its_id and not member.is_static:
-            # It had joined, so nobody was waiting for it.
+            # It had joined, so no other member was waiting for it.
             return rebalance.remove(member)
         rebalance.keep_alive(member, now_ms)
         return []
 
-    # ── What time does ───────────────────────────────────────────────────────────────────────────────────────
+    # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, if nothing else happens before."""
+        """When to call `expire` next, unless something happens before."""
         return self._rebalance.deadlines.next_ms()
 
     def expire(self, now_ms: int) -> list[Action]:
@@ -313,34 +313,34 @@ class ClassicGroup:
         return actions
 
     def call_off(self, error: ErrorCode) -> list[Action]:
-        """Refuse whatever members wait for."""
+        """Fail all pending requests."""
         return [action for member in self.members for action in self._rebalance.release(member, error, member.id)]
 
     def persist(self) -> Persist:
         return self._rebalance.persist()
 
     def deletion(self) -> Persist:
-        """What erases it."""
+        """Its tombstone."""
         return Persist(self.group_id, None)
 
     def rebalance(self, now_ms: int) -> list[Action]:
-        """Let everybody join again, though nothing has changed."""
+        """Force a rebalance."""
         return self._rebalance.begin_or_finish(now_ms)
 
     def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
-        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        """Expire the sessions of this client's members, or of all."""
         silent = [member.id for member in self._rebalance.members if client_id in (None, member.client_id)]
         return [action for member_id in silent for action in self._end(member_id, now_ms)]
 
     def persist_failed(self, failed: Persist, now_ms: int) -> list[Action]:
-        """This could not be appended. Those it was to be answered to have been told by the caller."""
+        """This could not be appended. The caller has already failed the pending requests."""
         is_current = failed.value is not None and failed.value.generation == self.generation
         if is_current and self.state is State.STABLE:
             return self._rebalance.forget_assignment(now_ms)
         return []
 
     def die(self, error: ErrorCode) -> list[Action]:
-        """The group is deleted, or somebody else looks after it now."""
+        """The group is deleted, or has another coordinator now."""
         return self._rebalance.die(error)
 
     def _end(self, due: Key, now_ms: int) -> list[Action]:
@@ -358,7 +358,7 @@ class ClassicGroup:
         expired = MemberExpired(self.group_id, due, "heartbeat")
         return [expired, *rebalance.remove(member), *rebalance.begin_or_finish(now_ms)]
 
-    # ── Who a request is from, or what is wrong with it ──────────────────────────────────────────────────────
+    # ── The member of a request, or its error ────────────────────────────────────────────────────────────────
 
     def _member(self, member_id: str, instance_id: str | None, generation: int | None = None) -> Member | ErrorCode:
         if self.state is State.DEAD:
@@ -389,7 +389,7 @@ class ClassicGroup:
             rebalance.members.pending.discard(leaving.member_id)
             rebalance.deadlines.cancel(leaving.member_id)
             return ErrorCode.NONE, []
-        # An administrator knows the instance, not the id it has at the moment.
+        # An administrator knows the instance id, not the current member id.
         static = rebalance.members.static(leaving.group_instance_id)
         member_id = leaving.member_id or (static.id if static is not None else "")
         member = self._member(member_id, leaving.group_instance_id)

@@ -1,4 +1,4 @@
-"""What a broker asks about committed offsets. Whether a topic exists and may be read is its own affair."""
+"""Requests about committed offsets. Whether a topic exists and may be read is checked by the caller."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Commits:
     def commit(
         self, request: OffsetCommitRequest, version: int, now_ms: int
     ) -> tuple[OffsetCommitResponse, list[Action]]:
-        """What to answer once the actions are done. Topics that travel by id have been given their names."""
+        """The response to send after the actions. Topic ids have been resolved to names."""
         refusal = self._check_commit(request, version)
         notes: list[Action] = []
         if refusal is ErrorCode.NONE:
@@ -77,7 +77,7 @@ class Commits:
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, topic_ids: Mapping[str, bytes], now_ms: int
     ) -> tuple[TxnOffsetCommitResponse, list[Action]]:
-        """The same for offsets that take effect when the producer's transaction is committed."""
+        """The same for transactional offsets, which take effect when the transaction is committed."""
         refusal = self._check_commit_in_transaction(request)
         notes: list[Action] = []
         if refusal is ErrorCode.NONE:
@@ -98,11 +98,11 @@ class Commits:
         return TxnOffsetCommitResponse(topics=tuple(topics)), actions
 
     def is_unstable(self, group_id: str, at: TopicPartition) -> bool:
-        """Whether a transaction that has not ended may yet change what is committed."""
+        """Whether an open transaction may change the committed offsets."""
         return self._table.pending.has(group_id, at)
 
     def check_fetch(self, group_id: str, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether whoever sends this may ask for committed offsets."""
+        """Whether the sender may fetch committed offsets."""
         group = self._table.get(group_id)
         return ErrorCode.NONE if group is None else group.check_fetch(member_id, epoch)
 
@@ -113,7 +113,7 @@ class Commits:
         return dict(self._table.offsets(group_id))
 
     def delete(self, request: OffsetDeleteRequest) -> tuple[OffsetDeleteResponse, list[Action]]:
-        """Forget offsets of topics that nobody in the group reads."""
+        """Delete offsets of topics that no member subscribes to."""
         group = self._table.get(request.group_id)
         if group is None:
             return OffsetDeleteResponse(error_code=ErrorCode.GROUP_ID_NOT_FOUND, topics=()), []
@@ -135,7 +135,7 @@ class Commits:
         return OffsetDeleteResponse(error_code=ErrorCode.NONE, topics=tuple(topics)), actions
 
     def forget_topics(self, topics: Mapping[str, bytes]) -> list[Action]:
-        """These topics, by name and id, have been deleted, and so have their offsets."""
+        """Delete the offsets of deleted topics, given by name and id."""
         actions: list[Action] = []
         self._cursor_epochs = {key: epoch for key, epoch in self._cursor_epochs.items() if key[1].topic not in topics}
         for group in self._table:
@@ -147,7 +147,7 @@ class Commits:
         return actions
 
     def expire(self, now_ms: int) -> list[Action]:
-        """Forget what has been kept long enough, and groups that have nothing left."""
+        """Delete expired offsets, and groups that have nothing left."""
         actions: list[Action] = []
         for group in self._table:
             offsets = self._table.offsets(group.group_id)

@@ -1,4 +1,4 @@
-"""What can be set about groups. Every setting bears Kafka's name with underscores for dots, without its prefix."""
+"""Group settings, named after Kafka's, with underscores for dots, without the prefix."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _MAX_INT32 = (1 << 31) - 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConfig:
     min_session_timeout_ms: int = 6_000
-    """group.min.session.timeout.ms: the shortest session a member may ask for."""
+    """group.min.session.timeout.ms: the minimum session timeout of a member."""
     max_session_timeout_ms: int = 1_800_000
-    """group.max.session.timeout.ms: the longest session a member may ask for."""
+    """group.max.session.timeout.ms: the maximum session timeout of a member."""
     initial_rebalance_delay_ms: int = 0
-    """group.initial.rebalance.delay.ms: how long the first members of an empty group wait for others to join
-    them. Zero, where Kafka has 3000: in a test or on a laptop the wait is all one notices; where many
+    """group.initial.rebalance.delay.ms: how long the first members of an empty group wait for others to join.
+    Zero, where Kafka has 3000: in tests and on laptops the delay only costs time; when many
     consumers start together it saves rebalances."""
     max_size: int = _MAX_INT32
-    """group.max.size: how many members a group may have."""
+    """group.max.size: the maximum number of members of a group."""
     new_member_join_timeout_ms: int = 300_000
-    """How long a member may wait for its first answer before it counts as gone. Fixed in Kafka."""
+    """How long a new member may wait for its first response before it is removed. Fixed in Kafka."""
     offsets_retention_minutes: int = 10_080
-    """offsets.retention.minutes: how long offsets are kept after their group became empty, or after their
-    topic was last committed to by a group that no longer reads it."""
+    """offsets.retention.minutes: how long offsets are kept after their group became empty, or after the last
+    commit for a topic that the group no longer subscribes to."""
     offsets_retention_check_interval_ms: int = 600_000
-    """offsets.retention.check.interval.ms: how often to look for offsets that have expired."""
+    """offsets.retention.check.interval.ms: how often to check for expired offsets."""
     offset_metadata_max_bytes: int = 4096
-    """offset.metadata.max.bytes: the longest note a commit may carry. Counted in characters, as Kafka does."""
+    """offset.metadata.max.bytes: maximum length of commit metadata. Counted in characters, as in Kafka."""
 
     max_id_length: int = 1024
     """Characters of a group id, member id, group instance id, rack id or client id of a member. 32,767 in Kafka."""
@@ -40,28 +40,28 @@ class GroupConfig:
     """Memory for all groups, their members and their committed offsets, estimated. No limit in Kafka."""
 
     consumer_session_timeout_ms: int = 45_000
-    """group.consumer.session.timeout.ms: how long a member of a consumer group may be silent."""
+    """group.consumer.session.timeout.ms: the session timeout of consumer group members."""
     consumer_min_session_timeout_ms: int = 45_000
-    """group.consumer.min.session.timeout.ms: the shortest session that a group may be given."""
+    """group.consumer.min.session.timeout.ms: the minimum session timeout of a group."""
     consumer_max_session_timeout_ms: int = 60_000
-    """group.consumer.max.session.timeout.ms: the longest session that a group may be given."""
+    """group.consumer.max.session.timeout.ms: the maximum session timeout of a group."""
     consumer_heartbeat_interval_ms: int = 5_000
-    """group.consumer.heartbeat.interval.ms: how often members of a consumer group are to be heard of. Every
+    """group.consumer.heartbeat.interval.ms: the heartbeat interval of consumer group members. Each
     step of a rebalance takes a heartbeat."""
     consumer_min_heartbeat_interval_ms: int = 5_000
-    """group.consumer.min.heartbeat.interval.ms: the shortest interval that a group may be given."""
+    """group.consumer.min.heartbeat.interval.ms: the minimum heartbeat interval of a group."""
     consumer_max_heartbeat_interval_ms: int = 15_000
-    """group.consumer.max.heartbeat.interval.ms: the longest interval that a group may be given."""
+    """group.consumer.max.heartbeat.interval.ms: the maximum heartbeat interval of a group."""
     consumer_max_size: int = _MAX_INT32
-    """group.consumer.max.size: how many members a consumer group may have."""
+    """group.consumer.max.size: the maximum number of members of a consumer group."""
     consumer_max_patterns: int = 16
-    """How many different patterns the members of a consumer group may subscribe with. Each is matched against all
-    topics whenever there are others. No limit in Kafka."""
+    """The maximum number of different regular expressions in a consumer group. Each is matched against all
+    topics whenever they change. No limit in Kafka."""
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
-    """group.consumer.assignors: who may share partitions out; the first does where members name none."""
+    """group.consumer.assignors: the enabled assignors; the first is the default."""
     consumer_migration_policy: Literal["disabled", "upgrade", "downgrade", "bidirectional"] = "bidirectional"
-    """group.consumer.migration.policy: whether a classic group becomes a consumer group when the first member
-    of the new protocol joins it, and a classic one again when the last has left."""
+    """group.consumer.migration.policy: whether a classic group is converted to a consumer group when the first member
+    with the new protocol joins, and back when the last one leaves."""
 
     def __post_init__(self) -> None:
         _at_least(1, min_session_timeout_ms=self.min_session_timeout_ms, max_size=self.max_size)

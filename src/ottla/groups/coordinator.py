@@ -1,14 +1,14 @@
-"""What a broker asks its groups. How it is to be used:
+"""The group rules as used by a broker:
 
-- On start, `table.replay` every record of `__consumer_offsets`, and tell `table.transaction_ended` of every end marker
-  in it; then `table.start`. Tell it of every marker that is appended later.
-- Carry out the actions of every call in their order. For one that is to be written, append `records_of(action)`
-  and call `table.apply(action)` in one step, before anything else is asked; then wait until the records are safe,
-  and only then give the answers that follow. If the append fails, answer those with `error_after_failed_append`,
-  and carry out what `append_failed` returns; if it turns out later that it may be lost, what `persist_failed` does.
+- On start, `table.replay` every record of `__consumer_offsets`, and pass every end marker in it to
+`table.transaction_ended`; then `table.start`. Pass every marker that is appended later.
+- Carry out the actions of every call in order. For a write, append `records_of(action)`
+and call `table.apply(action)` in one step, before any other call; then wait until the records are durable,
+and only then send the responses that follow. If the append fails, answer those with `error_after_failed_append`,
+and carry out the actions of `append_failed`; if it may be lost later, those of `persist_failed`.
 - One timer: at `table.next_deadline_ms()` call `table.expire`. A slow one: `offsets.expire`.
-- All times are milliseconds of a clock that does not jump and was set by the time of day (core.clock.SteadyClock):
-  they measure timeouts, and they are written down.
+- All times are milliseconds of a clock that does not jump and is based on wall-clock time (core.clock.SteadyClock):
+they measure timeouts, and they are stored.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Coordinator:
 
     @cached_property
     def consumers(self) -> ConsumerGroups:
-        from ottla.groups.consumer.coordinator import ConsumerGroups  # no start has to wait for it
+        from ottla.groups.consumer.coordinator import ConsumerGroups  # imported lazily
 
         return ConsumerGroups(self.table, self.limits)
 
@@ -122,7 +122,7 @@ class Coordinator:
         return actions
 
     def forget(self, group_id: str, token: Token, now_ms: int) -> list[Action]:
-        """The connection of a request that waits is gone."""
+        """The connection of a pending request is gone."""
         group = self.table.get(group_id)
         if group is None:
             return []
@@ -153,7 +153,7 @@ class Coordinator:
         group = self.table.get(group_id)
         if isinstance(group, ClassicGroup):
             return group.describe()
-        # Until KIP-1043 a group that does not exist was one that has died.
+        # Before KIP-1043 a group that does not exist was reported as Dead.
         is_told = version >= _FIRST_DESCRIPTION_WITH_NOT_FOUND
         text = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
         return DescribedGroup(
@@ -176,7 +176,7 @@ class Coordinator:
         )
 
     def delete(self, group_id: str) -> tuple[ErrorCode, list[Action]]:
-        """Forget an empty group and its offsets; they are gone once the actions are applied."""
+        """Delete an empty group and its offsets; they are gone once the actions are applied."""
         group = self.table.get(group_id)
         if group is None:
             return ErrorCode.GROUP_ID_NOT_FOUND, []

@@ -1,4 +1,4 @@
-"""What a group waits for, and until when."""
+"""The deadlines of a group."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from typing import Generic, TypeAlias, TypeVar
 
 class Phase(Enum):
     JOIN = "join"
-    """Until then members may join the next generation."""
+    """Members may join the next generation until then."""
     SYNC = "sync"
-    """Until then every member must have asked for its assignment."""
+    """Every member must have sent SyncGroup by then."""
 
 
 Key: TypeAlias = Phase | str
-"""A phase of the group, or the id of a member whose session it is."""
+"""A phase of the group, or the id of a member for its session."""
 
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Deadlines(Generic[K]):
-    """At most one deadline for each thing.
+    """At most one deadline per key.
 
-    Every deadline lies after the moment it was set, so whoever handles all that are due comes to an end.
+    Every deadline is after the time it was set, so handling all that are due terminates.
     """
 
     __slots__ = ("_at_ms",)
@@ -48,7 +48,7 @@ class Deadlines(Generic[K]):
         return min(self._at_ms.values(), default=None)
 
     def pop_due(self, now_ms: int) -> K | None:
-        """Take out the earliest of those that are due."""
+        """Remove and return the earliest deadline that is due."""
         if not self._at_ms:
             return None
         key = min(self._at_ms, key=self._at_ms.__getitem__)

@@ -1,4 +1,4 @@
-"""What the records of `__consumer_offsets` hold, as Kafka's GroupMetadataKey.json and its neighbours say."""
+"""The record formats of `__consumer_offsets`, from Kafka's GroupMetadataKey.json and related files."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""What every kind of group can be asked."""
+"""The interface of all group types."""
 
 from __future__ import annotations
 

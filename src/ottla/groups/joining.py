@@ -1,4 +1,4 @@
-"""JoinGroup for a classic group: newcomers, members that come back, and static members that started anew."""
+"""JoinGroup for a classic group: new members, rejoining members, and restarted static members."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FIRST_WITH_SKIPPED_ASSIGNMENT: Final = 9
 
 
 class Join:
-    """One JoinGroup request as it meets its group."""
+    """One JoinGroup request for its group."""
 
     def __init__(
         self, group: Rebalance, request: JoinGroupRequest, caller: Caller, new_uuid: Callable[[], str], now_ms: int
@@ -31,7 +31,7 @@ class Join:
         self._caller = caller
         self._new_uuid = new_uuid
         self._now_ms = now_ms
-        # Version 0 has no rebalance timeout: the session's counts.
+        # Version 0 has no rebalance timeout: the session timeout is used.
         sent_ms = request.rebalance_timeout_ms
         self._rebalance_timeout_ms = request.session_timeout_ms if sent_ms < 0 else sent_ms
 
@@ -55,7 +55,7 @@ class Join:
     # ── Whether it may join ──────────────────────────────────────────────────────────────────────────────────
 
     def _has_room(self) -> bool:
-        """Members are not turned away, except those last to come back to a group that was made smaller."""
+        """Members are not rejected, except the last to rejoin a group whose size limit was lowered."""
         members, max_size = self._group.members, self._group.config.max_size
         known = members.get(self._request.member_id) or members.static(self._request.group_instance_id)
         match self._group.state:
@@ -87,7 +87,7 @@ class Join:
     def _refuse(self, error: ErrorCode) -> list[Action]:
         return [refuse_join(self._caller.token, error, self._request.member_id)]
 
-    # ── Newcomers ────────────────────────────────────────────────────────────────────────────────────────────
+    # ── New members ──────────────────────────────────────────────────────────────────────────────────────────
 
     def _join_without_id(self) -> list[Action]:
         request, members = self._request, self._group.members
@@ -95,7 +95,7 @@ class Join:
         if (old := members.static(request.group_instance_id)) is not None:
             return self._replace(old, new_id)
         if request.group_instance_id is None and self._caller.version >= _FIRST_WITH_REQUIRED_MEMBER_ID:
-            # It is to come back with the id, so that a client that gives up waiting and tries again does not
+            # It must rejoin with the id, so that a client that times out and retries does not
             # leave a member behind each time (KIP-394).
             members.pending.add(new_id)
             self._group.deadlines.set(new_id, self._now_ms, request.session_timeout_ms)
@@ -124,7 +124,7 @@ class Join:
         group.deadlines.set(member_id, self._now_ms, group.config.new_member_join_timeout_ms)
         return group.begin_or_finish(self._now_ms)
 
-    # ── Members that come back ───────────────────────────────────────────────────────────────────────────────
+    # ── Rejoining members ────────────────────────────────────────────────────────────────────────────────────
 
     def _rejoin(self) -> list[Action]:
         group, request = self._group, self._request
@@ -136,24 +136,24 @@ class Join:
             return self._refuse(ErrorCode.UNKNOWN_MEMBER_ID)
         if self._has_news(member):
             return self._update(member) + group.begin_or_finish(self._now_ms)
-        # It may have missed the answer to its first try.
+        # It may have missed the response to its first attempt.
         group.keep_alive(member, self._now_ms)
         return [AnswerJoin(self._caller.token, group.joined(member))]
 
     def _has_news(self, member: Member) -> bool:
-        """Whether this join is for the next generation, and not just a question about the present one."""
+        """Whether this join is for the next generation, not a retry for the current one."""
         match self._group.state:
             case State.COMPLETING_REBALANCE:
                 return member.protocols != self._request.protocols
             case State.STABLE:
-                # A leader joins again when something changed that only it watches, such as a topic's partitions.
+                # A leader rejoins when something changed that only it watches, such as a topic's partitions.
                 is_leader = member.id == self._group.members.leader_id
                 return is_leader or member.protocols != self._request.protocols
             case _:
                 return True
 
     def _update(self, member: Member) -> list[Action]:
-        # Of two requests in one member's name the later counts.
+        # Of two requests of one member the later counts.
         actions = self._group.release(member, ErrorCode.REBALANCE_IN_PROGRESS, member.id)
         self._group.members.change_protocols(member, self._request.protocols)
         member.session_timeout_ms = self._request.session_timeout_ms
@@ -162,10 +162,10 @@ class Join:
         member.join_token = self._caller.token
         return actions
 
-    # ── Static members that started anew ─────────────────────────────────────────────────────────────────────
+    # ── Restarted static members ─────────────────────────────────────────────────────────────────────────────
 
     def _replace(self, old: Member, new_id: str) -> list[Action]:
-        """Somebody else now has this instance id; whoever had it is fenced off."""
+        """Another client now has this instance id; the previous one is fenced."""
         group, now_ms = self._group, self._now_ms
         old_leader_id = group.members.leader_id
         actions = group.release(old, ErrorCode.FENCED_INSTANCE_ID, old.id)
@@ -181,13 +181,13 @@ class Join:
         return actions + group.begin_or_finish(now_ms)
 
     def _take_over(self, member: Member, old_leader_id: str | None) -> list[Action]:
-        """Nothing changed but the id: no rebalance, which is what static members are for (KIP-345)."""
+        """Only the member id changed: no rebalance, which is the purpose of static members (KIP-345)."""
         group = self._group
         member.join_token, member.has_joined = None, False
         if self._caller.version >= _FIRST_WITH_SKIPPED_ASSIGNMENT:
             is_leader = group.members.leader_id == member.id
             response = group.joined(member, skip_assignment=is_leader)
         else:
-            # Told of its own lead, an older client would assign, though nobody waits for it (KIP-814).
+            # Told that it leads, an older client would assign, although no member waits for it (KIP-814).
             response = group.joined(member, leader_id=old_leader_id)
         return [group.persist(), AnswerJoin(self._caller.token, response)]

@@ -1,4 +1,4 @@
-"""How large requests of members may be, and whether there is memory left for what they bring."""
+"""Size limits of members' requests, and of the memory of groups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Limits:
         self._check_growth(request.group_id, request.member_id, request.group_instance_id, MEMBER_BYTES + brought)
 
     def check_sync(self, request: SyncGroupRequest) -> None:
-        # How large they may be is up to max.message.bytes of __consumer_offsets.
+        # Their size is limited by max.message.bytes of __consumer_offsets.
         self._check_room(sum(len(each.assignment) for each in request.assignments))
 
     def check_heartbeat(self, request: ConsumerGroupHeartbeatRequest, client_id: str) -> None:
@@ -51,7 +51,7 @@ class Limits:
         self._check_growth(request.group_id, request.member_id, request.instance_id, MEMBER_BYTES + brought)
 
     def check_share_heartbeat(self, request: ShareGroupHeartbeatRequest, client_id: str, held_bytes: int) -> None:
-        """`held_bytes`: what the member takes already."""
+        """`held_bytes`: the current memory of the member."""
         self._check_ids(request, client_id)
         if request.subscribed_topic_names is not None:
             brought = names_bytes(request.subscribed_topic_names)
@@ -66,7 +66,7 @@ class Limits:
 
     def check_commit(self, request: OffsetCommitRequest | TxnOffsetCommitRequest) -> None:
         self.check_group_id(request.group_id)
-        # Exact growth is worked out only when it may matter.
+        # The exact growth is computed only when it may matter.
         largest = GROUP_BYTES + offset_bytes("", "") + self._config.offset_metadata_max_bytes
         most = self._memory.max_bytes - self._memory.held_bytes
         if sum(len(topic.partitions) for topic in request.topics) * largest <= most:
@@ -103,9 +103,9 @@ class Limits:
         memory = self._memory
         if not memory.has_room(growth):
             self._refuse(
-                # Clients try again; there is room when other members have left or offsets have expired.
+                # Clients retry; memory is freed when members leave or offsets expire.
                 ErrorCode.COORDINATOR_NOT_AVAILABLE,
-                f"groups take {memory.held_bytes} bytes, and {growth} more are asked for; "
+                f"groups use {memory.held_bytes} bytes, the request needs {growth} more; "
                 f"groups.max_memory_bytes is {memory.max_bytes}",
             )
 

@@ -1,4 +1,4 @@
-"""The members of a classic group: who they are, who leads, and which protocol they have in common."""
+"""The members of a classic group, the leader, and the common protocol."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Member:
     """In the member's order of preference."""
     assignment: bytes = b""
     has_joined: bool = False
-    """Whether it will be in the next generation. Stays so if its connection is lost while it waits."""
+    """Whether it will be in the next generation. Stays set if its connection is lost while it waits."""
     join_token: Token | None = None
     sync_token: Token | None = None
     is_new: bool = False
-    """Whether it still waits for its first answer. Nobody heartbeats before that, so waiting proves nothing."""
+    """Whether it still waits for its first response. There are no heartbeats before that, so waiting proves nothing."""
     knows_its_id: bool = True
 
     @property
@@ -40,7 +40,7 @@ class Member:
 
     @property
     def is_excused(self) -> bool:
-        """Whether silence is no sign of death: it waits for an answer from us."""
+        """Whether its session does not expire: it waits for our response."""
         return not self.is_new and (self.join_token is not None or self.sync_token is not None)
 
     @property
@@ -57,7 +57,7 @@ class Member:
 
 
 class Members:
-    """Members by id, in the order in which they came, and ids that were handed out but not used yet."""
+    """Members by id, in join order, and ids that were assigned but not used yet."""
 
     __slots__ = ("_by_id", "_by_instance", "_counted", "_member_bytes", "_supporters", "leader_id", "pending")
 
@@ -65,9 +65,9 @@ class Members:
         self._by_id: dict[str, Member] = {}
         self._by_instance: dict[str, Member] = {}
         self._supporters: Counter[str] = Counter()
-        """How many members have each protocol."""
+        """The number of members that support each protocol."""
         self._counted: dict[str, int] = {}
-        """What each member takes, as it was when it was last changed."""
+        """The memory of each member, as of its last change."""
         self._member_bytes = 0
         self.pending: set[str] = set()
         self.leader_id: str | None = None
@@ -85,7 +85,7 @@ class Members:
         return None if group_instance_id is None else self._by_instance.get(group_instance_id)
 
     def waiting(self, token: Token) -> Member | None:
-        """The member whose request this is."""
+        """The member of this request."""
         return next((member for member in self if token in (member.join_token, member.sync_token)), None)
 
     @property
@@ -124,7 +124,7 @@ class Members:
             self.leader_id = next(iter(self._by_id), None)
 
     def rename(self, member: Member, new_id: str) -> Member:
-        """Give a static member's place, its assignment and its lead to whoever came back in its name."""
+        """Replace a static member by its new instance, with its assignment and leadership."""
         is_leader = self.leader_id == member.id
         renamed = replace(member, id=new_id, has_joined=False, join_token=None, sync_token=None, is_new=False)
         self.remove(member)
@@ -134,9 +134,9 @@ class Members:
         return renamed
 
     def elect_leader(self) -> bool:
-        """Make sure that the leader is one of those who have joined; False if nobody has."""
+        """Ensure that the leader has joined; False if no member has."""
         joined = [member for member in self if member.has_joined]
-        # A leader that hung up would keep everybody waiting for its assignment.
+        # A disconnected leader would keep all members waiting for its assignment.
         candidates = [member.id for member in joined if member.join_token is not None]
         candidates = candidates or [member.id for member in joined]
         if not candidates:
@@ -165,6 +165,6 @@ class Members:
         return self._supporters[protocol_name] == len(self)
 
     def select_protocol(self) -> str:
-        """Each member votes for the first of its protocols that all have; of equals the earliest vote wins."""
+        """Each member votes for its first protocol that all support; ties go to the earliest vote."""
         votes = Counter(next(each.name for each in member.protocols if self.all_have(each.name)) for member in self)
         return votes.most_common(1)[0][0]

@@ -1,6 +1,6 @@
-"""How far a group has read: its committed offsets, and when they may go.
+"""The committed offsets of a group, and their expiry.
 
-The log comes first: nothing here changes until `apply` is given what has been appended.
+The log comes first: nothing here changes until `apply` is called with what has been appended.
 """
 
 from __future__ import annotations
@@ -53,18 +53,18 @@ class GroupOffsets:
                 yield TopicPartition(topic, partition), value
 
     def get(self, topic: str, partition: int, topic_id: bytes = NO_UUID) -> OffsetCommitValue | None:
-        """What was committed; not if it was for an earlier topic of that name."""
+        """The committed offset; not if it was for an earlier topic of that name."""
         found = self._by_topic.get(topic, {}).get(partition)
         return None if found is None or is_of_another_topic(found, topic_id) else found
 
     def growth_at(self, at: TopicPartition, metadata: str | None) -> int:
-        """How many bytes more a commit with this metadata takes; None for one that is forgotten."""
+        """The additional memory of a commit with this metadata; None for a deleted one."""
         known = self._by_topic.get(at.topic, {}).get(at.partition)
         growth = 0 if metadata is None else offset_bytes(at.topic, metadata)
         return growth if known is None else growth - offset_bytes(at.topic, known.metadata)
 
     def apply(self, changes: Mapping[TopicPartition, OffsetCommitValue | None]) -> None:
-        """Take over what has been appended."""
+        """Apply what has been appended."""
         for at, value in changes.items():
             self.held_bytes += self.growth_at(at, None if value is None else value.metadata)
             if value is not None:
@@ -102,7 +102,7 @@ def new_value(
         leader_epoch=committed.committed_leader_epoch,
         metadata=committed.committed_metadata or "",
         commit_timestamp=now_ms,
-        # Clients before Kafka 2.1 could say how long to keep an offset.
+        # Clients before Kafka 2.1 could set the retention of an offset.
         expire_timestamp=-1 if retention_ms == -1 else now_ms + retention_ms,
         topic_id=topic_id,
     )

@@ -1,4 +1,4 @@
-"""Partitions as members of a group own them: by the topic's id, since a name may come to mean another topic."""
+"""Partitions by topic id, since a topic may be re-created under the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOTHING: Assigned = frozenset()
 
 
 class _OfTopic(Protocol):
-    """As every message that lists partitions of topics has them."""
+    """The common form of topic partitions in messages."""
 
     @property
     def topic_id(self) -> bytes: ...
@@ -34,6 +34,6 @@ def each_partition(topics: Iterable[_OfTopic]) -> Assigned:
 
 
 def by_topic(partitions: Iterable[Partition]) -> Iterator[tuple[bytes, tuple[int, ...]]]:
-    """Topic ids with their partitions, both in order."""
+    """Topic ids with their partitions, both sorted."""
     for topic_id, of_topic in groupby(sorted(partitions), attrgetter("topic_id")):
         yield topic_id, tuple(partition.number for partition in of_topic)

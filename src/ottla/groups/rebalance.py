@@ -1,6 +1,6 @@
-"""The cycle that takes a classic group from one generation to the next (states.py draws it).
+"""The rebalance cycle of a classic group (see states.py).
 
-Kafka's GroupMetadataManager has the same rules spread over timers and futures. Here a timer is an entry in
+Kafka's GroupMetadataManager has the same rules with timers and futures. Here a timer is an entry in
 `deadlines`, and a future is a token kept in a member until an action answers it.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Rebalance:
-    """A group's members and its present generation."""
+    """A group's members and its current generation."""
 
     def __init__(self, group_id: str, config: GroupConfig, now_ms: int) -> None:
         self.group_id = group_id
@@ -39,20 +39,20 @@ class Rebalance:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.subscribed_topics: frozenset[str] | None = None
-        """Unknown until the first generation, and for anything but consumers."""
+        """Unknown until the first generation, and for other protocol types than consumer."""
         self.members = Members()
         self.deadlines: Deadlines[Key] = Deadlines()
         self.pending_sync: set[str] = set()
-        """Members of this generation that have not asked for their assignment yet."""
+        """Members of this generation that have not sent SyncGroup yet."""
         self._is_first = False
-        """Whether the group was empty before this rebalance: then it waits for more than those who are here."""
+        """Whether the group was empty before this rebalance: then it waits for more members."""
         self._has_grown = False
         self._first_ends_ms = 0
 
     # ── The join phase ───────────────────────────────────────────────────────────────────────────────────────
 
     def begin(self, now_ms: int) -> list[Action]:
-        """Call for the next generation: all members have to join again."""
+        """Start a rebalance: all members have to rejoin."""
         actions: list[Action] = []
         if self.state is State.COMPLETING_REBALANCE:
             actions = self._call_off_sync(now_ms)
@@ -68,13 +68,13 @@ class Rebalance:
         return actions
 
     def begin_or_finish(self, now_ms: int) -> list[Action]:
-        """Go on after somebody has joined or gone."""
+        """Continue after a member has joined or left."""
         if self.state is State.PREPARING_REBALANCE:
             return self.finish_if_all_joined(now_ms)
         return self.begin(now_ms)
 
     def note_growth(self) -> None:
-        """A member was added: during the first rebalance a reason to wait for yet another."""
+        """A member was added: during the initial rebalance the delay is extended."""
         self._has_grown = self._is_first and self.state is State.PREPARING_REBALANCE
 
     def finish_if_all_joined(self, now_ms: int) -> list[Action]:
@@ -82,7 +82,7 @@ class Rebalance:
         return self.finish_joining(now_ms) if is_waiting and self.members.all_joined else []
 
     def end_join_phase(self, now_ms: int) -> list[Action]:
-        """The time to join is over, unless the first members just got company."""
+        """The join timeout has passed, unless the initial delay was extended."""
         if self._is_first and self._has_grown and now_ms < self._first_ends_ms:
             self._has_grown = False
             delay_ms = min(self.config.initial_rebalance_delay_ms, self._first_ends_ms - now_ms)
@@ -91,14 +91,14 @@ class Rebalance:
         return self.finish_joining(now_ms)
 
     def finish_joining(self, now_ms: int) -> list[Action]:
-        """Start the next generation with those who have joined, and with static members even if they have not."""
+        """Start the next generation with the joined members, and with static members even if they have not."""
         self._is_first = False
         self.deadlines.cancel(Phase.JOIN)
         actions: list[Action] = []
         for member in [each for each in self.members if not each.has_joined and not each.is_static]:
             actions += [MemberExpired(self.group_id, member.id, "rejoin"), *self.remove(member)]
         if not self.members.elect_leader() and self.members:
-            # Only static members, and none of them has come back: their sessions will tell.
+            # Only static members, none of which has rejoined: wait for their sessions to expire.
             self.deadlines.set(Phase.JOIN, now_ms, self.members.rebalance_timeout_ms)
             return actions
         self.generation += 1
@@ -142,7 +142,7 @@ class Rebalance:
     def joined(
         self, member: Member, *, leader_id: str | None = None, skip_assignment: bool = False
     ) -> JoinGroupResponse:
-        """What a member of this generation is told; its leader is told who else is there."""
+        """The response to a member of this generation; the leader's lists all members."""
         leader_id = leader_id or self.members.leader_id or ""
         others = (
             JoinGroupResponseMember(
@@ -177,7 +177,7 @@ class Rebalance:
             self.deadlines.cancel(Phase.SYNC)
 
     def assign(self, assignments: Mapping[str, bytes], now_ms: int) -> list[Action]:
-        """The leader has spoken: everybody who waits gets what is theirs."""
+        """The leader has assigned: answer all waiting members."""
         self._move_to(State.STABLE, now_ms)
         for member in self.members:
             self.members.assign(member, assignments.get(member.id, b""))
@@ -190,14 +190,14 @@ class Rebalance:
         return actions
 
     def end_sync_phase(self, now_ms: int) -> list[Action]:
-        """Go on without those who never asked for their assignment."""
+        """Remove members that never sent SyncGroup."""
         actions: list[Action] = []
         for member in [each for each in self.members if each.id in self.pending_sync]:
             actions += [MemberExpired(self.group_id, member.id, "sync"), *self.remove(member)]
         return actions + self.begin(now_ms)
 
     def forget_assignment(self, now_ms: int) -> list[Action]:
-        """What was assigned could not be stored: try again with another generation."""
+        """The assignment could not be stored: rebalance again."""
         for member in self.members:
             self.members.assign(member, b"")
         return self.begin(now_ms)
@@ -221,11 +221,11 @@ class Rebalance:
         self.members.remove(member)
         self.deadlines.cancel(member.id)
         self.note_sync(member.id)
-        # Without its old id a client that is still there joins again, as a new member.
+        # Without its member id a live client rejoins as a new member.
         return self.release(member, ErrorCode.UNKNOWN_MEMBER_ID, "")
 
     def release(self, member: Member, error: ErrorCode, member_id: str) -> list[Action]:
-        """Refuse whatever a member waits for."""
+        """Fail the pending request of a member."""
         actions: list[Action] = []
         if member.join_token is not None:
             actions.append(refuse_join(member.join_token, error, member_id))
@@ -235,13 +235,13 @@ class Rebalance:
         return actions
 
     def die(self, error: ErrorCode) -> list[Action]:
-        """The group is gone from here."""
+        """The group is unloaded."""
         self.state = State.DEAD
         self.deadlines.clear()
         return [action for member in self.members for action in self.release(member, error, member.id)]
 
     def learn_topics(self) -> None:
-        """Find out what this generation has subscribed to."""
+        """Determine the subscribed topics of this generation."""
         self.subscribed_topics = None
         if self.protocol_type == CONSUMER_PROTOCOL:
             subscriptions = [topics_in(member.metadata(self.protocol_name)) for member in self.members]
@@ -275,6 +275,6 @@ class Rebalance:
 
     def _move_to(self, state: State, now_ms: int) -> None:
         if self.state not in FOLLOWS[state]:
-            raise AssertionError(f"group {self.group_id} cannot go from {self.state} to {state}")
+            raise AssertionError(f"group {self.group_id} cannot change from {self.state} to {state}")
         self.state = state
         self.state_since_ms = now_ms

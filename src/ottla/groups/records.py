@@ -1,11 +1,11 @@
-"""The records of `__consumer_offsets`, in Kafka's own formats, both ways.
+"""The records of `__consumer_offsets`, in Kafka's formats, both ways.
 
-A key starts with its version, which also tells what it is the key of: 0 and 1 a committed offset, 2 a classic
-group, 3 to 8 and 16 a consumer group (consumer/records.py), anything else another kind of group. A value starts
-with a version of its own. A record without a value deletes what its key names.
+A key starts with its version, which is also its type: 0 and 1 a committed offset, 2 a classic
+group, 3 to 8 and 16 a consumer group (consumer/records.py), anything else another type of group. A value starts
+with its own version. A record without a value is a tombstone.
 
-Written as Kafka 4.3 writes them: offsets in version 4, or in version 1 if they carry an expiry of their own
-(OffsetCommit up to version 4), and groups in version 3. All that Kafka ever wrote can be read.
+Written as by Kafka 4.3: offsets in version 4, or in version 1 if they have an explicit expiry
+(OffsetCommit up to version 4), and groups in version 3. All versions ever written by Kafka can be read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
 
 class KeyValue(NamedTuple):
-    """What a record of the topic holds, as bytes."""
+    """The bytes of a record."""
 
     key: bytes
     value: bytes | None
@@ -83,10 +83,10 @@ def encode_value(value: Value, version: int) -> bytes:
 
 
 def decode_key(data: bytes) -> Key | None:
-    """Read a key; None if it belongs to a kind of group that is unknown. Raises ProtocolError if it is broken."""
+    """Parse a key; None if its group type is unknown. Raises ProtocolError if it is malformed."""
     version = version_of(data)
     if version in _KEYS_OF_CONSUMER_GROUPS:
-        from ottla.groups.consumer import records as of_consumer_groups  # no start has to wait for it
+        from ottla.groups.consumer import records as of_consumer_groups  # imported lazily
 
         return of_consumer_groups.decode_key(data, version)
     if version > _GROUP_KEY:

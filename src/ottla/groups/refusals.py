@@ -1,4 +1,4 @@
-"""Why a request of a group's member is refused."""
+"""Errors of group requests."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """Raised before anything is changed; the code is the answer."""
+    """Raised before anything is changed; the code is the response."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message)

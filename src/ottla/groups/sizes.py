@@ -1,4 +1,4 @@
-"""Estimates of the memory that groups take. The constants are what CPython's objects take, rounded up."""
+"""Estimates of the memory of groups. The constants are the sizes of CPython's objects, rounded up."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def offset_bytes(topic: str, metadata: str) -> int:
 
 
 def record_bytes(key: Key, value: Value) -> int:
-    """Of a record of a consumer group, with what is derived from it."""
-    from ottla.groups.consumer import formats  # no start has to wait for it
+    """Of a consumer group record, with what is derived from it."""
+    from ottla.groups.consumer import formats  # imported lazily
 
     size = _RECORD_BYTES + text_bytes(key.group_id)
     match value:

@@ -1,13 +1,13 @@
-"""The states of groups, by the names Kafka shows, and which may follow which in a classic group.
+"""The states of groups, by Kafka's names, and the transitions of a classic group.
 
 Empty ── a member joins ──▶ PreparingRebalance ── all have joined, or time is up ──▶ CompletingRebalance
   ▲                          │            ▲  ▲                                        │            │
-  └───── nobody is left ─────┘            │  └── a member joins, leaves or is lost ───┘            │
+  └──── no members left ─────┘            │  └── a member joins, leaves or is lost ───┘            │
                                           │                                     the leader has assigned
                                           │                                                        ▼
                                           └──── a member joins, leaves or is lost ───────────── Stable
 
-A consumer group is Empty, Assigning, Reconciling or Stable: what follows from its epochs (consumer/state.py).
+A consumer group is Empty, Assigning, Reconciling or Stable, derived from its epochs (consumer/state.py).
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class State(StrEnum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     ASSIGNING = "Assigning"
-    """Of a consumer group: who is to have what is not worked out yet."""
+    """Of a consumer group: the target assignment is not computed yet."""
     RECONCILING = "Reconciling"
-    """Of a consumer group: members are on their way to what they are to have."""
+    """Of a consumer group: members are converging to the target assignment."""
     DEAD = "Dead"
 
 

@@ -1,7 +1,7 @@
-"""The one thing a broker reads of what consumers tell each other: the topics they have subscribed to.
+"""The only part of the consumer protocol that a broker parses: the subscribed topics.
 
 A subscription of Kafka's "consumer" protocol is a version and then, in every version, a list of topic names.
-What follows is the members' own affair.
+The rest is opaque.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LENGTH: Final = Struct(">h")
 
 
 def topics_in(subscription: bytes) -> frozenset[str] | None:
-    """The topics, or None if these bytes are no subscription."""
+    """The topics, or None if these bytes are not a subscription."""
     try:
         version, count = _HEAD.unpack_from(subscription)
         if version < 0 or count < 0:

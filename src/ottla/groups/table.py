@@ -1,4 +1,4 @@
-"""Every group of a broker, as the log has it, and whose deadline is next."""
+"""All groups of a broker, as in the log, and the next deadline."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class GroupTable:
         self.pending = PendingOffsets()
         self.memory = MemoryBudget(self.config.max_memory_bytes)
         self._counted: dict[str, int] = {}
-        # A group is in the heap once for its earliest deadline, and may be there again for later ones that no
-        # longer hold; heartbeats only ever put a deadline off, and need not touch the heap at all.
+        # A group is in the heap once for its earliest deadline, and possibly again for stale ones;
+        # heartbeats only extend a deadline, and do not touch the heap.
         self._wake_ups: list[tuple[int, str]] = []
         self._wakes_at_ms: dict[str, int] = {}
 
@@ -48,7 +48,7 @@ class GroupTable:
         return self._groups.get(group_id)
 
     def get_or_make(self, group_id: str, now_ms: int) -> Group:
-        """A group that is new is a classic one, and forgotten again by `settle` unless something came of it."""
+        """A new group is a classic one, and dropped again by `settle` unless it is used."""
         found = self._groups.get(group_id)
         if found is None:
             found = self._groups[group_id] = self.new_classic(group_id, now_ms)
@@ -63,9 +63,9 @@ class GroupTable:
     # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def replay(self, key: bytes, value: bytes | None, producer_id: int | None = None) -> None:
-        """Take over a record of the log, of this producer's transaction if it is of one.
+        """Apply a record of the log, of this producer's transaction if any.
 
-        Raises ProtocolError if it cannot be read, and has changed nothing then.
+        Raises ProtocolError if it is malformed, without changing anything.
         """
         of = decode_key(key)
         if of is None:
@@ -84,7 +84,7 @@ class GroupTable:
                 self._count(of.group)
 
     def transaction_ended(self, producer_id: int, is_one_of_them: Callable[[str], bool], *, is_commit: bool) -> None:
-        """The log of some groups has the end of a transaction: what it committed takes effect, or never was."""
+        """A transaction has ended in the log of some groups: its offsets take effect, or are dropped."""
         for group_id, changes in self.pending.ended(producer_id, is_one_of_them, is_commit=is_commit):
             if changes:
                 self._take_over(group_id, changes)
@@ -92,7 +92,7 @@ class GroupTable:
                 self._count(group_id)
 
     def apply(self, action: Written) -> None:
-        """Take over what has just been appended."""
+        """Apply what has just been appended."""
         if isinstance(action, PersistOffsets):
             if action.producer is None:
                 self._apply_offsets(action.group_id, action.changes)
@@ -121,7 +121,7 @@ class GroupTable:
         return actions
 
     def unload(self, group_id: str, error: ErrorCode) -> list[Action]:
-        """Forget a group that the log still has, and tell those who wait."""
+        """Unload a group that is still in the log, and fail its pending requests."""
         group = self._groups.pop(group_id, None)
         self._offsets.pop(group_id, None)
         self.pending.forget(group_id)
@@ -138,14 +138,14 @@ class GroupTable:
             self._erase(group_id)
 
     def _replay_consumer_group(self, key: Key, value: bytes | None) -> None:
-        from ottla.groups.consumer.group import ConsumerGroup  # no start has to wait for it
+        from ottla.groups.consumer.group import ConsumerGroup  # imported lazily
         from ottla.groups.consumer.records import decode_value
 
         group = self._groups.get(key.group_id)
         if not isinstance(group, ConsumerGroup):
             if value is None:
                 return
-            # What was there had only offsets: the end of a classic group is written before another begins.
+            # The existing group had only offsets: a classic group's tombstone is written before another type starts.
             group = self._groups[key.group_id] = ConsumerGroup(key.group_id, self.environment)
         group.replay(key, None if value is None else decode_value(key, value, TOPIC))
         if not group.is_stored:
@@ -161,7 +161,7 @@ class GroupTable:
         if not offsets:
             del self._offsets[group_id]
         elif group_id not in self._groups:
-            # Consumers that assign themselves have offsets, and no other sign of being a group.
+            # Consumers with manual assignment have only offsets.
             self._make_from(group_id, offsets)
         self._count(group_id)
 
@@ -189,7 +189,7 @@ class GroupTable:
     # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def settle(self, group: Group) -> None:
-        """Take note of a group's next deadline and its size after a request that may have changed it."""
+        """Update a group's next deadline and size after a request that may have changed it."""
         self._note_deadline(group)
         self._count(group.group_id)
 
@@ -211,7 +211,7 @@ class GroupTable:
             heappush(self._wake_ups, (next_ms, group_id))
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire`. May come too early, never too late."""
+        """When to call `expire`. May be too early, never too late."""
         while self._wake_ups and not self._holds(*self._wake_ups[0]):
             heappop(self._wake_ups)
         return self._wake_ups[0][0] if self._wake_ups else None
@@ -229,7 +229,7 @@ class GroupTable:
         return actions
 
     def rebalance(self, group_id: str, now_ms: int) -> list[Action] | None:
-        """Let the members of a group join again; None if it has none."""
+        """Force a rebalance of a group; None if it has no members."""
         group = self._groups.get(group_id)
         if group is None or group.state is State.EMPTY:
             return None
@@ -238,7 +238,7 @@ class GroupTable:
         return actions
 
     def expire_sessions(self, group_id: str, client_id: str | None, now_ms: int) -> list[Action]:
-        """Take members of a group for dead: those of this client, or all."""
+        """Expire the sessions of a group's members: of this client, or all."""
         group = self._groups.get(group_id)
         if group is None:
             return []

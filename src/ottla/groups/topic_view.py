@@ -1,4 +1,4 @@
-"""What group rules know of topics."""
+"""The topics as seen by the group rules."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ class TopicInfo(NamedTuple):
     name: str
     partitions: int
     racks: tuple[tuple[str, ...], ...] = ()
-    """Of each partition's replicas, where they are known."""
+    """The racks of each partition's replicas, if known."""
 
 
 class TopicView(Protocol):
-    """The topics of the moment."""
+    """The current topics."""
 
     @property
     def version(self) -> int:
-        """Another one after every change."""
+        """Changes with every change of the topics."""
 
     def by_name(self, name: str) -> TopicInfo | None: ...
     def by_id(self, topic_id: bytes) -> TopicInfo | None: ...
     def names(self) -> Iterable[str]:
-        """All but the internal ones, which no pattern is meant for."""
+        """All except internal topics, which expressions do not match."""
 
 
 def hash_of(topics: Iterable[TopicInfo]) -> int:
-    """A number that is another one once these topics are others, have more partitions or other racks; 0 for none.
+    """A hash of these topics, their partition counts and racks; 0 for none.
 
-    It is stored with a group, so that a broker that takes the group over knows whether anything changed meanwhile.
-    Kafka stores another hash: what one of them wrote is news to the other, and costs a rebalance without changes.
+    It is stored with a group, so that a new coordinator knows whether anything changed meanwhile.
+    Kafka stores a different hash: a group moved between them is rebalanced once without changes.
     """
     known = sorted(topics)
     if not known:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 Operation = Literal[
     "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS",
-    "ALTER_CONFIGS", "IDEMPOTENT_WRITE",
+    "ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS",
 ]  # fmt: skip
-Kind = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "USER"]
+Kind = Literal["TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER"]
 Pattern = Literal["LITERAL", "PREFIXED"]
 Permission = Literal["ALLOW", "DENY"]
 
@@ -67,7 +67,14 @@ class AclQuery(Given, frozen=True, kw_only=True):
 
 
 async def list_acls(call: Call) -> AclList:
-    query = call.query(AclQuery)
+    return AclList(acls=await _matching(call, call.query(AclQuery)))
+
+
+async def all_acls(call: Call) -> list[Acl]:
+    return await _matching(call, AclQuery())
+
+
+async def _matching(call: Call, query: AclQuery) -> list[Acl]:
     request = DescribeAclsRequest(
         resource_type_filter=ResourceType[query.resource_type or "ANY"],
         resource_name_filter=query.resource_name,
@@ -78,21 +85,19 @@ async def list_acls(call: Call) -> AclList:
     )
     answer = await call.ask(request)
     raise_refusal(answer.error_code, answer.error_message)
-    return AclList(
-        acls=[
-            Acl(
-                principal=acl.principal,
-                operation=AclOperation(acl.operation).name,
-                resource_type=ResourceType(resource.resource_type).name,
-                resource_name=resource.resource_name,
-                pattern_type=PatternType(resource.pattern_type).name,
-                permission=AclPermission(acl.permission_type).name,
-                host=acl.host,
-            )
-            for resource in answer.resources
-            for acl in resource.acls
-        ]
-    )
+    return [
+        Acl(
+            principal=acl.principal,
+            operation=AclOperation(acl.operation).name,
+            resource_type=ResourceType(resource.resource_type).name,
+            resource_name=resource.resource_name,
+            pattern_type=PatternType(resource.pattern_type).name,
+            permission=AclPermission(acl.permission_type).name,
+            host=acl.host,
+        )
+        for resource in answer.resources
+        for acl in resource.acls
+    ]
 
 
 async def create_acl(call: Call) -> NewAcl:

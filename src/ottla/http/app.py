@@ -26,6 +26,7 @@ from ottla.http import (
     pipelines,
     produce,
     resets,
+    roles,
     session,
     tail,
     topics,
@@ -70,6 +71,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are trie
     *oidc.ENDPOINTS,
     *users.ENDPOINTS,
     *acls.ENDPOINTS,
+    *roles.ENDPOINTS,
     *faults.ENDPOINTS,
     *openapi.ENDPOINTS,
 )

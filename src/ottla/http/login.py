@@ -84,7 +84,7 @@ class Login:
             raise LoginRefused("log in first")
         user = self._user_in(certificate)
         if user is None:
-            raise LoginRefused("no rule of principal_rules fits the certificate")
+            raise LoginRefused("no rule of principal_rules matches the certificate")
         return Identity(f"User:{user}")
 
     async def _renew(self, token: str, session: Session) -> None:

@@ -14,7 +14,7 @@ from ottla.core.security import AclOperation, ResourceType
 from ottla.http.endpoints import Endpoint, others
 from ottla.http.groups import lag_of
 from ottla.http.offsets import committed_offsets
-from ottla.http.openmetrics import Family, counter, gauge, histogram
+from ottla.http.openmetrics import Family, counter, gauge, histogram, labels_text
 from ottla.http.pipeline_metrics import pipeline_families
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
@@ -178,15 +178,18 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
     ends = gauge("ottla_log_end_offset", "The offset that the next record of a partition gets.")
     offline = gauge("ottla_log_offline", "Whether the log of a partition failed or cannot be opened.")
 
+    topics: dict[str, str] = {}
+
     def note(partition: Partition) -> None:
-        labels = {"topic": partition.at.topic, "partition": str(partition.at.partition)}
-        offline.add(int(partition.is_offline), **labels)
+        topic, number = partition.at.topic, partition.at.partition
+        labels = f'{topics.get(topic) or topics.setdefault(topic, labels_text({"topic": topic}))},partition="{number}"'
+        offline.add_at(int(partition.is_offline), labels)
         if partition.is_unopenable:
             return
         facts = partition.facts
-        sizes.add(facts.size, **labels)
-        starts.add(facts.start, **labels)
-        ends.add(partition.log.next_offset if partition.is_open else facts.end, **labels)
+        sizes.add_at(facts.size, labels)
+        starts.add_at(facts.start, labels)
+        ends.add_at(partition.log.next_offset if partition.is_open else facts.end, labels)
 
     async for partition in opened(broker.topics.partitions_here()):
         note(partition)

@@ -21,6 +21,10 @@ class Family:
     def add(self, value: float, **labels: str) -> None:
         self._add(self._suffix, value, labels)
 
+    def add_at(self, value: float, labels: str) -> None:
+        """With labels as `labels_text` made them: for many samples, of which several have the same."""
+        self._lines.append(f"{self._name}{self._suffix}{{{labels}}} {value}")
+
     def add_histogram(self, times: Histogram, **labels: str) -> None:
         for bound, count in times.cumulative():
             self._add("_bucket", count, labels | {"le": repr(bound)})
@@ -29,11 +33,15 @@ class Family:
         self._add("_count", times.count, labels)
 
     def _add(self, suffix: str, value: float, labels: dict[str, str]) -> None:
-        pairs = ",".join(f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items())
+        pairs = labels_text(labels)
         self._lines.append(f"{self._name}{suffix}{{{pairs}}} {value}" if pairs else f"{self._name}{suffix} {value}")
 
     def text(self) -> bytes:
         return "\n".join((*self._lines, "")).encode("utf-8", "replace")
+
+
+def labels_text(labels: dict[str, str]) -> str:
+    return ",".join([f'{name}="{text.translate(_ESCAPES)}"' for name, text in labels.items()])
 
 
 def counter(name: str, help_text: str) -> Family:

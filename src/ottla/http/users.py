@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import msgspec
 
 from ottla.broker.asking import raise_refusal
+from ottla.broker.security.checks import check_password
 from ottla.core.security import ScramMechanism
 from ottla.http.endpoints import Endpoint
 from ottla.http.models import Done, Given, Struct
@@ -54,6 +55,7 @@ async def list_users(call: Call) -> UserList:
 async def set_password(call: Call) -> Done:
     name = call.path("name")
     given = await call.body(NewPassword)
+    check_password(call.broker.security.config, given.password)
     upsertions = await asyncio.to_thread(_upsertions, name, given.password)
     return await _altered(call, AlterUserScramCredentialsRequest(deletions=(), upsertions=upsertions))
 

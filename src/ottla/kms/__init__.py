@@ -1,1 +1,1 @@
-"""Key management services that wrap the data keys of a key file; imported only where a key is wrapped."""
+"""Key management services that wrap data keys; imported only if used."""

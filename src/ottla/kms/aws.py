@@ -1,4 +1,4 @@
-"""AWS Key Management Service, through boto3, which finds region and credentials as every AWS tool does."""
+"""AWS Key Management Service, through boto3, with the usual AWS region and credentials."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SCHEME: Final = "aws-kms:"
 _CONTEXT: Final = {"purpose": "ottla data key"}
-"""Bound to the ciphertext: what the same KMS key encrypted for others cannot pass for a data key."""
+"""Encryption context: ciphertext of the same KMS key for other purposes is not accepted as a data key."""
 
 
 class AwsKms:

@@ -60,9 +60,9 @@ class VaultTransit:
         except OSError as failed:
             raise ConfigError(f"Vault at {self._address} does not answer: {failed}") from None
         except (ValueError, KeyError, TypeError):
-            raise ConfigError(f"{self._address}{path} did not answer as Vault does") from None
+            raise ConfigError(f"{self._address}{path} did not answer like Vault") from None
         if not isinstance(data, dict):
-            raise ConfigError(f"{self._address}{path} did not answer as Vault does")
+            raise ConfigError(f"{self._address}{path} did not answer like Vault")
         return data
 
     def _token(self) -> str:

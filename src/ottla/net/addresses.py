@@ -1,4 +1,4 @@
-"""Where to listen: one port on every address that a host name stands for."""
+"""Listening on one port of all addresses of a host name."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _TRIES: Final = 20
 
 
 async def on_one_port(listen: Callable[[int], Awaitable[Server]], port: int) -> tuple[Server, Address]:
-    """Listen on this port; 0 picks a free one, the same for all addresses of the host.
+    """Listen on this port; 0 uses a free one, the same for all addresses of the host.
 
-    The operating system picks a port for each address by itself, so one of them is tried on all.
+    The operating system chooses a port per address, so one of them is tried on all.
     """
     for _ in range(_TRIES):
         server = await listen(port)
@@ -32,4 +32,4 @@ async def on_one_port(listen: Callable[[int], Awaitable[Server]], port: int) -> 
         except OSError as taken:
             if taken.errno != errno.EADDRINUSE:
                 raise
-    raise OSError(errno.EADDRINUSE, "no port is free on all of its addresses")
+    raise OSError(errno.EADDRINUSE, "no port is free on all addresses")

@@ -1,4 +1,4 @@
-"""Taking a port, on every address that a host name stands for, before anybody serves it."""
+"""Binding a port on all addresses of a host name, before it is served."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BACKLOG: Final = 1024
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """0 picks a free one, the same for all addresses. OSError if it cannot be had."""
+    """0 uses a free one, the same for all addresses. Raises OSError if it is not available."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     with ExitStack() as undoing:
         bound: list[socket.socket] = []

@@ -1,7 +1,7 @@
-"""Who a client's certificate says it is: its distinguished name as Java writes it, and Kafka's rules for it.
+"""The principal of a client certificate: its distinguished name as Java formats it, and Kafka's mapping rules.
 
-The name is that of RFC 2253, the most specific part first: `CN=ann,OU=sales,O=example`. A rule is `DEFAULT`, which
-takes it as it is, or `RULE:pattern/replacement/` with an optional `L` or `U` behind (ssl.principal.mapping.rules).
+The name follows RFC 2253, most specific part first: `CN=ann,OU=sales,O=example`. A rule is `DEFAULT`, which
+uses it unchanged, or `RULE:pattern/replacement/` with an optional `L` or `U` (ssl.principal.mapping.rules).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SPECIAL: Final = re.compile(r'([,+"\\<>;])')
 
 
 def distinguished_name(subject: Iterable[Iterable[tuple[str, str]]]) -> str:
-    """Of a subject as `SSLObject.getpeercert` gives it."""
+    """Of a subject as returned by `SSLObject.getpeercert`."""
     parts = ["+".join(f"{_KEYWORDS.get(key, key)}={_escaped(value)}" for key, value in part) for part in subject]
     return ",".join(reversed(parts))
 
@@ -68,7 +68,7 @@ class PrincipalRules:
         return next((user for user in users if user), None)
 
     def user_of(self, name: str) -> str | None:
-        """What the first rule that fits makes of this name; None if none does."""
+        """The name mapped by the first matching rule; None if none matches."""
         for pattern, replacement, case in self._rules:
             found = pattern.fullmatch(name)
             if found is None:
@@ -86,9 +86,9 @@ def _parsed(rule: str) -> tuple[re.Pattern[str], str, str]:
         raise ValueError(f"principal_rules must be DEFAULT or RULE:pattern/replacement/[LU], got {rule!r}")
     try:
         pattern = re.compile(parts[1].replace("\\/", "/"))
-        # Java's $1 is Python's \1; a backslash of Java's replacement makes the next character plain.
+        # Java's $1 is Python's \1; a backslash in Java's replacement escapes the next character.
         replacement = _GROUP.sub(r"\\g<\1>", parts[2].replace("\\", "\\\\"))
         re.sub(pattern, replacement, "")
     except (re.error, IndexError) as wrong:
-        raise ValueError(f"principal_rules: {rule!r} cannot be used: {wrong}") from None
+        raise ValueError(f"principal_rules: {rule!r} is invalid: {wrong}") from None
     return pattern, replacement, parts[3]

@@ -1,4 +1,4 @@
-"""What can be set about the network."""
+"""Network settings."""
 
 from __future__ import annotations
 
@@ -25,30 +25,34 @@ _AT_LEAST_ONE: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetConfig:
     host: str = _HOST
-    """The address to listen on. Anything but a loopback address lets other machines in."""
+    """The address to listen on. Anything but a loopback address allows connections from other machines."""
     port: int = _PORT
-    """The Kafka port; 0 picks a free one."""
+    """The Kafka port; 0 uses a free one."""
     advertised: str = ""
-    """The host:port that clients are told to connect to; without it, the address they reached us at."""
+    """The advertised host:port; without it, the address that the client connected to."""
     listeners: tuple[str | dict[str, Any], ...] = ()
-    """The listeners, if there are to be several or other than plain text: tables [[net.listeners]], or such as
-    "SASL_SSL://0.0.0.0:9093". They take the place of host, port and advertised."""
+    """The listeners, for several listeners or other protocols: tables [[net.listeners]], or e.g.
+    "SASL_SSL://0.0.0.0:9093". They replace host, port and advertised."""
     max_frame_bytes: int = 100 * 1024 * 1024
-    """The largest request that is read; a larger one closes its connection."""
+    """Maximum request size; a larger request closes its connection."""
     max_frame_bytes_without_records: int = 8 * 1024 * 1024
     """The same for requests other than Produce."""
     max_connections: int = 20_000
-    """How many clients may be connected at once."""
+    """Maximum number of connections."""
     max_connections_per_address: int = 20_000
-    """How many clients may be connected from one address at once."""
+    """Maximum number of connections per client address."""
+    max_connections_per_address_overrides: tuple[str, ...] = ()
+    """Overrides for single addresses, such as "10.0.0.7:100"; 0 refuses the address."""
+    max_connections_per_user: int = 0
+    """Maximum number of Kafka connections per authenticated user; 0 means no limit."""
     max_connection_rate_per_address: int = 0
-    """How many connections one address may open in a second; 0 for any number."""
+    """Maximum number of new connections per second and client address; 0 means no limit."""
     max_idle_ms: int = 600_000
-    """Close a connection on which nothing has happened for this long."""
+    """Close a connection that has been idle for this long."""
     max_stalled_ms: int = 30_000
-    """Close a connection that has sent half a request, or not read its answer, for this long."""
+    """Close a connection with an incomplete request, or an unread response, without progress for this long."""
     max_held_bytes: int = 512 * 1024 * 1024
-    """How much may be held in memory of half-sent requests, and of unread answers, for all clients together."""
+    """Memory limit for incomplete requests and unread responses, for all clients together."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65535:
@@ -56,27 +60,37 @@ class NetConfig:
         for name in _AT_LEAST_ONE:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.max_connection_rate_per_address < 0:
-            raise ValueError(
-                f"max_connection_rate_per_address must be at least 0, got {self.max_connection_rate_per_address}"
-            )
+        for name in ("max_connection_rate_per_address", "max_connections_per_user"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} must be at least 0, got {getattr(self, name)}")
+        self.connections_by_address()
         if self.advertised:
             parse_address(self.advertised)
         if self.listeners:
             self._check_listeners()
+
+    def connections_by_address(self) -> dict[str, int]:
+        """The limits of addresses that have their own."""
+        limits = {}
+        for text in self.max_connections_per_address_overrides:
+            address, colon, most = text.rpartition(":")
+            if not (address and colon and most.isascii() and most.isdigit()):
+                raise ValueError(f'max_connections_per_address_overrides must be such as "10.0.0.7:100", got {text!r}')
+            limits[address.strip("[]")] = int(most)
+        return limits
 
     def _check_listeners(self) -> None:
         from ottla.net.listener_config import parse_listeners
 
         for name, usual in (("host", _HOST), ("port", _PORT), ("advertised", "")):
             if getattr(self, name) != usual:
-                raise ValueError(f"{name} and listeners cannot both be given: say it in listeners")
+                raise ValueError(f"{name} and listeners are mutually exclusive; set it in listeners")
         for listener in parse_listeners(self.listeners):
             if listener.advertised:
                 parse_address(listener.advertised)
 
     def all_listeners(self, security: SecurityConfig) -> tuple[ListenerConfig, ...]:
-        """Every listener with all that applies to it; ValueError if that does not fit together."""
+        """Every listener with all applicable settings; ValueError if they conflict."""
         from ottla.net.listener_config import ListenerConfig, parse_listeners
 
         if not self.listeners:

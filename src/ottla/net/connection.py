@@ -1,4 +1,4 @@
-"""One client's connection: frames in, answers out, one request at a time and in order."""
+"""One client connection: frames in, responses out, one request at a time and in order."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ if TYPE_CHECKING:
 
 _AHEAD_FRAMES: Final = 64
 _AHEAD_BYTES: Final = 1 << 20
-"""A client may send this much ahead; then its socket is not read until some of it is answered."""
+"""Limit of pipelined bytes; beyond, the socket is not read until some of them are answered."""
 LOGIN_FRAME_BYTES: Final = 128 * 1024
 _LOGIN_AHEAD_BYTES: Final = 64 * 1024
-"""The same before a login, where one is needed. Together with one read (SCRATCH_BYTES), the request being answered
-and one that is half received, no more than 512 KiB are held for a client that has not logged in."""
+"""The same before authentication, if required. Together with one read (SCRATCH_BYTES), the current request
+and an incomplete one, at most 512 KiB are held for an unauthenticated client."""
 _TURN_FRAMES: Final = 64
-"""So many requests of one client are answered in a row; then others get their turn."""
+"""This many requests of one client are answered in a row; then the event loop runs."""
 _READY_BUFFERS: Final = 64
 _READY_BYTES: Final = 16 * 1024
-"""Answers smaller than this go out together, so many at a time; a larger one goes out at once."""
+"""Responses smaller than this are sent together, up to this total; a larger one is sent at once."""
 _LEAST_PROGRESS_BYTES: Final = 1024
-"""Less than this does not count as progress of a request that comes in bit by bit, or an answer that goes out so."""
+"""Less than this does not count as progress of an incomplete request or an unread response."""
 
 
 class Service(Protocol):
-    """What a connection needs of the one who serves it."""
+    """The interface of a connection to its listener."""
 
     max_frame_bytes: int
     needs_login: bool
-    """Until `Connection.admit` is called, its clients may send little."""
+    """Until `Connection.admit` is called, clients may send little."""
     name: str
-    """Of the listener: in a cluster, clients are told the addresses of the others' listeners of this name."""
+    """The listener name: in a cluster, clients get the addresses of the other nodes' listeners with this name."""
     advertised: Address | None
-    """Where its clients are told to connect to, if not to where they are."""
+    """The advertised address, if it differs."""
     scratch: bytearray
-    """Where bytes are received; empty between two reads, so all connections of a loop share it."""
+    """The receive buffer; empty between two reads, so all connections of a loop share it."""
 
     def opened(self, connection: Connection) -> bool:
-        """Whether this connection may stay."""
+        """Whether to accept this connection."""
 
     def closed(self, connection: Connection) -> None: ...
 
     def answer(
         self, connection: Connection, frame: memoryview
     ) -> list[AnyBytes] | Awaitable[list[AnyBytes] | None] | None:
-        """The buffers to send for this request, now or later; None if it gets no answer."""
+        """The buffers to send for this request, now or later; None for no response."""
 
     def refused(self, connection: Connection, reason: Exception) -> None:
-        """This connection is hung up on, and why."""
+        """This connection is closed for this reason."""
 
     def failed(self, connection: Connection, error: BaseException) -> None:
-        """A bug of ours while answering; the connection is closed."""
+        """A bug while answering; the connection is closed."""
 
     def half_received(self, size: int) -> None:
-        """So many more bytes are held of a request that is not complete."""
+        """This many more bytes of an incomplete request are held."""
 
     def slowed(self, connection: Connection, size: int) -> None:
-        """So many bytes of answers are held for a client that does not read them as fast as they come."""
+        """This many bytes of responses are held for a slow client."""
 
     def caught_up(self, connection: Connection) -> None:
-        """The client has read what was held for it."""
+        """The client has read its responses."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -106,7 +106,7 @@ class Connection(asyncio.BufferedProtocol):
             min(LOGIN_FRAME_BYTES, most_bytes) if service.needs_login else most_bytes, service.scratch
         )
         self._ahead_bytes = _LOGIN_AHEAD_BYTES if service.needs_login else _AHEAD_BYTES
-        # A list, not a deque: nearly always empty, and a deque holds half a kilobyte even then.
+        # A list, not a deque: nearly always empty, and an empty deque takes half a kilobyte.
         self._backlog: list[memoryview] = []
         self._backlog_bytes = 0
         self._pending: asyncio.Task[list[AnyBytes] | None] | None = None
@@ -115,7 +115,7 @@ class Connection(asyncio.BufferedProtocol):
         self._is_writing_paused = False
         self._is_finishing = False
         self._is_over = False
-        self._moved = 0  # grows with all that comes, which is cheaper than to look at the clock each time
+        self._moved = 0  # counts received bytes; cheaper than reading the clock each time
         self._moved_before = 0
         self._was_stalled = False
         self._quiet_since_s = 0.0
@@ -125,11 +125,11 @@ class Connection(asyncio.BufferedProtocol):
         self.principal = ANONYMOUS
         self.groups: tuple[str, ...] = ()
         self.login: object = None
-        """How far it is with saying who it is, where it has to; the gate of its port knows what this is."""
+        """The authentication state, if required; owned by the gate of the port."""
         self.state: dict[str, object] = {}
-        """What the broker wants to remember of this client."""
+        """State of this client, owned by the broker."""
 
-    # What the event loop calls
+    # Called by the event loop
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport  # type: ignore[assignment]  # it is a socket's
@@ -140,7 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             self.abort()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        # A view: asyncio's TLS puts a slice of what it gets behind the first piece, and a bytearray's is a copy.
+        # A memoryview: asyncio's TLS slices the buffer, and a slice of a bytearray is a copy.
         return memoryview(self._frames.get_buffer(sizehint))
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -167,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
         self._backlog.clear()
         self._backlog_bytes = 0
         if self._pending is not None:
-            # Not before it has begun, or what it is to wait for would never be waited for.
+            # Not before it has started, or its wait would never be cancelled.
             asyncio.get_running_loop().call_soon(self._pending.cancel)
         self._service.closed(self)
 
@@ -183,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
     # Serving
 
     def _answer(self, frame: memoryview) -> list[AnyBytes]:
-        """What to send for this request now: nothing, if it gets no answer or a later one."""
+        """The buffers to send now: none without a response, or with a later one."""
         try:
             answer = self._service.answer(self, frame)
         except Exception as error:  # noqa: BLE001 - a bug of ours must cost no more than this connection
@@ -208,15 +208,15 @@ class Connection(asyncio.BufferedProtocol):
         self._serve_backlog()
 
     def _end_with(self, broken: BrokenFrame) -> None:
-        """Answer what came before this, then hang up."""
+        """Answer the requests before this, then close."""
         self._service.refused(self, broken)
         self._is_finishing = True
         self._take_on(broken.complete)
 
     def _serve_backlog(self) -> None:
-        """Serve what was sent ahead, as far as may be now.
+        """Serve pipelined requests, as far as possible now.
 
-        Small answers go out together: sending costs more than a small request does.
+        Small responses are sent together: sending costs more than a small request.
         """
         ready: list[AnyBytes] = []
         served = 0
@@ -267,7 +267,7 @@ class Connection(asyncio.BufferedProtocol):
             self._serve_backlog()
 
     def mute_for(self, seconds: float) -> None:
-        """Serve nothing more of this client for so long, once what is being answered is answered."""
+        """Mute this client for this long, once the current request is answered."""
         if self._pending is not None:
             self._mute_s = seconds
             return
@@ -292,10 +292,10 @@ class Connection(asyncio.BufferedProtocol):
             self._service.failed(self, error)
         self._is_over = True
         self._control_reading()
-        # Not at once: the answers to earlier requests may still be about to be written.
+        # Not at once: responses to earlier requests may still have to be written.
         asyncio.get_running_loop().call_soon(self.close)
 
-    # What the listener and the broker ask
+    # Called by the listener and the broker
 
     @property
     def advertised(self) -> Address | None:
@@ -307,7 +307,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def certificate(self) -> dict[str, Any] | None:
-        """What the client's certificate says, if it showed one that is trusted here."""
+        """The subject of the client's certificate, if it presented a trusted one."""
         found: dict[str, Any] | None = self._transport.get_extra_info("peercert")
         return found or None
 
@@ -318,12 +318,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def held_bytes(self) -> int:
-        """How much of its requests is held."""
+        """How many bytes of its requests are held."""
         return self._frames.pending_bytes + self._backlog_bytes
 
     @property
     def is_stalled(self) -> bool:
-        """Half a request has come, though we would read more, or an answer is not being read."""
+        """A request is incomplete although we read, or a response is not being read."""
         return (self._frames.pending_bytes > 0 and not self._is_reading_paused) or self._unsent_bytes > 0
 
     @property
@@ -331,9 +331,9 @@ class Connection(asyncio.BufferedProtocol):
         return self._transport.get_write_buffer_size()
 
     def quiet_s(self, now_s: float) -> float:
-        """How long nothing has come or gone, as far as the calls of this method can tell.
+        """How long it has been idle, as far as the calls of this method can tell.
 
-        While it is stalled a trickle is nothing, or one byte now and then would keep it for ever.
+        While stalled, a trickle does not count, or one byte now and then would keep it alive forever.
         """
         is_stalled = self.is_stalled
         least = _LEAST_PROGRESS_BYTES if is_stalled and self._was_stalled else 1
@@ -345,23 +345,23 @@ class Connection(asyncio.BufferedProtocol):
         return now_s - self._quiet_since_s
 
     def admit(self) -> None:
-        """It has logged in: let it send as much as any client may."""
+        """It has authenticated: apply the normal limits."""
         self._frames.allow(self._service.max_frame_bytes)
         self._ahead_bytes = _AHEAD_BYTES
 
     def finish(self) -> None:
-        """Answer what has come, then close."""
+        """Answer the received requests, then close."""
         self._is_finishing = True
         self._control_reading()
         if not self.is_busy:
             self.close()
 
     def close(self) -> None:
-        """Send what is under way, then close."""
+        """Send pending data, then close."""
         self._transport.close()
 
     def end_with(self, data: bytes) -> None:
-        """Send this in place of whatever is being answered, then close."""
+        """Send this instead of the current response, then close."""
         self._is_over = True
         self._transport.write(data)
         self._transport.close()

@@ -1,4 +1,4 @@
-"""File descriptors: how many connections there can be without taking those that the logs need."""
+"""File descriptors: limits connections so that the logs have enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _RESERVED_SHARE: Final = 4
 
 
 def raise_limit() -> None:
-    """Allow this process as many descriptors as it may have."""
+    """Raise the soft limit of descriptors to the hard limit."""
     if resource is not None:
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         if soft != hard:
@@ -22,7 +22,7 @@ def raise_limit() -> None:
 
 
 def connections_that_fit(wanted: int) -> int:
-    """`wanted`, or as many as leave the logs a reserve."""
+    """`wanted`, or as many as leave a reserve for the logs."""
     if resource is None:
         return wanted
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -1,6 +1,6 @@
-"""What is held in memory for clients who are slow, all of them together, and who has to go when it is too much.
+"""Memory held for slow clients, in total, and which clients are disconnected when it is exhausted.
 
-A client is held bytes for in two ways: answers that it does not read, and requests of which it has sent a part.
+Bytes are held for unread responses and for incomplete requests.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 class Holder(Protocol):
     @property
     def held_bytes(self) -> int:
-        """How much of its requests is held."""
+        """How many bytes of its requests are held."""
 
 
 HolderT = TypeVar("HolderT", bound=Holder)
@@ -29,7 +29,7 @@ class HeldBytes(Generic[HolderT]):
         self._give_up_on = give_up_on
         self._unsent: dict[HolderT, int] = {}
         self._unsent_bytes = 0
-        self._received_bytes = 0  # at most: what has been completed meanwhile is counted until it is weighed again
+        self._received_bytes = 0  # an upper bound: completed requests are counted until the next recount
 
     @property
     def unsent_bytes(self) -> int:
@@ -37,11 +37,11 @@ class HeldBytes(Generic[HolderT]):
 
     @property
     def room(self) -> int:
-        """How large an answer should be at most: a share of what is left, so that those who come later get some."""
+        """The maximum size of a response: a share of what is left, so that later clients get some."""
         return (self._limit - self._unsent_bytes) // _SHARE
 
     def slowed(self, holder: HolderT, size: int) -> None:
-        """So many bytes of answers are held for this one from now on."""
+        """This many bytes of responses are held for this client from now on."""
         self._unsent[holder] = size
         self._unsent_bytes += size
         while self._unsent_bytes > self._limit:
@@ -51,11 +51,11 @@ class HeldBytes(Generic[HolderT]):
             self._give_up_on(slowest)
 
     def caught_up(self, holder: HolderT) -> None:
-        """Nothing is held for this one any more."""
+        """Nothing is held for this client any more."""
         self._unsent_bytes -= self._unsent.pop(holder, 0)
 
     def half_received(self, size: int) -> None:
-        """So many more bytes are held of somebody's request."""
+        """This many more bytes of a request are held."""
         self._received_bytes += size
         if self._received_bytes > self._limit:
             self._weigh()
@@ -63,7 +63,7 @@ class HeldBytes(Generic[HolderT]):
     def _weigh(self) -> None:
         largest = sorted(self._everybody, key=lambda holder: holder.held_bytes)
         self._received_bytes = sum(holder.held_bytes for holder in largest)
-        # Well below the limit, or the next byte would have everybody weighed again.
+        # Well below the limit, or the next byte would trigger another recount.
         while self._received_bytes > self._limit - self._limit // _SHARE:
             holder = largest.pop()
             self._received_bytes -= holder.held_bytes

@@ -1,4 +1,4 @@
-"""Where the keys of tokens come from: a file, read again when it changes, or an https address, asked now and then."""
+"""Loads the JWKS: from a file, reloaded when it changes, or from an https URL, polled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MOST_BYTES: Final = 1 << 20
 
 
 class KeySource:
-    """Called from threads that check tokens; one of them reads, the others wait for it."""
+    """Called from threads that verify tokens; one of them loads, the others wait."""
 
     def __init__(self, where: str, now_s: Callable[[], float] = time.monotonic) -> None:
         self._where = where
@@ -36,7 +36,7 @@ class KeySource:
         self._lock = threading.Lock()
 
     def check(self) -> None:
-        """ConfigError if a file cannot be used; an address may be unreachable for now."""
+        """Raises ConfigError if a file cannot be used; a URL may be temporarily unreachable."""
         if not self._is_address:
             try:
                 self()
@@ -50,7 +50,7 @@ class KeySource:
             else:
                 self._read_if_changed()
             if self._keys is None:
-                raise LoginFailed(f"there are no keys to check tokens with: {self._where} cannot be read")
+                raise LoginFailed(f"no keys to verify tokens: could not load the JWKS from {self._where}")
             return self._keys
 
     @property
@@ -70,7 +70,7 @@ class KeySource:
     def _ask_if_due(self) -> None:
         if self._now_s() < self._look_again_s:
             return
-        from ottla.core.trusted_http import opener  # only for those who use it
+        from ottla.core.trusted_http import opener  # imported lazily
 
         try:
             with opener().open(self._where, timeout=_PATIENCE_S) as answer:

@@ -1,4 +1,4 @@
-"""Accepts connections on every port, up to a limit, and closes those that do nothing."""
+"""Accepts connections on all ports, within limits, and closes idle ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.core.ids import Address
+from ottla.core.security import TooManyConnections
 from ottla.net.descriptors import connections_that_fit
 from ottla.net.held import HeldBytes
 from ottla.net.port import Port
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _SWEEPS: Final = 5
-"""How often a connection is looked at before it has been quiet for too long."""
+"""How many times a connection is checked before it counts as idle."""
 _LONGEST_SWEEP_S: Final = 1.0
 _SWEPT_IN_A_ROW: Final = 200
 _MOST_REPORTS: Final = 10_000
@@ -43,7 +44,7 @@ class Answering(Protocol):
 
 
 class Listener:
-    """All ports on which clients are served, and what their connections have in common."""
+    """All ports, and the shared state of their connections."""
 
     def __init__(
         self,
@@ -53,13 +54,13 @@ class Listener:
         gate: Callable[[ListenerConfig], Answer] | None = None,
         bound: Sequence[Sequence[socket.socket]] = (),
     ) -> None:
-        """`gate` answers on ports where clients have to log in first. Each port may be `bound` already."""
+        """`gate` handles ports that require authentication. Each port may already be `bound`."""
         self.config = config
         self.max_frame_bytes = config.max_frame_bytes
         self.scratch = bytearray(SCRATCH_BYTES)
         self.connections: set[Connection] = set()
         self.counts: Counter[str] = Counter()
-        """How many connections were accepted, refused, broken, stalled, idle or failed so far."""
+        """The number of connections accepted, refused, broken, stalled, idle or failed."""
         self.held: HeldBytes[Connection] = HeldBytes(config.max_held_bytes, self.connections, self._let_go_of)
         self.half_received = self.held.half_received
         self.slowed = self.held.slowed
@@ -67,6 +68,7 @@ class Listener:
         self._answering = answering
         self._most_connections = config.max_connections
         self._per_address: Counter[str] = Counter()
+        self._limits = config.connections_by_address()
         self._reported: set[tuple[str, str]] = set()
         self.rates = Rates(config.max_connection_rate_per_address)
         security = security or SecurityConfig()
@@ -104,7 +106,7 @@ class Listener:
         return self.ports[0].address
 
     def drain(self) -> None:
-        """Accept no more, and close each connection once the requests that came on it are answered."""
+        """Stop accepting, and close each connection once its received requests are answered."""
         if not self._is_started or self._is_stopping:
             return
         self._is_stopping = True
@@ -114,7 +116,7 @@ class Listener:
             connection.finish()
 
     async def stop(self, patience_s: float = 5.0) -> None:
-        """Drain for so long, then close what is left."""
+        """Drain for up to this long, then close the rest."""
         self.drain()
         if not await self._are_all_gone(patience_s):
             for connection in list(self.connections):
@@ -132,7 +134,7 @@ class Listener:
                 return False
         return True
 
-    # What connections call; see also `held`
+    # Called by connections; see also `held`
 
     def opened(self, connection: Connection) -> bool:
         host = connection.peer[0]
@@ -141,17 +143,23 @@ class Listener:
         if self._is_stopping:
             return False
         if len(self.connections) > self._most_connections:
-            self.report("too many connections", connection, f"{self._most_connections} are allowed")
+            self.report("too many connections", connection, f"the limit is {self._most_connections}")
             return False
-        if self._per_address[host] > self.config.max_connections_per_address:
-            limit = self.config.max_connections_per_address
-            self.report("too many connections from one address", connection, f"{limit} are allowed")
+        limit = self._limits.get(host, self.config.max_connections_per_address)
+        if self._per_address[host] > limit:
+            self.report("too many connections from one address", connection, f"the limit is {limit}")
             return False
         if self.rates.is_on and not self.rates.admits(host, asyncio.get_running_loop().time()):
-            self.report("too many new connections", connection, "one address may open only so many in a second")
+            self.report("too many new connections", connection, "connection rate limit of the address exceeded")
             return False
         self.counts["accepted"] += 1
         return True
+
+    def check_room(self, principal: str) -> None:
+        """Raise TooManyConnections if this user has as many connections as it may."""
+        most = self.config.max_connections_per_user
+        if most and sum(one.principal == principal for one in self.connections) >= most:
+            raise TooManyConnections(f"{principal} has {most} connections; net.max_connections_per_user is {most}")
 
     def closed(self, connection: Connection) -> None:
         self.connections.discard(connection)
@@ -170,7 +178,7 @@ class Listener:
     def failed(self, connection: Connection, error: BaseException) -> None:
         self.counts["failed"] += 1
         if self._is_news(f"failed {type(error).__name__}", connection):
-            _logger.error("a bug while answering %s:%s", *connection.peer, exc_info=error)
+            _logger.error("internal error while answering %s:%s", *connection.peer, exc_info=error)
 
     def report(self, what: str, connection: Connection, detail: str) -> None:
         """Count it, and log the first of its kind from each address."""
@@ -190,10 +198,10 @@ class Listener:
 
     def _let_go_of(self, connection: Connection) -> None:
         limit = self.config.max_held_bytes
-        self.report("too much held", connection, f"{limit} bytes are allowed for all slow clients together")
+        self.report("too much held", connection, f"the limit of all slow clients together is {limit} bytes")
         connection.abort()
 
-    # Connections that do nothing
+    # Idle connections
 
     async def _sweep(self) -> None:
         soonest_s = min(self.config.max_stalled_ms, self.config.max_idle_ms) / 1000
@@ -212,7 +220,7 @@ class Listener:
     def _close_if_quiet(self, connection: Connection, now_s: float) -> None:
         quiet_ms = connection.quiet_s(now_s) * 1000
         if quiet_ms > self.config.max_stalled_ms and connection.is_stalled:
-            self.report("stalled", connection, f"nothing came or went for {quiet_ms / 1000:.0f} s")
+            self.report("stalled", connection, f"no progress for {quiet_ms / 1000:.0f} s")
             connection.abort()
         elif quiet_ms > self.config.max_idle_ms and not connection.is_busy:
             self.counts["idle"] += 1

@@ -1,4 +1,4 @@
-"""What can be set about one listener: `[[net.listeners]]` in the file, or `SASL_SSL://host:port` in short."""
+"""Settings of one listener: `[[net.listeners]]` in the file, or the short form `SASL_SSL://host:port`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class ListenerConfig:
 
     @property
     def authenticates(self) -> bool:
-        """Whether everybody who comes in here is known by name."""
+        """Whether all clients of this listener are authenticated."""
         return self.uses_sasl or (self.uses_tls and self.client_certificates == "required")
 
     @property
@@ -67,9 +67,9 @@ class ListenerConfig:
         return f"{self.protocol}://{host}:{self.port}"
 
     def completed(self, security: SecurityConfig) -> ListenerConfig:
-        """With what is set for all listeners, where it sets nothing itself."""
+        """With the settings of all listeners for those it does not set."""
         if not self.uses_tls and self.client_certificates not in (None, "none"):
-            raise ValueError(f"listener {self} cannot ask for client_certificates without TLS")
+            raise ValueError(f"listener {self} cannot use client_certificates without TLS")
         given = {name: getattr(security, name) for name in _FROM_SECURITY if getattr(self, name) in (None, ())}
         if not self.uses_tls:
             given["client_certificates"] = "none"
@@ -84,7 +84,7 @@ class ListenerConfig:
         if self.uses_tls and self.cert_file is None:
             raise ValueError(f"listener {self} needs a cert_file")
         if self.uses_tls and self.client_certificates != "none" and self.client_ca_file is None:
-            raise ValueError(f"listener {self} asks for client_certificates, and needs a client_ca_file to know them")
+            raise ValueError(f"listener {self} uses client_certificates and needs a client_ca_file")
         if self.client_crl_file is not None and self.client_ca_file is None:
             raise ValueError(f"listener {self}: client_crl_file has no effect without a client_ca_file")
         if self.uses_sasl and not self.mechanisms:
@@ -115,7 +115,7 @@ def _table(given: Mapping[str, Any]) -> ListenerConfig:
     values = {}
     for key, value in given.items():
         if key not in known:
-            raise ValueError(f"listeners: there is no {key!r}; a listener has {', '.join(known)}")
+            raise ValueError(f"listeners: unknown setting {key!r}; valid are {', '.join(known)}")
         try:
             values[key] = convert(key, types[key], value, is_text=False)
         except ValueError as wrong:

@@ -1,4 +1,4 @@
-"""One port on which clients are served: its address, its certificates, and who answers them."""
+"""One port: its address, certificates and handler."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
-from ottla.core.security import ANONYMOUS
+from ottla.core.security import ANONYMOUS, TooManyConnections
 from ottla.net.addresses import on_one_port
 from ottla.net.config import parse_address
 from ottla.net.connection import Connection
@@ -29,7 +29,7 @@ _BACKLOG: Final = 1024
 
 
 class Port:
-    """A `Service` for its connections; all but who they are and where they are is the listener's business."""
+    """A `Service` for its connections; everything shared is in the listener."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Port:
         security: SecurityConfig,
         bound: Sequence[socket.socket] = (),
     ) -> None:
-        """`bound` to the config's address, and maybe to others, in place of what is bound at the start."""
+        """`bound` to the configured address, and possibly others, instead of binding at start-up."""
         self.config = config
         self.name: str = config.protocol
         self.address = Address(config.host, config.port)
@@ -86,7 +86,7 @@ class Port:
         self._servers.clear()
 
     def _known(self, connection: Connection) -> bool:
-        """Whether a client may stay, who may have shown a certificate: it is who that says."""
+        """Whether to accept a client, possibly with a certificate, which sets its principal."""
         if not self._listener.opened(connection):
             return False
         certificate = connection.certificate
@@ -98,7 +98,12 @@ class Port:
             from ottla.net.certificate_names import names_in
 
             names = names_in(certificate, self.config.principal_sources or ())
-            self._listener.report("unknown certificate", connection, f"no rule of principal_rules fits {names!r}")
+            self._listener.report("unknown certificate", connection, f"no rule of principal_rules matches {names!r}")
+            return False
+        try:
+            self._listener.check_room(f"User:{user}")
+        except TooManyConnections as refused:
+            self._listener.report("too many connections of one user", connection, str(refused))
             return False
         connection.principal = f"User:{user}"
         return True

@@ -1,4 +1,4 @@
-"""How fast something may happen: by address, or by user. Pure: the time is an argument."""
+"""Rate limits by address or user. Pure: the time is an argument."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MOST_ADDRESSES: Final = 100_000
 
 
 class Bucket:
-    """What is over a rate is owed, and owed less as time passes. A second's worth may come at once."""
+    """A token bucket with debt; a burst of one second is allowed."""
 
     __slots__ = ("_owed", "_since_s")
 
@@ -21,13 +21,13 @@ class Bucket:
         self._since_s = 0.0
 
     def add(self, amount: float, rate: float, now_s: float) -> float:
-        """So much has happened: how many seconds to pause, for it to be no more than `rate` in a second."""
+        """Record an amount; returns how many seconds to pause to stay within `rate` per second."""
         self._owed = max(0.0, self._owed - (now_s - self._since_s) * rate) + amount
         self._since_s = now_s
         return max(0.0, self._owed / rate - _BURST_S) if rate > 0 else 0.0
 
     def admits(self, rate: float, now_s: float) -> bool:
-        """Count one, if it is not too much; what is refused does not count."""
+        """Count one, if within the limit; rejected ones do not count."""
         left = max(0.0, self._owed - (now_s - self._since_s) * rate)
         if left + 1 > max(1.0, rate * _BURST_S):
             return False
@@ -42,7 +42,7 @@ class Rates:
     def __init__(self, per_address: float) -> None:
         self.per_address = per_address
         self.limit_of: Callable[[str], float | None] | None = None
-        """What somebody has set for one address, or for all."""
+        """The configured rate of one address, or of all."""
         self._buckets: dict[str, Bucket] = {}
 
     @property

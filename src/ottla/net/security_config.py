@@ -1,4 +1,4 @@
-"""What can be set about who may come in, and what they may do."""
+"""Settings for authentication and authorization."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ AuditTarget: TypeAlias = Literal["file", "syslog", "topic"]
 
 _NOT_NEGATIVE: Final = (
     "session_max_ms",
+    "password_min_length",
     "failed_login_delay_ms",
     "oauth_clock_skew_ms",
     "audit_max_bytes",
@@ -31,69 +32,71 @@ _POSITIVE: Final = (
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityConfig:
     cert_file: Path | None = None
-    """The certificate of this broker and those up to its authority, in PEM; read again when it changes."""
+    """The certificate chain of this broker, in PEM; reloaded when it changes."""
     key_file: Path | None = None
     """The key of cert_file, in PEM, if it is not in the same file."""
     key_password: str = ""
-    """What key_file is encrypted with."""
+    """The passphrase of key_file."""
     client_ca_file: Path | None = None
-    """The authorities whose certificates clients may show, in PEM."""
+    """CA certificates for client certificates, in PEM."""
     client_certificates: ClientCertificates = "none"
-    """Whether clients have to show a certificate: none, requested or required."""
+    """Whether clients must present a certificate: none, requested or required."""
     principal_rules: tuple[str, ...] = ("DEFAULT",)
-    """What a certificate's name becomes, by the rules of Kafka's ssl.principal.mapping.rules; the first that fits."""
+    """Maps certificate names to principals, like Kafka's ssl.principal.mapping.rules; the first match applies."""
     principal_sources: tuple[PrincipalSource, ...] = ("subject",)
-    """Where in a certificate its name is: subject, or a subject alternative name: dns, uri, email; tried in order."""
+    """The sources of a certificate's name: subject, or subject alternative names (dns, uri, email); tried in order."""
     client_crl_file: Path | None = None
-    """Certificate revocation lists of the authorities in client_ca_file, in PEM; read again when they change."""
+    """Certificate revocation lists of the CAs in client_ca_file, in PEM; reloaded when they change."""
     tls_min_version: Literal["TLSv1.2", "TLSv1.3"] = "TLSv1.2"
-    """The oldest TLS that is spoken."""
+    """The minimum TLS version."""
     mechanisms: tuple[Mechanism, ...] = ("SCRAM-SHA-512", "SCRAM-SHA-256")
-    """How clients may log in with SASL: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."""
+    """The enabled SASL mechanisms: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER."""
     session_max_ms: int = 0
-    """How long a login lasts before the client has to log in again; 0 for as long as the connection."""
+    """The session lifetime before clients must re-authenticate; 0 for the lifetime of the connection."""
     failed_login_delay_ms: int = 100
-    """How long the answer to a failed login is held back."""
+    """Delay of the response to a failed login."""
+    password_min_length: int = 0
+    """Minimum password length, checked where the broker sees the password: REST and ottla user add --data-dir."""
     oauth_jwks: str = ""
-    """The keys that tokens are signed with: a file, or an https address."""
+    """The JWKS for tokens: a file, or an https URL."""
     oauth_issuer: str = ""
-    """Who must have issued a token."""
+    """The required issuer of tokens."""
     oauth_audience: str = ""
-    """Whom a token must be meant for."""
+    """The required audience of tokens."""
     oauth_principal_claim: str = "sub"
-    """The claim of a token that names its user."""
+    """The token claim with the user name."""
     oauth_groups_claim: str = ""
-    """The claim of a token that lists its user's groups, each a principal such as Group:sales; none if empty."""
+    """The token claim with the user's groups, each a principal such as Group:sales; none if empty."""
     oauth_clock_skew_ms: int = 30_000
-    """How far the clocks of this machine and of the issuer may be apart."""
+    """The allowed clock skew between this machine and the issuer."""
     oidc_issuer: str = ""
-    """The OpenID Connect provider that users of the console and of REST log in with, exactly as its tokens name it."""
+    """The OpenID Connect issuer for logins to the console and REST, exactly as in its tokens."""
     oidc_client_id: str = ""
-    """What the provider knows this broker as."""
+    """The client id of this broker at the provider."""
     oidc_client_secret: str = ""
-    """The secret of oidc_client_id, if the provider gave one."""
+    """The secret of oidc_client_id, if any."""
     oidc_public_url: str = ""
-    """The address of the console as browsers see it, such as https://ottla.example:8080."""
+    """The URL of the console as seen by browsers, such as https://ottla.example:8080."""
     oidc_scope: str = "openid profile"
-    """The scopes to ask for, between spaces."""
+    """The requested scopes, separated by spaces."""
     oidc_principal_claim: str = "sub"
-    """The claim of an ID token that names its user."""
+    """The ID token claim with the user name."""
     oidc_groups_claim: str = ""
-    """The claim of an ID token that lists its user's groups, each a principal such as Group:sales; none if empty."""
+    """The ID token claim with the user's groups, each a principal such as Group:sales; none if empty."""
     delegation_token_secret: str = ""
-    """The key that the secrets of delegation tokens are derived from, the same on all nodes; no tokens without."""
+    """The key that delegation token secrets are derived from, the same on all nodes; empty disables tokens."""
     delegation_token_max_lifetime_ms: int = 7 * 24 * 3600 * 1000
-    """How long a delegation token may live, however often it is renewed."""
+    """Maximum lifetime of a delegation token, including renewals."""
     delegation_token_expiry_ms: int = 24 * 3600 * 1000
-    """How long a delegation token lasts before it has to be renewed."""
+    """How long a delegation token is valid without renewal."""
     delegation_token_expiry_check_interval_ms: int = 3600 * 1000
     """How often expired delegation tokens are deleted."""
     acls: bool = False
-    """Whether users may do only what the ACLs say."""
+    """Whether to enforce ACLs."""
     super_users: tuple[str, ...] = ()
-    """Who may do everything, such as "User:admin"."""
+    """Principals with all permissions, such as "User:admin"."""
     allow_everyone_if_no_acl: bool = False
-    """Whether everybody may do everything to what has no ACL at all."""
+    """Whether all users may access resources without ACLs."""
     audit_file: Path | None = None
     """The audit log: logins, refusals and administrative changes; with users, audit.jsonl in the data folder."""
     audit_targets: tuple[AuditTarget, ...] = ("file",)
@@ -131,9 +134,11 @@ class SecurityConfig:
 
     def _check_oauth(self) -> None:
         if self.oauth_jwks.startswith("http://"):
-            raise ValueError("oauth_jwks must be a file or an https address: over http anybody could give us keys")
+            raise ValueError("oauth_jwks must be a file or an https URL; http is not authenticated")
         if self.oauth_jwks and not (self.oauth_issuer and self.oauth_audience):
-            raise ValueError("oauth_jwks needs oauth_issuer and oauth_audience: any token of these keys would do else")
+            raise ValueError(
+                "oauth_jwks needs oauth_issuer and oauth_audience, or any token signed by these keys would be accepted"
+            )
         if "OAUTHBEARER" in self.mechanisms and not self.oauth_jwks:
             raise ValueError("mechanisms has OAUTHBEARER, which needs oauth_jwks")
 

@@ -1,4 +1,4 @@
-"""TLS on a listener: which certificate is shown, and whose are accepted. Files that change are read again."""
+"""TLS on a listener: certificates and trusted CAs. Changed files are reloaded."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _VERIFY: Final = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "requir
 class ServerTls:
     """The certificates of one port.
 
-    The event loop keeps `context` for good. It hands each handshake on to the newest one, in which everything is
-    new: what a certificate authority was trusted for before is not trusted any more.
+    The event loop keeps `context` permanently. It switches each handshake to the newest one, which is
+    built from scratch: CAs that were trusted before are not trusted any more.
     """
 
     def __init__(self, config: ListenerConfig, security: SecurityConfig) -> None:
@@ -34,13 +34,13 @@ class ServerTls:
         self._stamps = self._stamp()
         self._newest = self._load()
         self.failures = 0
-        """How many handshakes have failed."""
+        """The number of failed handshakes."""
         self.context = self._load()
         self.context.sni_callback = self._hand_on
         self.context.sslobject_class = _session_class(self._failed)
 
     def reload_if_changed(self) -> None:
-        """Files that cannot be used are reported once, and the last good ones stay in use."""
+        """Invalid files are reported once, and the last valid ones stay in use."""
         stamps = self._stamp()
         if stamps == self._stamps:
             return
@@ -48,9 +48,11 @@ class ServerTls:
         try:
             self._newest = self._load()
         except ConfigError as unusable:
-            _logger.error("the certificates of %s stay as they were: %s", self._config, unusable)
+            _logger.error(
+                "listener %s: could not reload certificates, keeping the old ones: %s", self._config, unusable
+            )
         else:
-            _logger.warning("the certificates of %s were read again", self._config)
+            _logger.warning("listener %s: reloaded certificates", self._config)
 
     def _hand_on(self, tls: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         tls.context = self._newest
@@ -59,7 +61,7 @@ class ServerTls:
         self.failures += 1
         if self.failures == 1 or self.failures % 1000 == 0:
             why = reason.reason or str(reason)
-            _logger.warning("%d TLS handshakes have failed on %s; the last: %s", self.failures, self._config, why)
+            _logger.warning("%d failed TLS handshakes on %s; last: %s", self.failures, self._config, why)
 
     def _files(self) -> list[Path]:
         config = self._config
@@ -81,7 +83,7 @@ class ServerTls:
         config = self._config
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = _VERSIONS[self._security.tls_min_version]
-        # A renegotiation costs the server far more than the client.
+        # Renegotiation costs the server far more than the client.
         context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
         context.verify_mode = _VERIFY[config.client_certificates or "none"]
         if context.verify_mode is not ssl.CERT_NONE:
@@ -90,7 +92,7 @@ class ServerTls:
             context.num_tickets = 0
         password = self._security.key_password or None
         try:
-            # Never ask on a terminal for what an encrypted key needs.
+            # Never prompt on a terminal for the passphrase of a key.
             context.load_cert_chain(config.cert_file or "", config.key_file, lambda: password or "")
             if config.client_ca_file is not None:
                 context.load_verify_locations(config.client_ca_file)
@@ -104,14 +106,14 @@ class ServerTls:
 
 
 def _session_class(failed: Callable[[ssl.SSLError], None]) -> type[ssl.SSLObject]:
-    """Tells of a handshake that fails, which nobody else sees: the event loop drops its connection without a word."""
+    """Reports failed handshakes, which the event loop drops silently."""
 
     class Session(ssl.SSLObject):
         _sslobj: ssl.SSLObject
 
         @property
         def read(self) -> Callable[..., Any]:
-            """What ssl.SSLObject.read calls. A read brings one record of TLS, and some clients send one per message."""
+            """Called by ssl.SSLObject.read. A read returns one TLS record, and some clients send one per message."""
             return self._sslobj.read
 
         def do_handshake(self, *arguments: Any) -> None:  # noqa: ANN401 - as the standard library has it

@@ -1,4 +1,4 @@
-"""Who of a share group fetches from which partitions. Several may fetch from one; none is left out."""
+"""The assignor of share groups. Several members may share a partition; every member gets some."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Assignment: TypeAlias = "dict[bytes, tuple[int, ...]]"
 
 
 def assign(subscriptions: Mapping[str, frozenset[str]], topics: Mapping[str, TopicSize]) -> dict[str, Assignment]:
-    """Topic by topic, in turns; each topic begins with another member, so that small topics do not pile up on one."""
+    """Topic by topic, round-robin; each topic starts with another member, to spread small topics."""
     assigned: dict[str, dict[bytes, list[int]]] = {member: {} for member in subscriptions}
     turn = 0
     for name in sorted(topics):

@@ -1,4 +1,4 @@
-"""What can be set about share groups. Every setting bears Kafka's name without `group.share.` before it."""
+"""Share group settings, named after Kafka's without the prefix `group.share.`."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareConfig:
     record_lock_duration_ms: int = 30_000
-    """group.share.record.lock.duration.ms: how long a record is one consumer's before others may have it."""
+    """group.share.record.lock.duration.ms: how long an acquired record is locked."""
     delivery_count_limit: int = 5
-    """group.share.delivery.count.limit: how often a record is delivered before it is given up."""
+    """group.share.delivery.count.limit: how often a record is delivered before it is archived."""
     partition_max_record_locks: int = 2000
-    """group.share.partition.max.record.locks: how many records of a partition a group may have in flight."""
+    """group.share.partition.max.record.locks: the maximum number of records in flight per partition."""
     session_timeout_ms: int = 45_000
-    """group.share.session.timeout.ms: after how long a silence a member is taken out of its group."""
+    """group.share.session.timeout.ms: the session timeout of members."""
     heartbeat_interval_ms: int = 5_000
-    """group.share.heartbeat.interval.ms: how often members are to send a heartbeat."""
+    """group.share.heartbeat.interval.ms: the heartbeat interval of members."""
     max_size: int = 200
-    """group.share.max.size: how many members a share group may have."""
+    """group.share.max.size: the maximum number of members of a share group."""
     max_share_sessions: int = 2000
-    """group.share.max.share.sessions: how many members may fetch from this broker at a time."""
+    """group.share.max.share.sessions: the maximum number of share sessions on this broker."""
     state_topic_partitions: int = 0
-    """share.coordinator.state.topic.num.partitions: of __share_group_state, when it is created; 0 for the usual: 1
-    alone, 12 in a cluster."""
+    """share.coordinator.state.topic.num.partitions: partitions of __share_group_state when it is created; 0 for
+    the default: 1 standalone, 12 in a cluster."""
     state_updates_per_snapshot: int = 500
-    """share.coordinator.snapshot.update.records.per.snapshot: after so many changes to a partition all of its state is
-    written down anew, and what was written before can go."""
+    """share.coordinator.snapshot.update.records.per.snapshot: after this many updates of a partition a snapshot is
+    written, and older records can be deleted."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

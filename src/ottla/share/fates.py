@@ -1,4 +1,4 @@
-"""What can become of records, and what an acknowledgement comes to."""
+"""Record states, and the effect of acknowledgements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Acknowledgement(IntEnum):
-    """As the protocol numbers them."""
+    """The protocol's codes."""
 
     GAP = 0
     ACCEPT = 1
@@ -40,7 +40,7 @@ class Change(NamedTuple):
 
     @property
     def is_lasting(self) -> bool:
-        """Whether it is to be written down."""
+        """Whether it is persisted."""
         return self.state in (State.AVAILABLE, State.ACKNOWLEDGED, State.ARCHIVED)
 
 
@@ -68,7 +68,7 @@ def fate(span: Span, kind: Acknowledgement, limits: Limits) -> Change:
 
 
 def runs(first: int, last: int, kinds: Sequence[int]) -> Iterator[tuple[int, int, Acknowledgement]]:
-    """Offsets in a row with the same acknowledgement."""
+    """Consecutive offsets with the same acknowledgement."""
     if len(kinds) == 1:
         yield first, last, Acknowledgement(kinds[0])
         return

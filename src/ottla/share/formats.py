@@ -1,7 +1,7 @@
-"""What the records of share groups hold, as Kafka 4.3 has them.
+"""The record formats of share groups in Kafka 4.3.
 
-In `__consumer_offsets` ShareGroupMemberMetadataKey.json and its neighbours, in `__share_group_state`
-ShareSnapshotKey.json and its neighbours. The version of a key tells what it is the key of.
+In `__consumer_offsets` ShareGroupMemberMetadataKey.json and related files, in `__share_group_state`
+ShareSnapshotKey.json and related files. The version of a key is its type.
 """
 
 from typing import Annotated

@@ -1,6 +1,6 @@
-"""One share group: its members, and what each is to fetch from. Nobody waits for anybody: partitions are shared.
+"""One share group: its members and their assignments. There is no rebalance wait: partitions are shared.
 
-A group is a value. What happens to it gives another one, which takes the place of the first once it is written down.
+A group is an immutable value. A change creates another one, which replaces the first once it is written.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Member:
     previous_epoch: int = 0
     target: Assignment = field(default_factory=dict)
     assigned: Assignment = field(default_factory=dict)
-    """What it was told last."""
+    """The assignment it was last sent."""
 
     @property
     def held_bytes(self) -> int:
@@ -66,7 +66,7 @@ class Member:
 
 
 class Initialized(NamedTuple):
-    """A topic of which the group has a state."""
+    """A topic with initialized state."""
 
     name: str
     partitions: frozenset[int]
@@ -86,7 +86,7 @@ class ShareGroup:
 
     @property
     def held_bytes(self) -> int:
-        """An estimate, with that of the state of its partitions."""
+        """An estimate, including the state of its partitions."""
         states = sum(len(one.partitions) for one in self.initialized.values())
         return _GROUP_BYTES + _STATE_BYTES * states + sum(each.held_bytes for each in self.members.values())
 
@@ -104,7 +104,7 @@ class ShareGroup:
         return replace(self, members=left, epoch=self.epoch + 1).assigned_anew(topics)
 
     def assigned_anew(self, topics: Topics) -> ShareGroup:
-        """With what each member is to fetch from; the same group if that is the same."""
+        """With a new assignment; the same group if it is unchanged."""
         known = {name: size for name in self.topics if (size := topics(name)) is not None}
         targets = assign({each.id: each.topics for each in self.members.values()}, known)
         is_same = all(each.target == targets[each.id] for each in self.members.values())
@@ -122,7 +122,7 @@ class ShareGroup:
         )
 
     def uninitialized(self, before: ShareGroup | None) -> list[tuple[bytes, int, bool]]:
-        """Partitions that have no state yet, and whether others of the topic have."""
+        """Uninitialized partitions, and whether others of the topic are initialized."""
         known = {} if before is None else before.initialized
         return [
             (topic_id, partition, topic_id in known)
@@ -131,7 +131,7 @@ class ShareGroup:
         ]
 
     def reading(self, topic_id: bytes, name: str, partition: int) -> ShareGroup:
-        """With a state of this partition."""
+        """With this partition initialized."""
         known = self.initialized.get(topic_id, Initialized(name, frozenset()))
         grown = Initialized(name, known.partitions | {partition})
         return replace(self, initialized={**self.initialized, topic_id: grown}, epoch=max(self.epoch, 1))
@@ -140,7 +140,7 @@ class ShareGroup:
         """Without the state of a topic."""
         return replace(self, initialized={each: one for each, one in self.initialized.items() if each != topic_id})
 
-    # ── Telling ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Responses ────────────────────────────────────────────────────────────────────────────────────────────
 
     def listed(self) -> ListedGroup:
         return ListedGroup(group_id=self.id, protocol_type=PROTOCOL, group_state=self.state, group_type=TYPE)
@@ -176,7 +176,7 @@ class ShareGroup:
 
 
 class Heard(NamedTuple):
-    """What came of a heartbeat."""
+    """The result of a heartbeat."""
 
     group: ShareGroup
     response: ShareGroupHeartbeatResponse
@@ -222,7 +222,7 @@ def _refusal(group: ShareGroup, known: Member | None, request: ShareGroupHeartbe
     if request.member_epoch == LEAVING:
         return ErrorCode.NONE
     if request.member_epoch not in (known.epoch, known.previous_epoch):
-        # One that missed the answer that told it its epoch comes with the one before.
+        # A member that missed the response with its epoch sends the previous one.
         return ErrorCode.FENCED_MEMBER_EPOCH
     return ErrorCode.NONE
 

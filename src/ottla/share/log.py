@@ -1,4 +1,4 @@
-"""Share groups and the records of `__consumer_offsets`: what a change comes to, and groups made of what is written."""
+"""Share groups as records of `__consumer_offsets`: the records of a change, and groups from records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STABLE = 0
 
 
 def records_between(before: ShareGroup, after: ShareGroup) -> list[KeyValue]:
-    """What to append so that the one becomes the other."""
+    """The records to append for this change."""
     key = GroupKey(group_id=after.id)
     records = [
         record
@@ -48,13 +48,13 @@ def records_between(before: ShareGroup, after: ShareGroup) -> list[KeyValue]:
 
 
 def records_of_end(group: ShareGroup) -> list[KeyValue]:
-    """What to append so that it never was."""
+    """The tombstones of the group."""
     key = GroupKey(group_id=group.id)
     return [encode_group_record(kind, key, None) for kind in (STATE_METADATA, TARGET, GROUP)]
 
 
 def replayed(group: ShareGroup, record: GroupRecord) -> ShareGroup | None:
-    """The group with this record; None if it ends with it."""
+    """The group after this record; None if it is deleted."""
     value = record.value
     if record.kind == GROUP:
         return None if value is None else replace(group, epoch=cast("formats.GroupMetadata", value).epoch)

@@ -1,15 +1,15 @@
-"""One partition as a share group has it: which offsets are whose, and what became of them (KIP-932).
+"""The state of one partition in a share group: the state and owner of each offset (KIP-932).
 
-    start ── offsets whose fate is open, mixed with some whose fate is known ── end ── not looked at yet
+start ── offsets in flight or available, mixed with finished ones ── end ── not inspected yet
 
-How it is to be used. All times are milliseconds of one clock, and what is due is asked for with `expire`.
+Usage. All times are milliseconds of one clock; timeouts are handled by `expire`.
 
-- `wanted` says where to read. Of each batch that is found there `look_at` is told, and then `acquire` takes what is to
-  be had of it.
-- `acknowledge`, `release` and `expire` only say what would change. Write the changes down, then `apply` them, before
-  anything else is asked.
-- What is to become a dead letter is DYING. It is archived with `buried`, once its letter is durable.
-- What is delayed stands in nobody's way: it is counted apart from what is open, and looked at again when it may be due.
+- `wanted` returns where to read. Each batch found there is passed to `look_at`; then `acquire` takes what is
+available of it.
+- `acknowledge`, `release` and `expire` only compute changes. Write the changes, then `apply` them, before
+any other call.
+- A record that needs a dead letter is DYING. It is archived with `buried`, once its dead letter is durable.
+- Delayed records do not block others: they are counted separately, and inspected again when they may be due.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 MOST_DELAYED: Final = 10_000
-"""Stretches of delayed records in a row that are kept in mind; what lies behind more of them has to wait."""
+"""The maximum number of ranges of delayed records; records behind more of them have to wait."""
 _MERGED_RECORDS: Final = 1000
-"""When there are many, neighbours are kept as one stretch up to this size."""
+"""When there are many, adjacent ranges are merged up to this size."""
 
 
 class SharePartition:
     def __init__(self, start: int) -> None:
         self.start = start
-        """Everything before it is over and done with."""
+        """The share-partition start offset: all records below are finished."""
         self.end = start
-        """From here on nothing was looked at yet."""
+        """From here on nothing was inspected yet."""
         self._spans = Spans()
         self._unknown: list[tuple[int, int]] = []
-        """Between start and end, what has to be looked at: again, or since it was loaded."""
+        """Between start and end, offsets to inspect: again, or since loading."""
         self._wake_ups: list[tuple[int, int, int]] = []
         self._first_available = start
 
@@ -50,7 +50,7 @@ class SharePartition:
         return found
 
     def replay(self, start: int, changes: Iterable[Change]) -> None:
-        """Take over what was written down; `settle` once that is all."""
+        """Apply a persisted state; call `settle` at the end."""
         for change in changes:
             if change.last >= self.start:
                 self._spans.put(Span(max(change.first, self.start), change.last, change.state, change.deliveries))
@@ -61,11 +61,11 @@ class SharePartition:
     def settle(self) -> None:
         self._unknown = self._spans.gaps(self.start, self.end - 1)
 
-    # ── Looking ──────────────────────────────────────────────────────────────────────────────────────────────
+    # ── Queries ──────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def completed(self) -> int:
-        """How many offsets from the start on are over and done with."""
+        """How many offsets from the start on are finished."""
         return self._count(State.ACKNOWLEDGED) + self._count(State.ARCHIVED)
 
     @property
@@ -80,7 +80,7 @@ class SharePartition:
         return self._spans.records[state]
 
     def lasting(self) -> list[Change]:
-        """All that is to be remembered. What is acquired is available again to who remembers it."""
+        """The state to persist. Acquired records are available again after a reload."""
         kept = []
         for span in self._spans:
             if span.state is State.ACQUIRED or span.state is State.DYING:
@@ -103,7 +103,7 @@ class SharePartition:
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def wanted(self, most_in_flight: int) -> int | None:
-        """From where on to read; None if there is nothing to be had before something else happens."""
+        """From where on to read; None if nothing is available before the next event."""
         found = None
         if self._count(State.AVAILABLE):
             span = self._spans.next_of(State.AVAILABLE, self._first_available)
@@ -117,7 +117,7 @@ class SharePartition:
         return found
 
     def has_room(self, most_in_flight: int) -> bool:
-        """Whether there may be more than what was looked at so far."""
+        """Whether there may be more than what was inspected so far."""
         return self.in_flight < most_in_flight and self._spans.stretches[State.DELAYED] < MOST_DELAYED
 
     def is_unknown(self, first: int, last: int) -> bool:
@@ -126,14 +126,14 @@ class SharePartition:
     def look_at(
         self, read_from: int, first: int, last: int, delays: Sequence[Delay] = (), *, is_data: bool = True
     ) -> None:
-        """Whoever read from `read_from` on has found a batch with offsets first to last, some of them not due yet."""
+        """A read from `read_from` on found a batch with offsets first to last, some of them not due yet."""
         if first > read_from:
             self.miss(read_from, first - 1)
         self._learn(first, last, State.AVAILABLE if is_data else State.ARCHIVED, delays if is_data else ())
         self._advance()
 
     def miss(self, first: int, last: int) -> None:
-        """The log has nothing there, or nothing any more: compaction may have taken it."""
+        """The log has no records there, or no longer: compaction may have removed them."""
         self._learn(first, last, State.ARCHIVED)
         for span in self._spans.between(first, last):
             if span.state is State.AVAILABLE:
@@ -188,7 +188,7 @@ class SharePartition:
     def acquire(  # noqa: PLR0913
         self, first: int, last: int, member: str, most: int, limits: Limits, now_ms: int
     ) -> list[Acquired]:
-        """Take what is available of these offsets, `most` records and no more than may be in flight."""
+        """Acquire available records of these offsets, up to `most` and the in-flight limit."""
         got = []
         until_ms = now_ms + limits.lock_ms
         for span in self._spans.between(max(first, self.start), last):
@@ -204,18 +204,18 @@ class SharePartition:
             got.append(Acquired(begin, end, span.count + 1))
         return got
 
-    # ── What becomes of them ─────────────────────────────────────────────────────────────────────────────────
+    # ── Acknowledgements ─────────────────────────────────────────────────────────────────────────────────────
 
     def acknowledge(
         self, member: str, first: int, last: int, kinds: Sequence[int], limits: Limits
     ) -> tuple[list[Change], list[Acquired]]:
-        """What would change, and what would be renewed. InvalidRecordState if any of it is not this member's."""
+        """The changes, and the renewals. Raises InvalidRecordState if a record is not acquired by this member."""
         if first > last or len(kinds) not in (1, last - first + 1) or not all(0 <= one <= 4 for one in kinds):
             raise InvalidRequest(f"{len(kinds)} acknowledgements for the offsets {first} to {last}")
         changes: list[Change] = []
         renewed: list[Acquired] = []
         for a, b, kind in runs(first, last, kinds):
-            # What lies before the start was given up meanwhile: by an administrator, or with the log's own beginning.
+            # Records below the start were dropped meanwhile: by an administrator, or with the log start offset.
             for span in self._held(member, max(a, self.start), b):
                 if kind is Acknowledgement.RENEW:
                     renewed.append(Acquired(span.first, span.last, span.count))
@@ -241,7 +241,7 @@ class SharePartition:
             heappush(self._wake_ups, (until_ms, first, last))
 
     def release(self, member: str, limits: Limits, *, was_delivered: bool) -> list[Change]:
-        """What this member holds is given back: as not delivered, or as tried in vain."""
+        """Release this member's records: undelivered, or as failed deliveries."""
         return [
             fate(span, Acknowledgement.RELEASE, limits)
             if was_delivered
@@ -251,11 +251,11 @@ class SharePartition:
         ]
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire`. May come too early, never too late."""
+        """When to call `expire`. May be too early, never too late."""
         return self._wake_ups[0][0] if self._wake_ups else None
 
     def expire(self, limits: Limits, now_ms: int) -> tuple[list[Change], bool]:
-        """What locks that have ended come to, and whether something else is to be looked at again."""
+        """The changes of expired locks, and whether something must be inspected again."""
         late: dict[int, Change] = {}
         is_due = False
         while self._wake_ups and self._wake_ups[0][0] <= now_ms:
@@ -285,7 +285,7 @@ class SharePartition:
         self._advance()
 
     def start_after(self, changes: Sequence[Change]) -> int:
-        """Where it would start once these are applied."""
+        """The start offset after these changes."""
         final = {change.first: change.last + 1 for change in changes if change.state.is_final}
         offset = self._spans.final_from(self.start)
         while offset in final:
@@ -296,10 +296,10 @@ class SharePartition:
         """The dead letters of these are durable."""
         return [Change(first, last, State.ARCHIVED, count) for first, last, count in letters]
 
-    # ── Where it starts ──────────────────────────────────────────────────────────────────────────────────────
+    # ── Start offset ─────────────────────────────────────────────────────────────────────────────────────────
 
     def move_start(self, offset: int) -> None:
-        """What is below is gone, whoever has it."""
+        """Records below are gone, regardless of their owner."""
         if offset <= self.start:
             return
         self._spans.cut(self.start, offset - 1)
@@ -309,7 +309,7 @@ class SharePartition:
         self._advance()
 
     def cut_end(self, offset: int) -> None:
-        """The log ends before what was looked at: a power cut took the rest."""
+        """The log ends before the inspected end: a power failure lost the rest."""
         if offset < self.end:
             self._spans.cut(offset, self.end - 1)
             self._unknown = [(a, min(b, offset - 1)) for a, b in self._unknown if a < offset]
@@ -325,7 +325,7 @@ class SharePartition:
 
 
 def _stretches(delays: Sequence[Delay], first: int, last: int) -> Iterator[Span]:
-    """Delayed records in a row, each row with the time when the first of them is due."""
+    """Ranges of delayed records, each with the time when its first record is due."""
     stretch: Span | None = None
     for offset, due_ms in delays:
         if not first <= offset <= last:

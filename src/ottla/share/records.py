@@ -1,4 +1,4 @@
-"""The records of share groups, in Kafka's own formats, both ways."""
+"""The records of share groups, in Kafka's formats, both ways."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ UPDATE: Final = 1
 
 
 class KeyValue(NamedTuple):
-    """What a record holds, as bytes."""
+    """The bytes of a record."""
 
     key: bytes
     value: bytes | None
 
 
 class Batch(Protocol):
-    """Offsets in a row with one fate, in a record or in a request."""
+    """Consecutive offsets with one state, in a record or a request."""
 
     @property
     def first_offset(self) -> int: ...
@@ -75,7 +75,7 @@ def encode_group_record(kind: int, key: GroupKey | MemberKey, value: Message | N
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> GroupRecord | None:
-    """None if it is of no share group. Raises ProtocolError if it is broken."""
+    """None if it is not of a share group. Raises ProtocolError if it is malformed."""
     kind = version_of(key, GROUPS_TOPIC)
     if kind not in _GROUP_RECORDS:
         return None
@@ -121,11 +121,11 @@ def changes_of(batches: Iterable[Batch]) -> list[Change]:
             Change(one.first_offset, one.last_offset, State(one.delivery_state), one.delivery_count) for one in batches
         ]
     except ValueError as unknown:
-        raise ProtocolError("there is no such delivery state") from unknown
+        raise ProtocolError("unknown delivery state") from unknown
 
 
 def state_name(key: StateKey) -> str:
-    """By which Kafka's share coordinator is found: group, topic id and partition."""
+    """The key of Kafka's share coordinator: group, topic id and partition."""
     topic_id = urlsafe_b64encode(key.topic_id).decode().rstrip("=")
     return f"{key.group_id}:{topic_id}:{key.partition}"
 

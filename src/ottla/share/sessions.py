@@ -1,6 +1,6 @@
-"""Share sessions: which partitions a member fetches, so that each request only says what is different (KIP-932).
+"""Share sessions: the partitions that a member fetches, so that each request only contains changes (KIP-932).
 
-Requests of a session are numbered: 0 opens it, -1 closes it, and whoever loses count is told so.
+Requests of a session are numbered: 0 opens it, -1 closes it, and wrong epochs are rejected.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Session:
     def __init__(self, key: SessionKey, owner: object) -> None:
         self.key = key
         self.owner = owner
-        """The connection: what it held is given back when it is lost."""
+        """The connection: acquired records are released when it is lost."""
         self.epoch = 1
         """Of the next request."""
         self.partitions: dict[At, None] = {}
-        """In the order in which they are fetched; whoever got records goes to the end of it."""
+        """In fetch order; a partition that returned records goes to the end."""
 
     def update(self, added: Iterable[At], forgotten: Iterable[At]) -> None:
         for at in added:
@@ -62,11 +62,11 @@ class Sessions:
         return len(self._by_key)
 
     def fetching(self, key: SessionKey, epoch: int, owner: object) -> Session:
-        """The session of a ShareFetch; one that closes is still there until `close`."""
+        """The session of a ShareFetch; a closing one exists until `close`."""
         if epoch == OPENING:
             self.close(key)
             if len(self._by_key) >= self._most:
-                raise ShareSessionLimitReached(f"there are {self._most} share sessions already")
+                raise ShareSessionLimitReached(f"the limit of {self._most} share sessions is reached")
             session = self._by_key[key] = Session(key, owner)
             self._by_owner.setdefault(owner, set()).add(key)
             return session
@@ -74,17 +74,17 @@ class Sessions:
 
     def acknowledging(self, key: SessionKey, epoch: int) -> Session:
         if epoch == OPENING:
-            raise InvalidShareSessionEpoch("nothing can be acknowledged with the first request of a session")
+            raise InvalidShareSessionEpoch("the first request of a share session must not contain acknowledgements")
         return self._next(key, epoch)
 
     def _next(self, key: SessionKey, epoch: int) -> Session:
         session = self._by_key.get(key)
         if session is None:
-            raise ShareSessionNotFound("there is no such share session")
+            raise ShareSessionNotFound("unknown share session")
         if epoch == CLOSING:
             return session
         if epoch != session.epoch:
-            raise InvalidShareSessionEpoch(f"epoch {epoch} of a share session that expects {session.epoch}")
+            raise InvalidShareSessionEpoch(f"share session epoch is {epoch}, expected {session.epoch}")
         session.epoch = 1 if epoch == _HIGHEST_EPOCH else epoch + 1
         return session
 
@@ -100,7 +100,7 @@ class Sessions:
         return any(key.group_id == group_id for key in self._by_key)
 
     def lost(self, owner: object) -> list[Session]:
-        """The connection is gone, and its sessions with it."""
+        """The connection is closed, and its sessions with it."""
         found = [self._by_key[key] for key in self._by_owner.get(owner, ())]
         for session in found:
             self.close(session.key)
@@ -109,5 +109,5 @@ class Sessions:
 
 def session_key(group_id: str | None, member_id: str | None) -> SessionKey:
     if not group_id or not member_id:
-        raise InvalidRequest("a share session is of a group and a member")
+        raise InvalidRequest("a share session needs a group id and a member id")
     return SessionKey(group_id, member_id)

@@ -1,4 +1,4 @@
-"""What holds for one share group: the broker's settings, and what the group has set for itself."""
+"""The effective settings of one share group: the broker's settings, overridden by the group's configs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class GroupSettings(NamedTuple):
 
 
 def settings_of(config: ShareConfig, texts: Mapping[str, str]) -> GroupSettings:
-    """The texts were checked when they were set."""
+    """The values were validated when they were set."""
 
     def number(name: str, otherwise: int) -> int:
         return int(texts.get(name, otherwise))
@@ -62,7 +62,7 @@ def settings_of(config: ShareConfig, texts: Mapping[str, str]) -> GroupSettings:
 
 
 def problem_with_timing(texts: Mapping[str, str]) -> str | None:
-    """Why these configs of a group cannot be together, if they cannot."""
+    """Why these group configs conflict, if they do."""
     session_ms = int(texts.get(SESSION_TIMEOUT, _USUAL.session_timeout_ms))
     if session_ms <= int(texts.get(HEARTBEAT_INTERVAL, _USUAL.heartbeat_interval_ms)):
         return f"{SESSION_TIMEOUT} must be greater than {HEARTBEAT_INTERVAL}"
@@ -70,7 +70,7 @@ def problem_with_timing(texts: Mapping[str, str]) -> str | None:
 
 
 def reset_age_ms(text: str) -> int | None:
-    """How old the first records may be that a new group gets, if that is what `share.auto.offset.reset` says."""
+    """The maximum age of the first records of a new group, if `share.auto.offset.reset` sets one."""
     found = _DURATION.fullmatch(text)
     if found is None or not any(found.groups()):
         return None

@@ -1,4 +1,4 @@
-"""Offsets in a row that have the same state, sorted and without overlap."""
+"""Consecutive offsets with the same state, sorted and disjoint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class State(IntEnum):
-    """Kafka's codes; those below zero are ours, and never written down."""
+    """Kafka's codes; negative ones are ours, and never persisted."""
 
     DYING = -2
-    """Given up, and not archived before its dead letter is durable."""
+    """Rejected, but not archived before its dead letter is durable."""
     DELAYED = -1
     """Not due yet."""
     AVAILABLE = 0
@@ -40,11 +40,11 @@ class Span:
         self.last = last
         self.state = state
         self.count = count
-        """How often it was delivered."""
+        """Its delivery count."""
         self.member = member
-        """Who has acquired it."""
+        """The member that has acquired it."""
         self.until_ms = until_ms
-        """When its lock ends, or when it may be due."""
+        """When its lock expires, or when it may be due."""
 
     @property
     def size(self) -> int:
@@ -57,7 +57,7 @@ class Span:
         return Span(self.first, self.last, State.ARCHIVED, self.count)
 
     def continues(self, before: Span) -> bool:
-        """Whether the two can be one."""
+        """Whether the two can be merged."""
         if before.last + 1 != self.first or before.state is not self.state:
             return False
         if self.state.is_final:
@@ -69,14 +69,14 @@ class Span:
 
 
 class Spans:
-    """There may be gaps: offsets of which nothing is known."""
+    """There may be gaps: offsets with unknown state."""
 
     def __init__(self) -> None:
         self._spans: list[Span] = []
         self.records: dict[State, int] = dict.fromkeys(State, 0)
-        """How many offsets have each state."""
+        """The number of offsets with each state."""
         self.stretches: dict[State, int] = dict.fromkeys(State, 0)
-        """How many spans."""
+        """The number of spans."""
 
     def __iter__(self) -> Iterator[Span]:
         return iter(self._spans)
@@ -90,7 +90,7 @@ class Spans:
         return at - 1 if at and self._spans[at - 1].last >= offset else at
 
     def between(self, first: int, last: int) -> list[Span]:
-        """Those with offsets from first to last, whole."""
+        """The spans that overlap first to last."""
         found = []
         for at in range(self._index(first), len(self._spans)):
             if self._spans[at].first > last:
@@ -99,14 +99,14 @@ class Spans:
         return found
 
     def next_of(self, state: State, offset: int) -> Span | None:
-        """The first of this state with offsets from here on."""
+        """The first span with this state from here on."""
         for at in range(self._index(offset), len(self._spans)):
             if self._spans[at].state is state:
                 return self._spans[at]
         return None
 
     def cut(self, first: int, last: int) -> None:
-        """Forget whatever is known of these offsets."""
+        """Forget the state of these offsets."""
         at = self._index(first)
         end = at
         pieces = []
@@ -123,7 +123,7 @@ class Spans:
         self._spans[at:end] = pieces
 
     def put(self, span: Span) -> None:
-        """In place of whatever is known of its offsets."""
+        """Replace the state of its offsets."""
         if self._spans and self._spans[-1].last >= span.first:
             self.cut(span.first, span.last)
         at = bisect_right(self._spans, span.first, key=_first)
@@ -149,7 +149,7 @@ class Spans:
         self.stretches[span.state] -= 1
 
     def gaps(self, first: int, last: int) -> list[tuple[int, int]]:
-        """What is not known between these."""
+        """The gaps between these."""
         found = []
         for span in self.between(first, last):
             if span.first > first:
@@ -160,7 +160,7 @@ class Spans:
         return found
 
     def final_from(self, offset: int) -> int:
-        """The first offset from here on that is not known to be final."""
+        """The first offset from here on that is not final."""
         for at in range(self._index(offset), len(self._spans)):
             span = self._spans[at]
             if span.first > offset or not span.state.is_final:

@@ -1,4 +1,4 @@
-"""Every share group of a broker, and when a member has been silent for too long."""
+"""All share groups of a broker, and session timeouts."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class ShareGroups:
         self._groups: dict[str, ShareGroup] = {}
         self._counted: dict[str, int] = {}
         self._seen_until_ms: dict[tuple[str, str], int] = {}
-        # Heartbeats only ever put a session's end off, and need not touch the heap: a member is in it once, and those
-        # that have come back may be there again for an end that no longer holds.
+        # Heartbeats only extend a session, and do not touch the heap: a member is in it once, and those
+        # that have rejoined possibly again for a stale deadline.
         self._wake_ups: list[tuple[int, str, str]] = []
         self._wakes_at_ms: dict[tuple[str, str], int] = {}
 
@@ -51,7 +51,7 @@ class ShareGroups:
         self._wakes_at_ms.clear()
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take over a record of the log. Raises ProtocolError if it cannot be read, and has changed nothing then."""
+        """Apply a record of the log. Raises ProtocolError if it is malformed, without changing anything."""
         record = decode_group_record(key, value)
         if record is None:
             return
@@ -94,7 +94,7 @@ class ShareGroups:
         return self._wake_ups[0][0] if self._wake_ups else None
 
     def silent(self, now_ms: int) -> list[tuple[str, str]]:
-        """Members whose session is over, by group."""
+        """Members with expired sessions, by group."""
         late = []
         while self._wake_ups and self._wake_ups[0][0] <= now_ms:
             at_ms, group_id, member_id = heappop(self._wake_ups)

@@ -1,1 +1,1 @@
-"""The partition log in Apache Kafka's file layout, and the catalog of what is stored."""
+"""The partition log in Apache Kafka's file layout, and the catalog."""

@@ -1,4 +1,4 @@
-"""Which batches a topic's config lets into its log. Rules only."""
+"""Which batches a topic's config accepts. Pure rules."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 def check_size(size: int, config: LogConfig) -> None:
     if size > config.max_message_bytes:
-        raise MessageTooLarge(f"{size} bytes; {config.max_message_bytes} are allowed")
+        raise MessageTooLarge(f"batch of {size} bytes exceeds max.message.bytes ({config.max_message_bytes})")
     if size > config.segment_bytes:
-        raise RecordListTooLarge(f"{size} bytes; a segment holds {config.segment_bytes}")
+        raise RecordListTooLarge(f"batch of {size} bytes exceeds segment.bytes ({config.segment_bytes})")
 
 
 def check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -24,15 +24,15 @@ def check_timestamp(header: BatchHeader, config: LogConfig, now_ms: int) -> None
         return
     if newest - now_ms > config.message_timestamp_after_max_ms:
         raise InvalidTimestamp(f"timestamp {newest} is {newest - now_ms} ms in the future")
-    # The others in the batch are not known without decoding it.
+    # The other timestamps of the batch are unknown without decoding it.
     oldest = first if 0 <= first < newest else newest
     if now_ms - oldest > config.message_timestamp_before_max_ms:
         raise InvalidTimestamp(f"timestamp {oldest} is {now_ms - oldest} ms in the past")
 
 
 def check_keys(batch: bytearray | memoryview, header: BatchHeader) -> None:
-    """Where only the last record of each key is to stay, every record needs one."""
-    from ottla.records.compaction import has_record_without_key  # only now: few topics are compacted
+    """A compacted topic needs a key in every record."""
+    from ottla.records.compaction import has_record_without_key  # imported lazily: few topics are compacted
 
     if has_record_without_key(memoryview(batch), header):
-        raise InvalidRecord("a compacted topic takes no record without a key")
+        raise InvalidRecord("a record in a compacted topic must have a key")

@@ -1,4 +1,4 @@
-"""Kafka's small text files: a version, a count, and that many lines."""
+"""Kafka's checkpoint files: a version, a count, and that many lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOG_STARTS: Final = "log-start-offset-checkpoint"
 HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
 COMPACTED: Final = "cleaner-offset-checkpoint"
 ABORTED: Final = "aborted-transactions-checkpoint"
-"""Ottla's own; Kafka passes over it."""
+"""Specific to Ottla; Kafka ignores it."""
 LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
 MISSING: Final = "missing-records"
 PARTITION_METADATA: Final = "partition.metadata"
@@ -26,11 +26,11 @@ _VERSION: Final = "0"
 
 
 class BadCheckpoint(ValueError):
-    """The file is not what it should be. Everything in it can be found again in the log, only slower."""
+    """A malformed file. Its contents can be rebuilt from the log, only slower."""
 
 
 def read_offsets(path: Path) -> dict[TopicPartition, int]:
-    """An offset per partition; nothing if there is no such file."""
+    """An offset per partition; empty if the file does not exist."""
     offsets = {}
     for line in _read_lines(path):
         try:
@@ -50,7 +50,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def read_aborted(path: Path) -> dict[TopicPartition, dict[int, int]]:
-    """How many aborted transactions are noted in each segment of a partition that has any, by its base offset."""
+    """The number of aborted transactions in each segment of a partition, by base offset."""
     counts: dict[TopicPartition, dict[int, int]] = {}
     for line in _read_lines(path):
         try:
@@ -71,7 +71,7 @@ def write_aborted(path: Path, counts: Mapping[TopicPartition, Mapping[int, int]]
 
 
 def read_epochs(path: Path) -> list[tuple[int, int]]:
-    """The leader epochs of a partition and the offset that each began with."""
+    """The leader epochs of a partition with their start offsets."""
     entries = []
     for line in _read_lines(path):
         try:
@@ -85,14 +85,14 @@ def read_epochs(path: Path) -> list[tuple[int, int]]:
 
 
 def write_epochs(path: Path, entries: Iterable[tuple[int, int]], *, is_durable: bool = False) -> None:
-    # A new line need not be synced: every batch bears its epoch, so one that is lost is found again, and a leader does
-    # not wait for the disk. One that is taken back does.
+    # A new line need not be synced: every batch has its epoch, so a lost line is rebuilt, and a leader does
+    # not wait for the disk. A removed line must be synced.
     lines = [f"{epoch} {start_offset}" for epoch, start_offset in entries]
     replace_file(path, _checkpoint(lines), is_durable=is_durable)
 
 
 def read_topic_id(folder: Path) -> TopicId | None:
-    """The id of the topic that a partition's folder belongs to; None if the folder does not say."""
+    """The topic id of a partition's folder; None if it is not stored."""
     try:
         lines = (folder / PARTITION_METADATA).read_text("ascii").splitlines()
         fields = dict(line.split(": ", 1) for line in lines if line)
@@ -122,10 +122,10 @@ def _read_lines(path: Path) -> list[str]:
     if not text:
         return []
     lines = text.split("\n")
-    # The last line ends with a line feed too: without it, a number may have lost its last digits.
+    # The last line ends with a line feed too: without it, a number may be truncated.
     is_whole = lines.pop() == ""
     if not is_whole or len(lines) < 2 or lines[0] != _VERSION or lines[1] != str(len(lines) - 2):
-        raise BadCheckpoint(f"{path.name}: not a checkpoint of version {_VERSION}, or cut short")
+        raise BadCheckpoint(f"{path.name}: not a checkpoint of version {_VERSION}, or truncated")
     return lines[2:]
 
 
@@ -134,7 +134,7 @@ def _checkpoint(lines: list[str]) -> bytes:
 
 
 def write_missing(folder: Path, first: int, end: int) -> None:
-    """Note that a truncated log lacks the records from the first offset to below the second."""
+    """Record that a truncated log lacks the records from the first offset to below the second."""
     (folder / MISSING).write_text(f"{first} {end}\n")
 
 

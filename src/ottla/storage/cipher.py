@@ -1,9 +1,9 @@
-"""Batches as an `.elog` file holds them: the header as it is, the records sealed.
+"""Batches in an `.elog` file: a plaintext header, encrypted records.
 
-A stored batch has the form of any other: `batch_length` and `crc` are of what is stored. So whatever steps from batch
-to batch, checks or indexes them works on encrypted segments as it does on plain ones. The seal covers every field of
-the header, the topic's id and the partition: a batch opens only where it was written. The checksum that the batch came
-with is not kept, because it would tell something of the records; it is calculated again.
+A stored batch has the usual format: `batch_length` and `crc` are of the stored bytes. So scanning,
+verifying and indexing work the same for encrypted segments. Every header field,
+the topic id and the partition are authenticated: a batch can be decrypted only in its place. The original checksum
+is not stored, because it would leak information on the records; it is recomputed.
 """
 
 from __future__ import annotations
@@ -29,36 +29,36 @@ KEY_ID_END: Final = HEADER_BYTES + 4
 
 
 class BatchOwner(NamedTuple):
-    """Where batches belong, and open alone."""
+    """The place that batches are bound to."""
 
     topic_id: TopicId
     partition: int
 
 
 class BatchCipher:
-    """Seals and opens the batches of one partition."""
+    """Encrypts and decrypts the batches of one partition."""
 
     __slots__ = ("_belongs_to", "_buffers", "_owner", "_sealer", "allows_plain")
 
     def __init__(self, sealer: Sealer, owner: BatchOwner, buffers: ReadBuffers, *, allows_plain: bool = True) -> None:
         self.allows_plain = allows_plain
-        """Whether there may be segments from before encryption was turned on."""
+        """Whether unencrypted segments from before encryption are allowed."""
         self._sealer = sealer
         self._owner = owner
         self._belongs_to = owner.topic_id.raw + owner.partition.to_bytes(4, "big")
         self._buffers = buffers
 
     def with_buffers(self, buffers: ReadBuffers) -> BatchCipher:
-        """For another thread: nobody shares memory that is used again."""
+        """For another thread: buffers are not shared."""
         return BatchCipher(self._sealer, self._owner, buffers, allows_plain=self.allows_plain)
 
     @property
     def key_id(self) -> int:
-        """Of the key that batches are sealed with now."""
+        """Of the current encryption key."""
         return self._sealer.ring.newest
 
     def seal(self, batch: bytes | bytearray | memoryview) -> memoryview:
-        """What to store for a batch that has its place in the log; for immediate use."""
+        """The stored form of a batch with assigned offsets; for immediate use."""
         view = memoryview(batch)
         size = len(view) + SEAL_BYTES
         stored = self._buffers.empty(size)
@@ -69,7 +69,7 @@ class BatchCipher:
         return stored
 
     def open(self, stored: bytes | memoryview) -> memoryview:
-        """The batches that were stored, as they came; CorruptMessage if any of them is not what was stored."""
+        """The decrypted batches; CorruptMessage if authentication of one fails."""
         view = memoryview(stored)
         ends = _ends(view)
         opened = self._buffers.empty(len(view) - SEAL_BYTES * len(ends))
@@ -84,7 +84,7 @@ class BatchCipher:
         try:
             self._sealer.open_into(target[HEADER_BYTES:], stored[HEADER_BYTES:], self._bound_to(stored))
         except BrokenSeal as broken:
-            raise CorruptMessage(f"the batch is not as it was written: {broken}") from None
+            raise CorruptMessage(f"could not decrypt the batch: {broken}") from None
         target[:HEADER_BYTES] = stored[:HEADER_BYTES]
         _LENGTH.pack_into(target, _LENGTH_AT, len(target) - LENGTH_STARTS_AT)
         _CRC.pack_into(target, _CRC_AT, crc32c(target[CHECKSUM_STARTS_AT:]))
@@ -94,18 +94,18 @@ class BatchCipher:
 
 
 def _ends(stored: memoryview) -> list[int]:
-    """Where each batch ends. They are whole, which whoever reads them has made sure of."""
+    """The end of each batch. The caller has checked that they are complete."""
     ends: list[int] = []
     at = 0
     while at < len(stored):
         size = LENGTH_STARTS_AT + _LENGTH.unpack_from(stored, at + _LENGTH_AT)[0]
         if size < HEADER_BYTES + SEAL_BYTES:
-            raise CorruptMessage(f"a batch of {size} bytes is too short to be encrypted")
+            raise CorruptMessage(f"a batch of {size} bytes is too short for an encrypted one")
         at += size
         ends.append(at)
     return ends
 
 
 def key_id_of_batch(start: bytes) -> int:
-    """The number of the key that a stored batch was sealed with, by its first KEY_ID_END bytes."""
+    """The key id of a stored batch, from its first KEY_ID_END bytes."""
     return key_id_of(start[HEADER_BYTES:KEY_ID_END])

@@ -1,4 +1,4 @@
-"""What is known of a partition whose log is not open: its bounds and size, without a descriptor."""
+"""Offsets and size of a partition whose log is not open, without a descriptor."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class LogFacts(NamedTuple):
     end: int
     size: int
     segments: tuple[tuple[int, int], ...] = ()
-    """Of a log that is not open: the base offset and the size of each."""
+    """Of a closed log: the base offset and size of each segment."""
 
 
 NOTHING: Final = LogFacts(0, 0, 0)
 
 
 def facts_of(folder: str, end: int | None, start: int) -> LogFacts | None:
-    """As a clean stop left it, which noted its end and, if that was raised, its start; None if that is not known.
+    """As recorded by a clean shutdown: the end and, if raised, the start offset; None if unknown.
 
-    Nothing changes a log that is not open. A partition that was never written to has no folder.
+    A closed log does not change. A partition that was never written to has no folder.
     """
     try:
         with os.scandir(folder) as files:

@@ -1,4 +1,4 @@
-"""Closing many logs, with their fsyncs run side by side."""
+"""Closing many logs, with parallel fsyncs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll) -> list[TopicPartition]:
-    """Close these; returns those which could not be closed."""
+    """Close these; returns those that could not be closed."""
     failed: list[TopicPartition] = []
 
     @contextmanager
@@ -30,7 +30,7 @@ def close_logs(logs: list[tuple[TopicPartition, PartitionLog]], run_all: RunAll)
             yield
         except StorageError as refused:
             failed.append(at)
-            _logger.error("%s was not closed cleanly: %s", at, refused)
+            _logger.error("%s: could not close the log cleanly: %s", at, refused)
 
     flushes: list[tuple[TopicPartition, PartitionLog, Flush]] = []
     for at, log in logs:

@@ -1,10 +1,10 @@
-"""Reading what this process did not write itself, and so cannot vouch for.
+"""Verified reads of data that this process did not write.
 
-What was appended by this process was checked when it came. What was found on disk is checked when it is first read,
-since the disk may have damaged it meanwhile: a reader gets the batches before the damage, then an error, and
+Data appended by this process was verified on append. Data found on disk is verified when it is first read,
+since it may be corrupt: a reader gets the batches before the corruption, then an error, and
 everything behind it by its own offset.
 
-(A batch's checksum does not cover its leader epoch; on one node a wrong one harms nobody.)
+(A batch's checksum does not cover its leader epoch; on a standalone broker a wrong one is harmless.)
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Found(NamedTuple):
 
 
 class Unverified:
-    """How much of a file nobody has checked yet. It is checked from the front on, as readers go through it."""
+    """The unverified part of a file. It is verified from the front, as readers progress."""
 
     def __init__(self, size: int) -> None:
         self._until = size
         self._checked = 0
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether any byte from `start` to below `end` is unchecked."""
+        """Whether any byte from `start` to below `end` is unverified."""
         return start < self._until and end > self._checked
 
     def checked(self, start: int, end: int) -> None:
@@ -51,9 +51,9 @@ class Unverified:
 
 
 def find_checked(stretch: Stretch, bounds: Bounds) -> Found | None:
-    """Where the wanted batches lie, every one of them checked; None if there are none from `from_offset` on.
+    """The wanted batches, all verified; None if there are none from `from_offset` on.
 
-    CorruptMessage if `from_offset` lies in a damaged part.
+    CorruptMessage if `from_offset` is in a corrupt part.
     """
     found: Found | None = None
     damage: Damage | None = None
@@ -76,5 +76,5 @@ def find_checked(stretch: Stretch, bounds: Bounds) -> Found | None:
         damage = None
         found = Found(start, end, header.next_offset)
     if found is None and damage is not None:
-        raise CorruptMessage(f"the batch at {damage.position} is damaged: {damage.reason}")
+        raise CorruptMessage(f"corrupt batch at position {damage.position}: {damage.reason}")
     return found

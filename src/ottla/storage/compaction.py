@@ -1,8 +1,8 @@
-"""Compacting a log: of each key only the last record stays, at the offset it has.
+"""Log compaction: only the last record of each key is kept, at its offset.
 
-As Kafka does it: the keys of what was appended since the last time are noted, and everything up to there is written
-anew without the records that these replace. Tombstones stay for `delete.retention.ms` after they were first met, then
-they go too. Of transactions, what was aborted goes, and a marker when nothing is left that it is about.
+As in Kafka: the keys appended since the last compaction are collected, and everything up to there is rewritten
+without superseded records. Tombstones are kept for `delete.retention.ms` after they were first seen, then
+removed. Aborted transactions are removed, and markers without remaining records.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONGEST_SLEEP_S: Final = 0.05
 
 
 class CompactionRule(NamedTuple):
-    """When a topic's logs are compacted, and what stays."""
+    """The compaction settings of a topic."""
 
     min_dirty_ratio: float
     min_lag_ms: int
@@ -45,19 +45,19 @@ class CompactionRule(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """What compacting may take."""
+    """Resource limits of compaction."""
 
     memory_bytes: int
     bytes_per_s: float = float("inf")
 
 
 class Dirty(NamedTuple):
-    """What of a log has not been compacted yet and may be: the offsets from `first` to below `until`."""
+    """The dirty part of a log: the offsets from `first` to below `until`."""
 
     first: int
     until: int
     ratio: float
-    """Of the bytes up to there, the share that is not compacted yet."""
+    """The dirty ratio."""
     is_overdue: bool
 
     def is_due(self, rule: CompactionRule) -> bool:
@@ -65,7 +65,7 @@ class Dirty(NamedTuple):
 
 
 def find_dirty(log: PartitionLog, compacted_until: int, stable_until: int, rule: CompactionRule, now_ms: int) -> Dirty:
-    """Compaction leaves alone what is appended to, what is too young, and what may still be aborted or truncated."""
+    """Excludes the active segment, records that are too young, and those that may be aborted or truncated."""
     segments = log.segments
     first = (
         compacted_until if segments[0].base_offset <= compacted_until <= log.next_offset else segments[0].base_offset
@@ -87,18 +87,18 @@ def find_dirty(log: PartitionLog, compacted_until: int, stable_until: int, rule:
 
 
 class _Last(NamedTuple):
-    """What a log must not forget of a producer."""
+    """Producer state that a log must keep."""
 
     epoch: int
     data_offset: int | None
 
 
 class Compaction:
-    """One pass over a log. Its owner begins it and puts the results in place; the slow parts run in any thread."""
+    """One compaction pass. The log's owner starts it and installs the results; the slow parts run in any thread."""
 
     def __init__(self, log: PartitionLog, dirty: Dirty, tombstones: TombstoneRule, budget: Budget) -> None:
         self.until = dirty.until
-        """The records below this are compacted once all is done."""
+        """The records below this are compacted when it is complete."""
         self.error: OSError | ApiError | None = None
         self._segments = [segment for segment in log.segments[:-1] if segment.base_offset < dirty.until]
         self._segment_bytes = log.config.segment_bytes
@@ -114,7 +114,7 @@ class Compaction:
         self._sifting = Sifting(self._keys, tombstones, aborted, lasts)
 
     def note_keys(self) -> None:
-        """Read what is dirty, as far as there is memory for its keys. Never raises: `error` says what went wrong."""
+        """Read the dirty part, as far as there is memory for its keys. Never raises: `error` has the reason."""
         files = OpenFiles(_FILES_NEEDED)
         dirty = reaching(self._segments, self._first_dirty)
         noted_until = self._first_dirty
@@ -129,18 +129,18 @@ class Compaction:
                     break
                 noted_until = header.last_offset + 1
             if self.until <= self._first_dirty:
-                raise StorageError("there is too little memory for the keys of a single batch")
+                raise StorageError("broker.compaction_memory_bytes is too small for the keys of a single batch")
         except (OSError, ApiError) as failed:
             self.error = failed
         finally:
             files.close()
 
     def give_up(self) -> None:
-        """Have what runs now end soon, with an error."""
+        """Abort soon, with an error."""
         self._pace.is_given_up = True
 
     def rewrites(self) -> Iterator[Rewrite]:
-        """What is to be run and put in place, one after the other."""
+        """The steps to run and install, in order."""
         group: list[Segment] = []
         for segment in self._segments:
             if segment.base_offset >= self.until:
@@ -169,7 +169,7 @@ class CompactedRewrite(Rewrite):
 
 
 class Sifting:
-    """What is left of each batch, in their order."""
+    """The remaining part of each batch, in order."""
 
     def __init__(
         self,
@@ -185,15 +185,15 @@ class Sifting:
         self._aborted: dict[int, list[AbortedTransaction]] = {}
         for one in aborted:
             self._aborted.setdefault(one.producer_id, []).append(one)
-        # Producers of whose transaction under way something is left.
+        # Producers with remaining records of an open transaction.
         self._has_left: set[int] = set()
 
     def counts(self, header: BatchHeader) -> bool:
-        """Whether it holds records that replace earlier ones."""
+        """Whether it has records that supersede earlier ones."""
         return not header.is_control and not self._is_aborted(header)
 
     def sift(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
-        """What is left of this one, if anything."""
+        """The remaining part of this batch, if any."""
         header = batch.header
         if header.is_control:
             return self._marker(batch)
@@ -227,9 +227,9 @@ class Sifting:
 
 
 class Pace:
-    """How fast to go: no faster than is allowed, and with rests, in which others get the interpreter.
+    """Throttles: respects the rate limit, and sleeps to release the GIL.
 
-    A thread that waits for it gets it at once when this one sleeps, and otherwise after five milliseconds.
+    A waiting thread gets the GIL at once when this one sleeps, and otherwise after five milliseconds.
     """
 
     def __init__(self, bytes_per_s: float) -> None:
@@ -239,7 +239,7 @@ class Pace:
         self.is_given_up = False
 
     def after(self, size: int) -> None:
-        """So much has been done."""
+        """Record progress."""
         self._bytes += size
         now = perf_counter()
         if now - self._rested_at < _WORK_S and not self.is_given_up:
@@ -248,5 +248,5 @@ class Pace:
         while not self.is_given_up and (left_s := go_on_at - perf_counter()) > 0:
             sleep(min(left_s, _LONGEST_SLEEP_S))
         if self.is_given_up:
-            raise StorageError("it was given up")
+            raise StorageError("compaction was aborted")
         self._rested_at = perf_counter()

@@ -1,4 +1,4 @@
-"""What can be set about a log. Every topic setting bears Kafka's name with underscores for dots."""
+"""Log settings. Topic settings have Kafka's names with underscores for dots."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ _MAX_INT64 = (1 << 63) - 1
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
     segment_bytes: int = 1 << 30
-    """Begin a new segment file before one would grow past this."""
+    """Roll to a new segment before it exceeds this size."""
     segment_ms: int = 7 * _DAY_MS
-    """Begin a new segment file once the current one has been written to for this long."""
+    """Roll to a new segment after this time."""
     segment_index_bytes: int = 10 << 20
-    """Begin a new segment file once an index of the current one has grown to this."""
+    """Roll to a new segment when an index reaches this size."""
     index_interval_bytes: int = 4096
-    """How many bytes of batches there may be between two entries of an index."""
+    """Maximum number of batch bytes between two index entries."""
     retention_ms: int = 7 * _DAY_MS
-    """Delete segments whose newest record is older than this; -1 keeps them for ever."""
+    """Delete segments whose newest record is older than this; -1 for no limit."""
     retention_bytes: int = -1
-    """Delete the oldest segments while a partition holds more than this; -1 sets no limit."""
+    """Delete the oldest segments of a partition above this size; -1 for no limit."""
     cleanup_policy: CleanupPolicy = "delete"
-    """What becomes of old segments: deleted, compacted to the last value per key, or both."""
+    """What happens to old segments: deleted, compacted to the last value per key, or both."""
     max_message_bytes: int = 1_048_588
-    """The largest record batch that is accepted."""
+    """Maximum size of a record batch."""
     message_timestamp_type: TimestampType = "CreateTime"
-    """Whether records keep their producer's timestamp or get the time at which they are appended."""
+    """Whether records keep their producer's timestamp or get the append time."""
     message_timestamp_before_max_ms: int = _MAX_INT64
-    """How far in the past a producer's timestamp may lie."""
+    """Maximum age of a producer's timestamp."""
     message_timestamp_after_max_ms: int = _HOUR_MS
-    """How far in the future a producer's timestamp may lie."""
+    """How far in the future a producer's timestamp may be."""
     producer_id_expiration_ms: int = _DAY_MS
-    """Forget a producer's sequence numbers after it has been silent for this long."""
+    """Expire a producer's state after it has been idle for this long."""
     flush: FlushPolicy = "interval"
-    """When data is forced to the disk: left to the operating system, every `flush_interval_ms`, or before each
-    acknowledgement. A killed process loses nothing under any of them; a power cut loses nothing under "ack"."""
+    """When data is synced: by the operating system, every `flush_interval_ms`, or before each
+    acknowledgement. A killed process loses nothing with any of them; a power failure loses nothing with "ack"."""
     flush_interval_ms: int = 1000
-    """How often data is forced to the disk when `flush` is "interval"."""
+    """The fsync interval when `flush` is "interval"."""
 
     def __post_init__(self) -> None:
         _at_least(1024, segment_bytes=self.segment_bytes, segment_index_bytes=self.segment_index_bytes)

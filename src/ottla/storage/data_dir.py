@@ -1,4 +1,4 @@
-"""The folder a broker keeps its data in: a folder per partition, and what is known of all of them.
+"""The data folder: a folder per partition, and shared checkpoints.
 
 The layout is that of an Apache Kafka log directory.
 """
@@ -59,15 +59,15 @@ _DELETED_NAME: Final = re.compile(r".+\.[0-9a-f]{32}-delete")
 _STRAY: Final = "-stray"
 _LONGEST_NAME: Final = 255
 _MODE: Final = 0o700
-"""Of a new folder: records are nobody else's to read. One that exists keeps the mode that its owner gave it."""
+"""Mode of a new folder: not readable by others. An existing folder keeps its mode."""
 _DESCRIPTORS_TO_CLOSE_A_LOG: Final = 16
 _WRITING_CHECKPOINTS: Final = "writing checkpoints"
 _KRAFT: Final = "__cluster_metadata"
-"""The log of Kafka's own controllers, in a folder like a partition's and yet no topic."""
+"""The log of Kafka's controllers, in a folder like a partition's, but not a topic."""
 
 
 class DataDir:
-    """Open for one process at a time. Partitions are opened one by one, so that they can be as they are needed."""
+    """Locked by one process. Partitions are opened individually, when needed."""
 
     def __init__(  # noqa: PLR0913
         self,
@@ -79,7 +79,7 @@ class DataDir:
         cluster_id: str | None = None,
         node_id: int = 0,
     ) -> None:
-        """The ids are noted in a folder that is new."""
+        """The ids are stored in a new folder."""
         self.path = path
         self.sealer = sealer
         self.logs: dict[TopicPartition, PartitionLog] = {}
@@ -91,7 +91,7 @@ class DataDir:
         self._files = OpenFiles(open_files)
         try:
             path.mkdir(mode=_MODE, parents=True, exist_ok=True)
-            # Before it is locked, so that a folder which is not ours does not even get a lock file.
+            # Before it is locked, so that a foreign folder does not even get a lock file.
             meta_properties.load(path)
             self.keys = check_keys(path, None if sealer is None else sealer.ring)
         except OSError as refused:
@@ -106,7 +106,7 @@ class DataDir:
             self._log_starts = self._read_checkpoint(checkpoints.LOG_STARTS, checkpoints.read_offsets)
             self._aborted = self._read_checkpoint(checkpoints.ABORTED, checkpoints.read_aborted)
             self._compacted = self._read_checkpoint(checkpoints.COMPACTED, checkpoints.read_offsets)
-            # From here on a crash must be noticed.
+            # From here on a crash must be detectable.
             (path / CLEAN_SHUTDOWN).unlink(missing_ok=True)
             sync_folder(path)
         except OSError as refused:
@@ -123,24 +123,27 @@ class DataDir:
         self.close()
 
     def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
-        """The partitions that have a folder, and the topic id that is noted in it."""
+        """The partitions with a folder, and their stored topic ids."""
         for folder in sorted(self.path.iterdir()):
             match = _PARTITION.fullmatch(folder.name)
             if match and folder.is_dir() and match["topic"] != _KRAFT and not problem_with_topic_name(match["topic"]):
                 at = TopicPartition(match["topic"], int(match["partition"]))
-                with storage_errors(f"reading {folder.name}"):
+                try:
                     topic_id = checkpoints.read_topic_id(folder)
+                except OSError as failed:
+                    _logger.error("%s is left out: its topic id could not be read: %s", folder, failed)
+                    continue
                 yield at, topic_id
 
     def facts(self, at: TopicPartition) -> LogFacts | None:
-        """What is known of a partition without opening its log; None if it has to be opened for that."""
+        """Offsets and size of a partition without opening its log; None if it must be opened."""
         if at in self.logs or at in self._failed:
             return None
         end = self._recovery_points.get(at) if self.was_clean else None
         return facts_of(f"{self.path}/{at}", end, self._log_starts.get(at, 0))
 
     def open_partition(self, at: TopicPartition, config: LogConfig, topic_id: TopicId | None = None) -> PartitionLog:
-        """The partition's log, opened or created. A folder that belongs to another topic id is refused."""
+        """The partition's log, opened or created. A folder with another topic id is rejected."""
         if at in self.logs:
             return self.logs[at]
         folder = self.path / str(at)
@@ -148,7 +151,7 @@ class DataDir:
         if is_new:
             self._forget(at)
         self._check_owner(folder, topic_id)
-        # A clean stop notes every partition: one that is not noted was put here since, in whatever state.
+        # A clean shutdown records every partition: an unrecorded one was added since, in unknown state.
         is_clean = self.was_clean and at in self._recovery_points and at not in self._failed
         known = LastKnown(
             is_clean, self._recovery_points.get(at, 0), self._log_starts.get(at, 0), self._aborted.get(at, {})
@@ -164,7 +167,7 @@ class DataDir:
             log.abandon()
             raise
         log.before_truncation = partial(self._lower_checkpoints, at)
-        with suppress(StorageError):  # a start needs no room: it is lowered with the next checkpoint
+        with suppress(StorageError):  # do not fail on a full disk: it is lowered with the next checkpoint
             self._lower_checkpoints(at, log.next_offset)
         self._failed.discard(at)
         self.logs[at] = log
@@ -186,15 +189,15 @@ class DataDir:
         with storage_errors(f"reading {at}"):
             owner = topic_id or checkpoints.read_topic_id(self.path / str(at))
         if owner is None:
-            raise DataDirError(f"{at} cannot be encrypted: it does not say which topic it belongs to")
+            raise DataDirError(f"{at} cannot be encrypted: its topic id is unknown")
         place = BatchOwner(owner, at.partition)
         return BatchCipher(self.sealer, place, self._files.buffers, allows_plain=self.keys.allows_plain)
 
     def use_keys(self, ring: KeyRing) -> None:
-        """Encrypt with these keys from now on; DataDirError if they are not those that the folder needs."""
+        """Encrypt with these keys from now on; DataDirError if the folder needs others."""
         if self.sealer is not None and self.keys is not None:
             check_keys(self.path, ring)
-            with storage_errors("noting a new key"):
+            with storage_errors("storing a new key id"):
                 self.keys.note(ring)
             self.sealer.use(ring)
 
@@ -203,45 +206,47 @@ class DataDir:
         return self.keys is not None and self.keys.has_sealed_catalog
 
     def note_sealed_catalog(self) -> None:
-        """From now on a catalog that is not sealed is refused."""
+        """From now on an unsealed catalog is rejected."""
         if self.sealer is not None and self.keys is not None:
-            with storage_errors("noting that the catalog is sealed"):
+            with storage_errors("storing that the catalog is sealed"):
                 self.keys.note_sealed_catalog(self.sealer.ring)
 
     def settle_keys(self, below: int) -> None:
-        """Note that nothing is left of keys older than this, nor of none."""
+        """Record that no data of older keys, nor unencrypted data, is left."""
         if self.sealer is not None and self.keys is not None:
-            with storage_errors("noting the keys"):
+            with storage_errors("storing the key ids"):
                 self.keys.settle(self.sealer.ring, below)
 
     def delete_partitions(self, partitions: Iterable[TopicPartition]) -> list[Path]:
-        """Take these away at once; the folders that are left are the caller's to give to `remove_deleted`.
+        """Delete these at once; the caller passes the remaining folders to `remove_deleted`.
 
-        Whatever fails, they are gone for everybody; a folder that the disk keeps is one that belongs to no topic.
+        They are gone even after an error; a folder left on disk belongs to no topic.
         """
         folders = []
         for at in partitions:
             try:
                 folders += self._put_away(at, _DELETED)
             except StorageError as failed:
-                _logger.error("the folder of the deleted partition %s stays: %s", at, failed)
+                _logger.error("%s: could not remove the folder of the deleted partition: %s", at, failed)
         try:
             if folders:
                 sync_folder(self.path)
         except OSError as failed:
-            _logger.error("after a power cut folders of deleted partitions may be back: %s", failed)
+            _logger.error(
+                "could not sync the data folder; deleted partitions may reappear after a power failure: %s", failed
+            )
         return folders
 
     def set_stray_aside(self, at: TopicPartition) -> Path:
-        """Put a partition that belongs to no topic out of the way, and keep it."""
+        """Move a stray partition out of the way, and keep it."""
         for renamed in self._put_away(at, _STRAY):
-            with storage_errors(f"putting {at} away"):
+            with storage_errors(f"moving {at} away"):
                 sync_folder(self.path)
             return renamed
-        raise UnknownTopicOrPartition(f"there is no partition {at}")
+        raise UnknownTopicOrPartition(f"no partition {at}")
 
     def _put_away(self, at: TopicPartition, suffix: str) -> list[Path]:
-        """Forget the partition and rename its folder; none if it never had one."""
+        """Drop the partition and rename its folder; None if it never had one."""
         self._newest_checkpoint = None
         log = self.logs.pop(at, None)
         if log is not None:
@@ -256,11 +261,11 @@ class DataDir:
         if not folder.exists():
             return []
         unique = f".{uuid.uuid4().hex}{suffix}"
-        with storage_errors(f"putting {at} away"):
+        with storage_errors(f"moving {at} away"):
             return [folder.rename(self.path / (str(at)[: _LONGEST_NAME - len(unique)] + unique))]
 
     def deleted_folders(self) -> list[Path]:
-        """Folders of deleted partitions that a crash left behind, to be given to `remove_deleted`."""
+        """Folders of deleted partitions left by a crash, for `remove_deleted`."""
         return [folder for folder in self.path.iterdir() if _DELETED_NAME.fullmatch(folder.name) and folder.is_dir()]
 
     # Compaction
@@ -270,14 +275,14 @@ class DataDir:
         return self._compacted.get(at, 0)
 
     def note_compacted(self, at: TopicPartition, offset: int) -> Callable[[], None]:
-        """They have been; what this returns is to be run, anywhere, for that to be known after a restart."""
+        """Record it; run the result, in any thread, to make it durable."""
         self._compacted[at] = offset
         return partial(checkpoints.write_offsets, self.path / checkpoints.COMPACTED, dict(self._compacted))
 
     # Checkpoints
 
     def checkpoint(self) -> None:
-        """Note how far each log is on the disk and where it starts, so that a start after a crash is quick."""
+        """Checkpoint recovery points and log start offsets, so that a start after a crash is fast."""
         written = self.begin_checkpoint()
         written.run()
         placed = self.place_checkpoint(written)
@@ -286,11 +291,11 @@ class DataDir:
             placed.must_have_succeeded()
 
     def noted_start(self, at: TopicPartition) -> int:
-        """Where a log starts by the newest checkpoint: no crash brings back what is below this."""
+        """The log start offset of the newest checkpoint: no crash brings back records below it."""
         return self._log_starts.get(at, 0)
 
     def begin_checkpoint(self) -> Flush:
-        """The same in steps, of which the slow ones can run elsewhere: run this, and hand it to `place_checkpoint`."""
+        """The same in steps: run the result in any thread, and pass it to `place_checkpoint`."""
         for at, log in self.logs.items():
             self._recovery_points[at] = log.recovery_point
             if log.is_start_synced:
@@ -303,9 +308,9 @@ class DataDir:
         return self._newest_checkpoint
 
     def place_checkpoint(self, written: Flush) -> Flush:
-        """Let a checkpoint that was run take the last one's place, which is durable once what this returns was run."""
+        """Install a finished checkpoint; it is durable once the result was run."""
         if written is not self._newest_checkpoint:
-            # What it says has been overtaken by something that could not wait for it.
+            # It has been superseded by a change that could not wait.
             written = self.begin_checkpoint()
             written.run()
         with self._placing() as paths:
@@ -332,7 +337,7 @@ class DataDir:
             self._files.with_room(lambda: checkpoints.write_offsets(self.path / name, offsets))
 
     def _forget(self, at: TopicPartition) -> None:
-        """See to it that a partition which is about to be created has no past."""
+        """Ensure that a new partition has no old checkpoint entries."""
         self._aborted.pop(at, None)
         self._compacted.pop(at, None)
         if at in self._recovery_points or at in self._log_starts or at in self._outdated:
@@ -341,7 +346,7 @@ class DataDir:
             self.checkpoint()
 
     def _lower_checkpoints(self, at: TopicPartition, offset: int) -> None:
-        """Records from this offset on will be others: neither synced yet, nor below the start."""
+        """Records from this offset on will be replaced: neither synced, nor below the start."""
         for name, noted in (
             (checkpoints.RECOVERY_POINTS, self._recovery_points),
             (checkpoints.LOG_STARTS, self._log_starts),
@@ -352,9 +357,9 @@ class DataDir:
                 self._write_checkpoint(name, noted)
 
     def close(self, run_all: RunAll = map) -> None:
-        """Close every log. Only if all of them could be closed does the next start take the quick way.
+        """Close all logs. Only if all succeed does the next start skip recovery.
 
-        What waits for the disk is given to `run_all`, which may run it in other threads.
+        Slow steps are passed to `run_all`, which may run them in other threads.
         """
         logs = list(self.logs.items())
         at_once = max(self._files.limit // _DESCRIPTORS_TO_CLOSE_A_LOG, 1)
@@ -367,13 +372,15 @@ class DataDir:
             if not failed and self._are_all_checked() and all(not log.is_dirty for log in self.logs.values()):
                 replace_file(self.path / CLEAN_SHUTDOWN, _CLEAN_CONTENTS)
         except (StorageError, OSError) as refused:
-            _logger.error("the next start will check the logs: %s", refused)
+            _logger.error(
+                "could not write the clean shutdown marker; the next start will recover the logs: %s", refused
+            )
         self.logs.clear()
         self._files.close()
         self._lock.release()
 
     def _note_aborted(self) -> None:
-        """So that the loss of a transaction index is noticed: it has no checksum, and most segments have none."""
+        """So that a lost transaction index is detected: it has no checksum, and most segments have none."""
         for at, log in self.logs.items():
             counts = {segment.base_offset: len(segment.txn_index) for segment in log.segments}
             self._aborted[at] = {base_offset: count for base_offset, count in counts.items() if count}
@@ -382,7 +389,7 @@ class DataDir:
             checkpoints.write_aborted(path, self._aborted)
 
     def _are_all_checked(self) -> bool:
-        """Whether no log is still as a crash left it, unopened because the start failed, say."""
+        """Whether no log is unrecovered, for example because the start failed."""
         return not self._failed and (self.was_clean or all(at in self.logs for at, _ in self.partitions()))
 
     def _check_owner(self, folder: Path, topic_id: TopicId | None) -> None:
@@ -397,7 +404,7 @@ class DataDir:
         try:
             return read(self.path / name)
         except checkpoints.BadCheckpoint as bad:
-            _logger.warning("%s; the logs are checked instead", bad)
+            _logger.warning("%s; recovering from the logs", bad)
             self.was_clean = False
             path = self.path / name
             if path.is_dir():

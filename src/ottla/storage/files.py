@@ -1,4 +1,4 @@
-"""Names of files, and the few ways in which this package writes to the disk."""
+"""File names, and file operations of this package."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def file_name(offset: int, suffix: str) -> str:
 
 
 def offset_in_name(name: str, suffix: str) -> int | None:
-    """The offset that a file of this kind is named after; None for any other file."""
+    """The offset in the name of a file of this kind; None for other files."""
     stem = name.removesuffix(suffix)
     is_ours = name.endswith(suffix) and len(stem) == _OFFSET_DIGITS and stem.isascii() and stem.isdigit()
     return int(stem) if is_ours else None
@@ -37,7 +37,7 @@ def offset_in_name(name: str, suffix: str) -> int | None:
 
 @contextmanager
 def storage_errors(doing: str) -> Iterator[None]:
-    """Turn what the operating system refuses into the error that a client can be told."""
+    """Convert an OSError into the error for clients."""
     try:
         yield
     except OSError as refused:
@@ -45,16 +45,16 @@ def storage_errors(doing: str) -> Iterator[None]:
 
 
 def write_all(fd: int, data: bytes | bytearray | memoryview, position: int) -> None:
-    """Write every byte at `position`. When this raises, some of them may have been written."""
+    """Write all bytes at `position`. After an error, some may have been written."""
     written = os.pwrite(fd, data, position)
     while written < len(data):
         written += os.pwrite(fd, memoryview(data)[written:], position + written)
 
 
 def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
-    """Put `data` in place of the file, so that a killed process leaves either the old file or the new one.
+    """Replace the file atomically: a crash leaves the old or the new one.
 
-    If it `is_durable`, a power cut does too. Without that it takes no time, and is for what can be rebuilt.
+    With `is_durable`, also a power failure. Without, it is fast, for data that can be rebuilt.
     """
     fd = write_beside(path, data)
     try:
@@ -72,12 +72,12 @@ def replace_file(path: Path, data: bytes, *, is_durable: bool = True) -> None:
 
 
 def beside(path: Path) -> Path:
-    """Where that is written first which takes the file's place as a whole."""
+    """The temporary name of a replacement."""
     return path.with_name(path.name + ".tmp")
 
 
 def write_beside(path: Path, data: bytes) -> int:
-    """Write what will take the file's place; its descriptor, for syncing it. The caller closes it."""
+    """Write the replacement; returns its descriptor, for fsync. The caller closes it."""
     fd = os.open(beside(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         write_all(fd, data, 0)
@@ -89,7 +89,7 @@ def write_beside(path: Path, data: bytes) -> int:
 
 
 def discard_beside(path: Path) -> None:
-    # On a full disk, half a file must not take up what room there is.
+    # On a full disk, a partial file must not take up space.
     with suppress(OSError):
         beside(path).unlink()
 
@@ -99,7 +99,7 @@ def open_folder(folder: Path) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the creations, renames and deletions in this folder durable."""
+    """Sync the creations, renames and deletions in this folder."""
     fd = open_folder(folder)
     try:
         os.fsync(fd)

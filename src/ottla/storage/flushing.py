@@ -1,6 +1,6 @@
-"""Forcing a log to the disk, in steps that let the slow one run elsewhere.
+"""Flushing a log, in steps so that the fsync can run in another thread.
 
-The log's owner begins a flush, any thread runs it, and the owner hears how it ended. A failed fsync is final: the
+The log's owner starts a flush, any thread runs it, and the owner finishes it. A failed fsync is final: the
 kernel may have dropped the pages and marked them clean, so a second one that succeeds proves nothing.
 """
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Flush:
-    """A flush under way. `until_offset` is what will be durable once it has succeeded, and those before it have."""
+    """A flush in progress. Records below `until_offset` are durable once it and earlier ones have succeeded."""
 
     def __init__(self, until_offset: int, fds: list[int]) -> None:
         self.until_offset = until_offset
@@ -23,7 +23,7 @@ class Flush:
         self._fds = fds
 
     def run(self) -> None:
-        """Wait for the disk. Never raises: `error` says what went wrong."""
+        """Run the fsyncs. Never raises: `error` has the reason."""
         try:
             for fd in self._fds:
                 os.fsync(fd)
@@ -42,7 +42,7 @@ class Flush:
 
 
 def all_or_none(opening: Iterable[int]) -> list[int]:
-    """Descriptors that are opened one by one: if one cannot be, the others are closed again."""
+    """Descriptors opened one by one: if one fails, the others are closed."""
     fds: list[int] = []
     try:
         fds.extend(opening)
@@ -53,7 +53,7 @@ def all_or_none(opening: Iterable[int]) -> list[int]:
 
 
 def sync_all(opening: Iterable[int]) -> None:
-    """Sync these files and close them, before returning."""
+    """Sync and close these files."""
     flush = Flush(0, all_or_none(opening))
     flush.run()
     flush.must_have_succeeded()

@@ -34,7 +34,7 @@ class FolderIdentity:
         self._path = path
         self._meta = meta
         self.is_new = meta.is_new
-        """Whether nothing that was ever acknowledged can be in it, or it is not known what."""
+        """Whether it cannot contain acknowledged records, or that is unknown."""
         self.generation = _read(path / GENERATION)
         noted = _noted(path)
         self.is_on_same_machine = bool(boot_id()) and noted == _machine(path)
@@ -44,7 +44,7 @@ class FolderIdentity:
         self.is_copy = bool(noted) and noted.split()[1:] != _machine(path).split()[1:]
         """Whether it was copied since then, so that even synced records may be missing."""
         if not meta.directory_id:
-            # A folder that Kafka left may have none.
+            # A folder from Kafka may have none.
             self._rename()
 
     @property
@@ -52,7 +52,7 @@ class FolderIdentity:
         return self._meta.directory_id
 
     def raise_generation(self, generation: int) -> bool:
-        """Durably. Whether it was: a disk that is full keeps the last one, which is as good."""
+        """Durably. Returns whether it was written: on a full disk the last one is kept, which is sufficient."""
         try:
             replace_file(self._path / GENERATION, f"{generation}\n".encode("ascii"))
         except OSError as failed:
@@ -69,7 +69,7 @@ class FolderIdentity:
             _logger.warning("could not write %s: after a crash this broker leaves the ISR: %s", MACHINE, failed)
 
     def renew(self) -> None:
-        """It is an older copy of the folder with this id, so it gets another."""
+        """It is an older copy of the folder with this id, so it gets a new id."""
         self._rename()
         self.is_new = True
 

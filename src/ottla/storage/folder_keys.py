@@ -1,6 +1,6 @@
-"""`encryption.json`: which keys a data folder needs, so that a wrong or missing one is noticed before anything happens.
+"""`encryption.json`: the keys that a data folder needs, so that a wrong or missing one is detected first.
 
-It holds a check value of each key, from which nobody gets the key, and is signed with the newest of them.
+It has a check value of each key, which does not reveal the key, and is signed with the newest of them.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ _VERSION: Final = 1
 
 
 class FolderKeys:
-    """What the file says. Whoever encrypts with a new key has it noted first."""
+    """The contents of the file. A new key is recorded before its first use."""
 
     def __init__(
         self, folder: Path, noted: frozenset[int], *, allows_plain: bool, has_sealed_catalog: bool = False
     ) -> None:
         self.noted = noted
-        """The keys that something in the folder may be encrypted with."""
+        """The keys that data in the folder may be encrypted with."""
         self.allows_plain = allows_plain
-        """Whether something in it may not be encrypted."""
+        """Whether unencrypted data is allowed."""
         self.has_sealed_catalog = has_sealed_catalog
-        """Whether its catalog is sealed: one that is not was put there by somebody else."""
+        """Whether its catalog is sealed: an unsealed one would be foreign."""
         self._path = folder / FILE
 
     def is_settled(self, below: int) -> bool:
-        """Whether nothing is left of keys older than this, nor of none."""
+        """Whether no data of older keys, nor unencrypted data, is left."""
         return not below or (not self.allows_plain and min(self.noted) >= below)
 
     def note(self, ring: KeyRing) -> None:
-        """The newest key is about to be used."""
+        """Record the newest key before its first use."""
         if ring.newest not in self.noted:
             self._write(ring, self.noted | {ring.newest}, allows_plain=self.allows_plain)
 
     def settle(self, ring: KeyRing, below: int) -> None:
-        """Nothing is left of keys older than this, nor of none."""
+        """No data of older keys, nor unencrypted data, is left."""
         self._write(ring, frozenset(key for key in self.noted if key >= below), allows_plain=False)
 
     def note_sealed_catalog(self, ring: KeyRing) -> None:
@@ -66,18 +66,18 @@ class FolderKeys:
 
 
 def check_keys(folder: Path, ring: KeyRing | None) -> FolderKeys | None:
-    """What a folder says of its keys, which are those that it needs; else DataDirError. Nothing is changed."""
+    """The verified key information of a folder; otherwise DataDirError. Nothing is changed."""
     path = folder / FILE
     if not path.exists():
         if ring is None:
-            # Should there be encrypted segments all the same, their partitions do not open.
+            # If there are encrypted segments anyway, their partitions fail to open.
             return None
         if _has_encrypted_segments(folder):
-            raise DataDirError(f"{folder} is encrypted, and {FILE} is missing")
+            raise DataDirError(f"{folder} is encrypted, but {FILE} is missing")
         return FolderKeys(folder, frozenset(), allows_plain=(folder / META_PROPERTIES).exists())
     if ring is None:
         raise DataDirError(
-            f"{folder} is encrypted, and no keys are given: set encryption.key_file, key_variable or key_command"
+            f"{folder} is encrypted, but no keys are configured: set encryption.key_file, key_variable or key_command"
         )
     return _checked(path, ring)
 
@@ -91,14 +91,16 @@ def _checked(path: Path, ring: KeyRing) -> FolderKeys:
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as wrong:
         raise DataDirError(f"{path} cannot be read: {wrong}") from None
     if version != _VERSION:
-        raise DataDirError(f"{path} is of version {version}; this release reads version {_VERSION}")
+        raise DataDirError(f"{path} has version {version}; this release supports version {_VERSION}")
     for key_id, value in checks.items():
         if key_id not in ring.keys:
-            raise DataDirError(f"{path.parent} is encrypted with key {key_id}, which is not among the keys given")
+            raise DataDirError(
+                f"{path.parent} is encrypted with key {key_id}, which is missing from the configured keys"
+            )
         if not is_check_value(ring.keys[key_id], value):
-            raise DataDirError(f"{path.parent} is encrypted with another key {key_id} than the one given")
+            raise DataDirError(f"{path.parent} is encrypted with a different key {key_id}")
     if not is_signature(ring.keys[newest], _to_sign(content), str(signed)):
-        raise DataDirError(f"{path} has been changed by somebody who does not have the keys")
+        raise DataDirError(f"{path} was modified without the keys")
     return FolderKeys(
         path.parent,
         frozenset(checks),

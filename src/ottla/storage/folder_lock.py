@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 LOCK: Final = ".lock"
 
-# A process that closes any descriptor of a file loses its record locks on it. So one that holds a folder must not even
-# look into the lock file again. (The process is named because a fork inherits this, and not the lock.)
+# A process that closes any descriptor of a file loses its record locks on it. So the holder of a folder must not
+# open the lock file again. (The process id is stored because a fork inherits this, but not the lock.)
 _held: Final[set[tuple[int, int, int]]] = set()
 
 
 class FolderLock:
-    """Held from construction until `release`, or until the process ends however it ends."""
+    """Held from construction until `release`, or until the process ends."""
 
     def __init__(self, folder: Path) -> None:
         identity = folder.stat()
@@ -32,8 +32,8 @@ class FolderLock:
         except OSError as refused:
             raise DataDirError(f"{folder} cannot be written to: {refused.strerror}") from None
         try:
-            # Two locks: a record lock is what Apache Kafka takes on this very file, but whoever copies the folder
-            # from within this process loses it, unlike the other.
+            # Two locks: a record lock is what Apache Kafka takes on this file, but copying the folder
+            # from within this process releases it, unlike the other.
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -41,7 +41,7 @@ class FolderLock:
             os.close(self._fd)
             raise _in_use(folder, f"process {holder}" if holder.isdigit() else "another process") from None
         _held.add(self._key)
-        # Only a courtesy to whoever is refused: a disk too full for it is no reason not to start.
+        # Informational only: a full disk must not prevent the start.
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, f"{os.getpid()}\n".encode(), 0)
@@ -50,7 +50,7 @@ class FolderLock:
         _held.discard(self._key)
         with suppress(OSError):
             os.ftruncate(self._fd, 0)
-        # Said, not left to the closing: a fork may have the file open, too.
+        # Explicit, not left to close: a forked process may have the file open, too.
         fcntl.flock(self._fd, fcntl.LOCK_UN)
         os.close(self._fd)
 

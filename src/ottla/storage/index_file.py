@@ -1,8 +1,8 @@
-"""A sparse index: pairs of numbers, both ascending, in entries of fixed size.
+"""A sparse index: pairs of ascending numbers, in fixed-size entries.
 
-Entries are appended in memory and written to the file in bulk, since a crash loses nothing that recovery would not
-rebuild from the log. Those in the file are found by binary search with `pread`: an index takes no memory while
-it is not in use, and a failing disk is an error rather than a SIGBUS.
+Entries are appended in memory and written to the file in bulk, since recovery can rebuild them
+from the log. Those in the file are found by binary search with `pread`: an unused index takes no memory,
+and a failing disk is an error rather than a SIGBUS.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 Entry = tuple[int, int]
 
 OFFSET_ENTRY: Final = struct.Struct(">ii")
-"""An offset relative to the segment's base offset, and the position of the batch that ends with it."""
+"""A relative offset, and the position of the batch that ends with it."""
 TIME_ENTRY: Final = struct.Struct(">qi")
-"""The highest timestamp so far in the segment, and the relative offset of the batch it occurs in."""
+"""The largest timestamp so far in the segment, and the relative offset of its batch."""
 
 _FIRST: Final = itemgetter(0)
 _SECOND: Final = itemgetter(1)
@@ -50,7 +50,7 @@ class IndexFile:
 
     @property
     def unwritten(self) -> int:
-        """How many entries there are only in memory."""
+        """The number of entries only in memory."""
         return len(self._unwritten)
 
     @property
@@ -69,7 +69,7 @@ class IndexFile:
         return self._read(before - 1) if before else None
 
     def _count_written(self, is_before: Callable[[Entry], bool]) -> int:
-        """How many entries in the file come before the first that is not."""
+        """The number of entries in the file before the first that is not."""
         low, high = 0, self._written
         while low < high:
             middle = (low + high) // 2
@@ -84,7 +84,7 @@ class IndexFile:
         return [*self._layout.iter_unpack(data), *self._unwritten]
 
     def drop_from(self, second: int) -> Entry | None:
-        """Remove the entries whose second number is `second` or more; the first of them, if there were any."""
+        """Remove the entries whose second number is `second` or more; returns the first of them, if any."""
         dropped = self._unwritten[bisect_left(self._unwritten, second, key=_SECOND) :]
         first = dropped[0] if dropped else None
         del self._unwritten[len(self._unwritten) - len(dropped) :]
@@ -101,7 +101,7 @@ class IndexFile:
         return first
 
     def write_out(self) -> None:
-        """Bring the file up to date. What follows the entries in it, say after a crash, is cut off."""
+        """Write the file. Data behind the entries, e.g. after a crash, is truncated."""
         data = b"".join(self._layout.pack(*entry) for entry in self._unwritten)
         end = self._written * self._layout.size
         fd = self._files.with_room(lambda: os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))

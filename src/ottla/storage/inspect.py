@@ -1,6 +1,6 @@
-"""Looking at a partition's files without opening them as a log: nothing is locked, changed or repaired.
+"""Inspects a partition's files without opening them as a log: nothing is locked, changed or repaired.
 
-For files that a broker is writing to at the same time, what lies behind the last whole batch is not yet damage.
+If a broker is writing to the files, data behind the last complete batch is not corruption yet.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Problem(NamedTuple):
 
 
 def segment_files(path: Path) -> list[Path]:
-    """The segment files in a partition's folder, oldest first; or the one file that was named."""
+    """The segment files in a partition's folder, oldest first; or the given file."""
     if path.is_file():
         return [path]
     return sorted(file for file in path.iterdir() if base_offset(file) is not None)
@@ -48,17 +48,17 @@ def base_offset(file: Path) -> int | None:
 
 
 def cipher_for(file: Path, sealer: Sealer) -> BatchCipher:
-    """What decrypts a segment file; DataDirError if its folder does not say what it is."""
+    """The cipher of a segment file; DataDirError if its folder's identity is unknown."""
     folder = file.absolute().parent
     topic_id = read_topic_id(folder)
     partition = folder.name.rpartition("-")[2]
     if topic_id is None or not partition.isdigit():
-        raise DataDirError(f"{folder} does not say which partition it is, and its batches are bound to that")
+        raise DataDirError(f"{folder} has no topic id, which decryption needs")
     return BatchCipher(sealer, BatchOwner(topic_id, int(partition)), ReadBuffers())
 
 
 def key_id_of_segment(file: Path) -> int:
-    """Of the key that its first batch was encrypted with; 0 if that was none, or nothing is in it."""
+    """The key id of its first batch; 0 if unencrypted or empty."""
     if not is_encrypted(file):
         return 0
     with file.open("rb") as opened:
@@ -67,7 +67,7 @@ def key_id_of_segment(file: Path) -> int:
 
 
 def batches(path: Path, from_offset: int = 0, decrypt: Decrypt | None = None) -> Iterator[FoundBatch]:
-    """The batches of one segment file that reach `from_offset`, each of them checked."""
+    """The batches of one segment file from `from_offset` on, each verified."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         for batch in scan_batches(fd, 0, os.fstat(fd).st_size, decrypt):
@@ -78,7 +78,7 @@ def batches(path: Path, from_offset: int = 0, decrypt: Decrypt | None = None) ->
 
 
 def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Problem]:
-    """What is wrong with a segment file and its indexes. A damaged batch does not hide those behind it."""
+    """The problems of a segment file and its indexes. A corrupt batch does not hide later ones."""
     last_offsets: dict[int, int] = {}
     max_timestamps: dict[int, int] = {}
     first_offset = next_offset = base_offset(path) or 0
@@ -88,7 +88,7 @@ def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Probl
         for position, header in scan_headers(fd, 0, os.fstat(fd).st_size):
             try:
                 if header.base_offset < next_offset:
-                    raise CorruptMessage(f"offset {header.base_offset} where {next_offset} was expected")
+                    raise CorruptMessage(f"found offset {header.base_offset}, expected {next_offset}")
                 stored = os.pread(fd, header.size, position)
                 check_batch(stored)
                 if decrypt is not None:
@@ -114,7 +114,7 @@ def verify_segment(path: Path, decrypt: Decrypt | None = None) -> Iterator[Probl
 
 
 def _entries(path: Path, layout: struct.Struct) -> Iterator[tuple[int, tuple[int, int]]]:
-    """The entries of an index file, without the zeros that a running Kafka broker keeps behind them."""
+    """The entries of an index file, without the preallocated zeros of a running Kafka broker."""
     if not path.exists():
         return
     data = path.read_bytes()

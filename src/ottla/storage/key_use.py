@@ -1,4 +1,4 @@
-"""Which keys have encrypted what in a data folder; nothing is locked or changed."""
+"""How much data each key has encrypted in a data folder; read-only."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class KeyUse:
 @dataclass(slots=True)
 class FolderKeyUse:
     by_key: dict[int, KeyUse] = field(default_factory=lambda: defaultdict(KeyUse))
-    """By the oldest key in a segment; 0 is none."""
+    """By the oldest key in a segment; 0 is unencrypted."""
     plain_leftovers: list[Path] = field(default_factory=list)
-    """What recovery set aside before encryption was turned on, and nothing encrypts any more."""
+    """Files set aside by recovery before encryption was enabled, which stay unencrypted."""
 
 
 def find_key_use(data_dir: Path) -> FolderKeyUse:
     if not data_dir.is_dir():
-        raise DataDirError(f"there is no data folder {data_dir}")
+        raise DataDirError(f"no data folder {data_dir}")
     found = FolderKeyUse()
     for folder in sorted(path for path in data_dir.iterdir() if path.is_dir()):
         for file in segment_files(folder):
-            # Retention, or the broker while it rewrites, may take one away meanwhile.
+            # Retention or re-encryption by the broker may remove one meanwhile.
             with suppress(FileNotFoundError):
                 size = file.stat().st_size
                 if size:

@@ -1,4 +1,4 @@
-"""Which leader wrote which part of a log (KIP-101): each epoch and the offset that it began with."""
+"""The leader epochs of a log (KIP-101) with their start offsets."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class LeaderEpochs:
         return entries[-1][0] if entries else NO_EPOCH
 
     def begin(self, epoch: int, start_offset: int) -> bool:
-        """Note that records from `start_offset` on belong to `epoch`; whether that was news."""
+        """Record that `epoch` starts at `start_offset`; returns whether that is new."""
         if epoch <= self.latest:
             return False
-        # An epoch that wrote nothing before the next one began never mattered.
+        # An epoch without records is dropped.
         while self.entries and self.entries[-1][1] >= start_offset:
             self.entries.pop()
         self.entries.append((epoch, start_offset))
         return True
 
     def with_current(self, epoch: int, next_offset: int) -> LeaderEpochs:
-        """A leader's view: its current epoch counts, although it is noted only with its first record."""
+        """A leader's view: its current epoch counts, although it is recorded only with its first record."""
         if epoch <= self.latest:
             return self
         epochs = LeaderEpochs(list(self.entries))
@@ -38,11 +38,11 @@ class LeaderEpochs:
         return epochs
 
     def end_of(self, epoch: int, next_offset: int) -> tuple[int, int]:
-        """The largest known epoch up to `epoch`, and the offset after its last record.
+        """The largest known epoch up to `epoch`, and its end offset.
 
-        An epoch before the first one known ended where that one begins: its records are deleted, not truncated. Nothing
-        is known of an epoch later than all of these, nor of NO_EPOCH. A follower and a consumer (KIP-320) find out
-        with this where their log, or what they read of it, diverged from the leader's.
+        An epoch before the first known one ended where that one starts: its records are deleted, not truncated. Nothing
+        is known of later epochs, nor of NO_EPOCH. Followers and consumers (KIP-320) find their
+        divergence point with this.
         """
         if not 0 <= epoch <= self.latest:
             return NO_EPOCH, NO_OFFSET
@@ -51,19 +51,19 @@ class LeaderEpochs:
         return self.entries[following - 1][0] if following else epoch, end
 
     def epoch_at(self, offset: int) -> int:
-        """The epoch in which the record at `offset` was written."""
+        """The leader epoch of the record at `offset`."""
         following = bisect_right(self.entries, offset, key=itemgetter(1))
         return self.entries[following - 1][0] if following else NO_EPOCH
 
     def drop_from(self, offset: int) -> bool:
-        """Forget epochs that began at `offset` or later; whether there were any."""
+        """Drop epochs that started at `offset` or later; returns whether there were any."""
         count = len(self.entries)
         while self.entries and self.entries[-1][1] >= offset:
             self.entries.pop()
         return len(self.entries) < count
 
     def drop_before(self, offset: int) -> bool:
-        """Forget epochs that ended before `offset`, and let the first one begin there; whether that changed any."""
+        """Drop epochs that ended before `offset`, and let the first one start there; returns whether any changed."""
         following = bisect_right(self.entries, offset, key=itemgetter(1))
         if following == 0 or self.entries[0][1] == offset:
             return False

@@ -1,4 +1,4 @@
-"""`meta.properties`: what kind of folder this is and whose. Kafka's file, version 1."""
+"""`meta.properties`: the identity of the folder. Kafka's file, version 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 META_PROPERTIES: Final = "meta.properties"
 WORKERS_FILE: Final = "workers.sqlite"
-"""The catalog of workers, each of which has a folder of its own beside it."""
+"""The catalog of workers, whose folders are beside it."""
 _VERSION: Final = "1"
 
 
@@ -24,15 +24,15 @@ class MetaProperties:
     node_id: int
     directory_id: str
     is_new: bool = field(default=False, compare=False)
-    """Whether the folder was empty when this process came."""
+    """Whether the folder was empty before."""
 
 
 def load_or_create(folder: Path, *, cluster_id: str | None = None, node_id: int = 0) -> MetaProperties:
-    """What the folder says of itself; an empty folder is made ours. DataDirError for anybody else's."""
+    """The folder's identity; an empty folder is initialized. DataDirError for a foreign one."""
     known = load(folder)
     if known is not None:
         return known
-    # Ids look like topic ids: 16 random bytes in URL-safe base64.
+    # Ids have the form of topic ids: 16 random bytes in URL-safe base64.
     meta = MetaProperties(
         cluster_id=cluster_id or str(TopicId.random()),
         node_id=node_id,
@@ -51,23 +51,23 @@ def save(folder: Path, meta: MetaProperties) -> None:
 
 
 def load(folder: Path) -> MetaProperties | None:
-    """What the folder says of itself; None if it is empty. DataDirError for anybody else's."""
+    """The folder's identity; None if it is empty. DataDirError for a foreign one."""
     path = folder / META_PROPERTIES
     if path.exists():
         return _parse(path)
     if (folder / WORKERS_FILE).exists():
-        raise DataDirError(f"{folder} belongs to workers: serve it with --workers, and as many as before")
+        raise DataDirError(f"{folder} belongs to workers; use --workers with the same number as before")
     strangers = sorted(entry.name for entry in folder.iterdir() if not may_be_in_an_empty_folder(entry.name))
     if strangers:
         raise DataDirError(
-            f"{folder} is not empty and not a data folder (it holds {strangers[0]!r} but no {META_PROPERTIES}); "
+            f"{folder} is not empty and not a data folder (it has {strangers[0]!r} but no {META_PROPERTIES}); "
             "choose an empty folder"
         )
     return None
 
 
 def may_be_in_an_empty_folder(name: str) -> bool:
-    # The second is in every new file system; the third is from a start that was cut short.
+    # The second is in every new file system; the third is from an interrupted start.
     return name.startswith(".") or name in ("lost+found", f"{META_PROPERTIES}.tmp")
 
 
@@ -76,14 +76,14 @@ def _parse(path: Path) -> MetaProperties:
         fields = dict(_field(line) for line in path.read_text("utf-8").splitlines() if _is_field(line))
         version = fields.get("version")
         if version != _VERSION:
-            raise DataDirError(f"{path} is of version {version}; this release reads version {_VERSION}")
+            raise DataDirError(f"{path} has version {version}; this release supports version {_VERSION}")
         return MetaProperties(
             cluster_id=fields["cluster.id"],
             node_id=int(fields["node.id"]),
             directory_id=fields.get("directory.id", ""),
         )
     except KeyError as missing:
-        raise DataDirError(f"{path} does not say what its {missing.args[0]} is") from None
+        raise DataDirError(f"{path} has no {missing.args[0]}") from None
     except (ValueError, OSError) as wrong:
         raise DataDirError(f"{path} cannot be read: {wrong}") from None
 
@@ -94,5 +94,5 @@ def _is_field(line: str) -> bool:
 
 def _field(line: str) -> tuple[str, str]:
     name, value = line.split("=", 1)
-    # Java puts a backslash before what could be taken for the end of a name.
+    # Java escapes characters that could end a name with a backslash.
     return name.strip(), value.strip().replace("\\", "")

@@ -1,4 +1,4 @@
-"""Files kept open for reading: at most so many, the longest unused closed first.
+"""A cache of files open for reading: the least recently used is closed first.
 
 A partition of a thousand segments must not need a thousand file descriptors.
 """
@@ -23,14 +23,14 @@ class OpenFiles:
     def __init__(self, limit: int = 512) -> None:
         if limit < 1:
             raise ValueError(f"limit must be at least 1, got {limit}")
-        # The process needs descriptors for other things, too.
+        # The process needs descriptors for other purposes, too.
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         self.limit = limit if allowed == resource.RLIM_INFINITY else max(min(limit, allowed // 2), 1)
         self._fds: dict[Path, int] = {}
         self.buffers = ReadBuffers()
 
     def get(self, path: Path) -> int:
-        """A descriptor for reading this file. Valid until the next call: do not keep it."""
+        """A descriptor for reading this file. Valid until the next call."""
         fd = self._fds.pop(path, None)
         if fd is None:
             while len(self._fds) >= self.limit:
@@ -53,7 +53,7 @@ class OpenFiles:
         return len(self._fds)
 
     def with_room(self, open_some: Callable[[], Opened]) -> Opened:
-        """Do what needs descriptors. Rather than let it fail because there are none left, give some back."""
+        """Run an operation that needs descriptors; if there are none left, close some and retry."""
         while True:
             try:
                 return open_some()

@@ -1,6 +1,6 @@
-"""The log of one partition: batches in, in order, from the start offset to the next one, and what is removed of them.
+"""The log of one partition: appends, from the start offset to the next offset, and removal.
 
-It belongs to one thread. What takes long, which is waiting for the disk and removing files, is handed out to be
+It belongs to one thread. Slow steps (fsync, removing files) are returned to be
 run elsewhere.
 """
 
@@ -43,7 +43,7 @@ NO_TIMESTAMP: Final = -1
 
 
 class Appended(msgspec.Struct, frozen=True, gc=False):
-    """Where a batch is now. A duplicate of an idempotent producer is where the original is."""
+    """The offsets of an appended batch. A duplicate has the offsets of the original."""
 
     base_offset: int
     last_offset: int
@@ -59,22 +59,22 @@ class PartitionLog(SegmentedLog):
         self._snapshots = parts.snapshots
         self._as_left_at = parts.next_offset if parts.is_as_left else None
         self.before_truncation: Callable[[int], None] | None = None
-        """Called with the offset that the log will be cut back to, so that no checkpoint says more of it."""
+        """Called with the offset that the log will be truncated to, so that no checkpoint is beyond it."""
 
     @property
     def last_stable_offset(self) -> int:
-        """What a read_committed reader may read up to."""
+        """The last stable offset."""
         unstable = self.producers.first_unstable_offset
         return self.next_offset if unstable is None else max(unstable, self.start_offset)
 
     # Appending
 
     def append(self, batch: bytearray | memoryview, leader_epoch: int = 0, *, has_keys: bool = False) -> Appended:
-        """Check a producer's batch, give it its offsets, and write it. The log takes the buffer over.
+        """Validate a producer's batch, assign its offsets, and write it. The log takes ownership of the buffer.
 
-        `has_keys`: it need not be looked for records without a key, which a compacted log does not take.
+        `has_keys`: skip the check for records without a key, which a compacted log rejects.
         """
-        # Before a duplicate is recognised: what it repeats may be what could not be synced.
+        # Before duplicates are recognised: the original may not have been synced.
         if self._offline is not None:
             raise self._offline_error()
         header = check_produced(batch)
@@ -102,12 +102,12 @@ class PartitionLog(SegmentedLog):
         self.write(batch, last_offset, header.max_timestamp)
         if header.producer_id >= 0:
             self.producers.appended(header, base_offset)
-        # Published last: whoever sees the new end may read everything below it.
+        # Published last: a reader of the new end may read everything below it.
         self.next_offset = last_offset + 1
         return Appended(base_offset, last_offset, log_append_time, False)  # noqa: FBT003
 
     def append_of_coordinator(self, batch: bytearray, leader_epoch: int = 0) -> Appended:
-        """Write a batch that a coordinator made as part of a producer's transaction: it has no sequence numbers."""
+        """Write a coordinator's batch within a producer's transaction: it has no sequence numbers."""
         if self._offline is not None:
             raise self._offline_error()
         header = read_header(batch)
@@ -122,7 +122,7 @@ class PartitionLog(SegmentedLog):
     def append_end_marker(
         self, producer_id: int, producer_epoch: int, marker: EndMarker, leader_epoch: int = 0
     ) -> Appended:
-        """Write the control batch that ends a producer's transaction."""
+        """Write the end marker of a producer's transaction."""
         if self._offline is not None:
             raise self._offline_error()
         self.producers.check_end(producer_id, producer_epoch, marker)
@@ -136,7 +136,7 @@ class PartitionLog(SegmentedLog):
         return Appended(offset, offset, NO_TIMESTAMP, is_duplicate=False)
 
     def _put(self, batch: bytearray, header: BatchHeader, leader_epoch: int) -> int:
-        """Write it at the end, which does not move yet; its base offset."""
+        """Write it at the end, which does not advance yet; returns its base offset."""
         base_offset = self.next_offset
         place(batch, 0, base_offset, leader_epoch)
         if leader_epoch > self.epochs.latest:
@@ -145,12 +145,12 @@ class PartitionLog(SegmentedLog):
         return base_offset
 
     def append_as_follower(self, batch: memoryview) -> BatchHeader:
-        """Write a batch as the leader has it, with its offsets and its epoch. There may be a gap before it."""
+        """Write a batch of the leader, with its offsets and leader epoch. There may be a gap before it."""
         if self._offline is not None:
             raise self._offline_error()
         header = check_batch(batch)
         if header.base_offset < self.next_offset:
-            raise CorruptMessage(f"a batch at offset {header.base_offset} behind one that ends at {self.next_offset}")
+            raise CorruptMessage(f"batch at offset {header.base_offset}, expected {self.next_offset} or higher")
         marker = read_end_marker(batch) if header.is_control else None
         if header.leader_epoch > self.epochs.latest:
             self._begin_epoch(header.leader_epoch, header.base_offset)
@@ -169,8 +169,8 @@ class PartitionLog(SegmentedLog):
         try:
             self._segments.active.txn_index.append(aborted)
         except OSError as refused:
-            # The marker is in the log, so the entry has to follow, or readers would take its records for committed.
-            self._go_offline(f"an aborted transaction could not be noted: {refused.strerror or refused}")
+            # The marker is in the log, so the index entry must follow, or readers would see its records as committed.
+            self._go_offline(f"could not write the transaction index: {refused.strerror or refused}")
             raise self._offline_error() from refused
 
     def _begin_epoch(self, epoch: int, offset: int) -> None:
@@ -195,7 +195,7 @@ class PartitionLog(SegmentedLog):
     # Removing
 
     def truncate_to(self, offset: int) -> None:
-        """Remove `offset` and everything after it; of a batch, all or nothing."""
+        """Truncate to `offset`; a batch is removed as a whole."""
         if offset >= self.next_offset:
             return
         if self._offline is not None:
@@ -209,12 +209,12 @@ class PartitionLog(SegmentedLog):
         try:
             self._truncate(offset, number + 1, last.size if cut is None else cut[0])
         except (OSError, ApiError) as failed:
-            self._go_offline(f"it could not be truncated: {failed}")
+            self._go_offline(f"could not truncate the log: {failed}")
             raise self._offline_error() from failed
 
     def _truncate(self, offset: int, keep: int, position: int) -> None:
         self._as_left_at = None
-        # From the end, so that a crash leaves no gap behind.
+        # From the end, so that a crash leaves no gap.
         for segment in reversed(self._segments.all[keep:]):
             segment.unlink()
         self._segments.active.close()
@@ -224,7 +224,7 @@ class PartitionLog(SegmentedLog):
         self.next_offset = active.open_for_append(offset)
         self._first_timestamp = active.first_timestamp
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= self.next_offset])
-        # What follows takes the place of what was cut off: a power cut must not bring that back, or a mixture.
+        # New records will replace the truncated ones: a power failure must not bring those back, or a mixture.
         sync_all(active.fsync_targets())
         sync_folder(self.folder)
         self._unsynced.truncated(self._segments.all, self.next_offset)
@@ -234,7 +234,7 @@ class PartitionLog(SegmentedLog):
         _, self.producers = load_producers(self._segments.all, self._snapshots, self.next_offset, self.next_offset)
 
     def restart_at(self, offset: int) -> None:
-        """Forget everything and begin at `offset`: the leader has nothing that would go with what is here."""
+        """Delete everything and start at `offset`: the leader has no common records."""
         if self._offline is not None:
             raise self._offline_error()
         if self.before_truncation is not None:
@@ -249,7 +249,7 @@ class PartitionLog(SegmentedLog):
             begun = Segment.create(self.folder, offset, self.config, self._files, self.cipher)
             sync_folder(self.folder)
         except OSError as failed:
-            self._go_offline(f"it could not be begun anew: {failed}")
+            self._go_offline(f"could not reset the log: {failed}")
             raise self._offline_error() from failed
         self._segments = Segments([begun])
         self.producers = ProducerStates()
@@ -258,20 +258,20 @@ class PartitionLog(SegmentedLog):
         self._first_timestamp = begun.first_timestamp
 
     def raise_start(self, offset: int) -> None:
-        """Let the log begin at `offset`: nothing below it is served any more.
+        """Raise the log start offset: records below are no longer served.
 
         It survives a crash once the record at `offset` is synced and `DataDir.checkpoint` has been called.
         """
         if not self.start_offset <= offset <= self.next_offset:
-            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
+            raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")
         self.start_offset = offset
         if self.epochs.drop_before(offset):
-            # Old lines in the file harm nobody, and on a full disk this is what makes room.
+            # Old lines in the file are harmless, and on a full disk this frees space.
             with suppress(OSError):
                 write_epochs(self.folder / LEADER_EPOCHS, self.epochs.entries)
 
     def put_in_place(self, rewrite: Rewrite) -> bool:
-        """Have what was written anew take the old segments' place; whether that is still as it was."""
+        """Replace the old segments by rewritten ones; returns whether they were unchanged meanwhile."""
         base_offset = rewrite.base_offset
         if rewrite.error or self._offline or self._is_abandoned or not rewrite.is_of(self._segments.all[:-1]):
             with storage_errors(self.folder.name):
@@ -283,7 +283,7 @@ class PartitionLog(SegmentedLog):
             swap_in(self.folder, base_offset, [old.base_offset for old in rewrite.segments])
             new = Segment.open(self.folder, base_offset, self.config, self._files, self.cipher)
         except OSError as failed:
-            self._go_offline(f"a segment could not be replaced: {failed.strerror or failed}")
+            self._go_offline(f"could not replace a segment: {failed.strerror or failed}")
             raise self._offline_error() from failed
         self._segments.replace(rewrite.segments, new)
         self._unsynced.keep_only(self._segments.all)
@@ -291,9 +291,9 @@ class PartitionLog(SegmentedLog):
         return True
 
     def delete_expired(self, now_ms: int, committed: int | None = None) -> list[Path]:
-        """Let go of segments by retention; their renamed files are the caller's to remove, at leisure.
+        """Delete segments by retention; the caller removes their renamed files later.
 
-        None of them with records from `committed` on, which other replicas may not have yet.
+        Never segments with records from `committed` on, which other replicas may not have yet.
         """
         if self._offline is not None:
             return []
@@ -326,16 +326,16 @@ class PartitionLog(SegmentedLog):
     def expire_producers(self, now_ms: int) -> None:
         self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
-    # The end
+    # Closing
 
     def close(self) -> None:
-        """Write out what a clean start needs, sync it, and let go of the files."""
+        """Write everything a clean start needs, sync it, and close the files."""
         flush = self.begin_close()
         flush.run()
         self.finish_close(flush)
 
     def begin_close(self) -> Flush:
-        """The same in steps, of which the slow one can run elsewhere: run this, and hand it to `finish_close`."""
+        """The same in steps: run the result in any thread, and pass it to `finish_close`."""
         try:
             with storage_errors(f"{self.folder.name}: closing"):
                 return self._write_out()
@@ -353,7 +353,7 @@ class PartitionLog(SegmentedLog):
         if self._offline is not None:
             raise self._offline_error()
         if self.next_offset == 0:
-            # There is nothing to lose: files that a power cut takes are made again.
+            # There is nothing to lose: missing files are created again.
             self._unsynced.has_new_files = False
             return Flush(0, [])
         if not self._unsynced.fits_one_flush:
@@ -366,7 +366,7 @@ class PartitionLog(SegmentedLog):
                 self._unsynced.has_new_files = True
             self._snapshots.keep_only({*self._segments.bases, self.next_offset})
         except OSError:
-            # Without room for them, what was appended is to be durable all the same.
+            # Even without space for them, appended records must become durable.
             self.flush()
             raise
         return self._unsynced.begin_flush(self.next_offset, new_snapshots)

@@ -1,4 +1,4 @@
-"""Producer state for the end of a log: the newest snapshot that can be believed, and the batches behind it."""
+"""Producer state at the end of a log: the newest trusted snapshot, and the batches after it."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _LOOK_BACK: Final = 100
 def load_producers(
     segments: list[Segment], snapshots: Snapshots, next_offset: int, trusted_until: int
 ) -> tuple[int, ProducerStates]:
-    """The newest snapshot not taken after `trusted_until`, brought up to date with the batches behind it.
+    """The newest snapshot not taken after `trusted_until`, updated with the batches after it.
 
-    The offset is that which it was taken at.
+    Returns the offset at which it was taken.
     """
     taken_at, producers = snapshots.newest(trusted_until)
     while taken_at > 0 and not _is_of(taken_at, producers, segments):
-        _logger.warning("the producer snapshot at %d is not of that offset and is not used", taken_at)
+        _logger.warning("ignoring the producer snapshot at offset %d: it does not match the log", taken_at)
         taken_at, producers = snapshots.newest(taken_at - 1)
     for segment in reaching(segments, taken_at) if taken_at < next_offset else ():
         for position, header in segment.headers(taken_at):
@@ -40,12 +40,12 @@ def load_producers(
 
 
 def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) -> bool:
-    """Whether these producers know the last batches before this offset, and none behind it."""
+    """Whether these producers know the last batches before this offset, and none after it."""
     if any(known.batches and known.batches[-1].last_offset >= taken_at for known in producers.producers.values()):
         return False
     before = [segment for segment in segments if segment.base_offset < taken_at]
     for segment in before[-1:]:
-        # Not far back: a clean start reads no more than the end of the data.
+        # Not far back: a clean start reads only the end of the data.
         entry = segment.indexes.at_or_before(taken_at - 1)
         indexed = segment.base_offset if entry is None else entry.last_offset
         near = (header for _, header in segment.headers(max(taken_at - _LOOK_BACK, indexed)))
@@ -59,7 +59,7 @@ def _is_of(taken_at: int, producers: ProducerStates, segments: list[Segment]) ->
 
 
 def _is_among(headers: list[BatchHeader], producer_id: int, producer: Producer) -> bool:
-    """Whether the producer's last batch is one of these, or from before them."""
+    """Whether the producer's last batch is one of these, or before them."""
     if not headers or not producer.batches or producer.batches[-1].last_offset < headers[0].base_offset:
         return True
     last = producer.batches[-1]
@@ -84,6 +84,6 @@ def _replay(segment: Segment, position: int, header: BatchHeader, producers: Pro
     if marker is not None:
         aborted = producers.ended(header, header.base_offset, marker)
         if aborted is not None and not segment.txn_index.has(aborted.last_offset):
-            # Those behind it, if any, come again: entries are in the order of their markers.
+            # Later entries, if any, are added again: entries are in the order of their markers.
             segment.txn_index.drop_from(aborted.last_offset)
             segment.txn_index.append(aborted)

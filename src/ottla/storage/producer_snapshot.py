@@ -1,4 +1,4 @@
-"""Producer state on disk: Kafka's `ProducerSnapshot` version 1, named after the offset it was taken at."""
+"""Producer state on disk: Kafka's `ProducerSnapshot` version 1, named after its offset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
 class BadSnapshot(ValueError):
-    """Not a snapshot, or a damaged one. The state can be rebuilt from the log."""
+    """A malformed snapshot. The state can be rebuilt from the log."""
 
 
 def encode_snapshot(states: ProducerStates) -> bytes:
@@ -37,12 +37,12 @@ def decode_snapshot(data: bytes) -> ProducerStates:
     body = data[_HEAD.size :]
     (count,) = _COUNT.unpack_from(body)
     if version != _VERSION or crc != crc32c(body) or len(body) != _COUNT.size + count * _ENTRY.size:
-        raise BadSnapshot("a wrong version, checksum or length")
+        raise BadSnapshot("wrong version, checksum or length")
     return ProducerStates({fields[0]: _producer(fields) for fields in _ENTRY.iter_unpack(body[_COUNT.size :])})
 
 
 def _fields(producer_id: int, producer: Producer) -> tuple[int, ...]:
-    # Only the last batch is kept: after a restart an older one is answered as out of order, as by Kafka.
+    # Only the last batch is stored: after a restart an older one is answered as out of order, as in Kafka.
     last = producer.batches[-1] if producer.batches else ProducedBatch(-1, NO_SEQUENCE, -1, 0, -1)
     return (
         producer_id,
@@ -73,13 +73,13 @@ class Snapshots:
         self._folder = folder
 
     def write(self, offset: int, states: ProducerStates) -> Path:
-        """Write one, without waiting for the disk: before it is relied on, it and the folder have to be synced."""
+        """Write one without fsync: before it is relied on, it and the folder must be synced."""
         path = self._folder / file_name(offset, SNAPSHOT)
         replace_file(path, encode_snapshot(states), is_durable=False)
         return path
 
     def newest(self, until_offset: int) -> tuple[int, ProducerStates]:
-        """The newest usable snapshot taken at `until_offset` or before, and where; none is an empty one at 0."""
+        """The newest valid snapshot taken at or before `until_offset`, and its offset; an empty one at 0 if none."""
         for offset in sorted(self.offsets(), reverse=True):
             if offset <= until_offset:
                 try:

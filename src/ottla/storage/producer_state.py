@@ -1,7 +1,7 @@
-"""What a log remembers of its idempotent and transactional producers. Rules only: no files, no clock.
+"""State of idempotent and transactional producers. Pure rules: no files, no clock.
 
-Per producer: its epoch, its last five batches, and where its open transaction began. A batch is accepted if it
-continues the producer's sequence, recognised if it is one of those five, and refused otherwise.
+Per producer: its epoch, its last five batches, and the first offset of its open transaction. A batch is accepted if it
+continues the producer's sequence, recognised as a duplicate if it is one of those five, and rejected otherwise.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NO_SEQUENCE: Final = -1
 NO_TRANSACTION: Final = -1
 REMEMBERED_BATCHES: Final = 5
 EPOCH_PER_TRANSACTION: Final = 2
-"""The transaction version from which on every transaction has an epoch of its own (KIP-890)."""
+"""The transaction version from which on every transaction has its own epoch (KIP-890)."""
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 
 
 class ProducedBatch(NamedTuple):
-    """A batch that is in the log."""
+    """A batch in the log."""
 
     base_sequence: int
     last_sequence: int
@@ -53,23 +53,23 @@ class Producer:
     coordinator_epoch: int = -1
     transaction_start: int = NO_TRANSACTION
     is_restored: bool = field(default=False, compare=False)
-    """From a snapshot, which has the last batch alone, and not the four before it."""
+    """From a snapshot, which has only the last batch."""
     ends: int = field(default=0, compare=False)
-    """How many transactions have ended here since this was opened: two looks at it tell whether one did in between."""
+    """The number of transactions ended here since opening: a change means that one ended in between."""
 
 
 class ProducerStates:
     def __init__(self, producers: dict[int, Producer] | None = None) -> None:
         self.producers = producers if producers is not None else {}
         opened = [(p.transaction_start, n) for n, p in self.producers.items() if p.transaction_start != NO_TRANSACTION]
-        # In the order of their first offsets, as transactions begin one after the other: the first is the earliest.
+        # Ordered by first offset: the first is the earliest.
         self._open = {producer_id: start for start, producer_id in sorted(opened)}
 
     def check(self, header: BatchHeader) -> ProducedBatch | None:
-        """The batch in the log that this one repeats, or None if it is the producer's next one."""
+        """The duplicate of this batch in the log, or None if it is the producer's next one."""
         producer = self.producers.get(header.producer_id)
         if producer is None:
-            # Forgotten, or new to this partition: there is nothing to hold its sequence against.
+            # Expired, or new to this partition: any sequence number is accepted.
             return None
         _refuse_fenced(header.producer_id, producer, header.producer_epoch)
         if header.producer_epoch > producer.epoch:
@@ -86,30 +86,32 @@ class ProducerStates:
             expected = (last + 1) & _SEQUENCE_MASK
         if header.base_sequence != expected:
             raise OutOfOrderSequenceNumber(
-                f"producer {header.producer_id} should continue at sequence {expected}, not {header.base_sequence}"
+                f"producer {header.producer_id}: out of order sequence {header.base_sequence}, expected {expected}"
             )
         if producer.transaction_start != NO_TRANSACTION and not header.is_transactional:
-            raise InvalidTxnState(f"producer {header.producer_id} has a transaction open, and this is no part of it")
+            raise InvalidTxnState(
+                f"producer {header.producer_id} has an open transaction, and this batch is not part of it"
+            )
         return None
 
     def has_open(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether the producer has a transaction under way here, in this epoch."""
+        """Whether the producer has an open transaction here, in this epoch."""
         producer = self.producers.get(producer_id)
         return (
             producer is not None and producer.epoch == producer_epoch and producer.transaction_start != NO_TRANSACTION
         )
 
     def check_epoch(self, producer_id: int, producer_epoch: int) -> None:
-        """Refuse a producer that has been replaced by a newer one."""
+        """Reject a fenced producer."""
         producer = self.producers.get(producer_id)
         if producer is not None:
             _refuse_fenced(producer_id, producer, producer_epoch)
 
     def check_end(self, producer_id: int, producer_epoch: int, marker: EndMarker) -> None:
-        """Refuse the end marker of a producer or a coordinator that has been replaced by a newer one.
+        """Reject the end marker of a fenced producer or coordinator.
 
-        With transaction version 2 a marker carries the epoch after the one of its transaction, so one in the epoch of
-        an open transaction is a late copy that ended the transaction before it (KIP-1228).
+        With transaction version 2 a marker carries the epoch after its transaction's, so a marker in the epoch of
+        an open transaction is a late copy for the previous transaction (KIP-1228).
         """
         producer = self.producers.get(producer_id)
         if producer is None:
@@ -121,12 +123,12 @@ class ProducerStates:
             )
         if marker.coordinator_epoch < producer.coordinator_epoch:
             raise TransactionCoordinatorFenced(
-                f"producer {producer_id} has a coordinator of epoch {producer.coordinator_epoch}, "
+                f"producer {producer_id} has coordinator epoch {producer.coordinator_epoch}, "
                 f"not {marker.coordinator_epoch}"
             )
 
     def appended(self, header: BatchHeader, base_offset: int) -> None:
-        """Remember a data batch that is now in the log."""
+        """Record a data batch in the log."""
         producer = self._producer(header.producer_id, header.producer_epoch)
         producer.batches.append(
             ProducedBatch(
@@ -142,7 +144,7 @@ class ProducerStates:
             producer.transaction_start = self._open[header.producer_id] = base_offset
 
     def ended(self, header: BatchHeader, offset: int, marker: EndMarker) -> AbortedTransaction | None:
-        """A transaction's end marker is now in the log at `offset`; what it aborted, if anything."""
+        """Record an end marker at `offset`; returns the aborted transaction, if any."""
         producer = self._producer(header.producer_id, header.producer_epoch)
         start = producer.transaction_start
         producer.transaction_start = NO_TRANSACTION
@@ -157,11 +159,11 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """Where the earliest open transaction began: read_committed readers see nothing from there on."""
+        """The first offset of the earliest open transaction, which limits the last stable offset."""
         return next(iter(self._open.values()), None)
 
     def expire(self, now_ms: int, expiration_ms: int) -> list[int]:
-        """Forget producers that have been silent for so long and have no open transaction."""
+        """Expire idle producers without an open transaction."""
         silent = [
             producer_id
             for producer_id, producer in self.producers.items()
@@ -183,9 +185,9 @@ class ProducerStates:
 
 
 def _was_before_snapshot(producer: Producer, header: BatchHeader) -> bool:
-    """Whether it repeats one of the last batches that a snapshot does not have. Clients take that for an answer.
+    """Whether it repeats one of the last batches that a snapshot lacks, which clients treat as success.
 
-    Sequences of an epoch have no gaps, so what is below the first one remembered is in the log.
+    Sequences of an epoch have no gaps, so everything below the first known one is in the log.
     """
     known = producer.batches
     if not producer.is_restored or not known or len(known) == REMEMBERED_BATCHES:
@@ -195,4 +197,4 @@ def _was_before_snapshot(producer: Producer, header: BatchHeader) -> bool:
 
 def _refuse_fenced(producer_id: int, producer: Producer, epoch: int) -> None:
     if epoch < producer.epoch:
-        raise InvalidProducerEpoch(f"producer {producer_id} is at epoch {producer.epoch}, not {epoch}")
+        raise InvalidProducerEpoch(f"producer {producer_id} with epoch {epoch} is fenced by epoch {producer.epoch}")

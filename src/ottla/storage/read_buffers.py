@@ -1,7 +1,7 @@
-"""Memory for large reads, used again and again.
+"""Reusable buffers for large reads.
 
-Fresh memory for each would cost several times the read itself: the allocator gives that much back to the system as
-soon as it is free, and every page of it has to be faulted in and cleared again.
+Fresh memory would cost several times the read: the allocator returns that much to the system as
+soon as it is free, and every page has to be faulted in and zeroed again.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from typing import Final
 
 _SMALLEST: Final = 128 * 1024
-"""Below this the allocator keeps what is freed, and fresh memory is as good."""
+"""Below this size the allocator keeps freed memory, and fresh memory is as fast."""
 BUFFER_BYTES: Final = (1 << 20) + 64 * 1024
-"""What Kafka's consumers ask of a partition by default, and something for the way there from the index."""
+"""The default fetch size of Kafka's consumers per partition, plus the distance from the index entry."""
 _MOST_BUFFERS: Final = 8
 _CAN_TELL_WHAT_IS_FREE: Final = sys.platform == "linux"
 
 
 class ReadBuffers:
     def __init__(self) -> None:
-        # Mappings, because they begin with a page: so may a batch in its file, and copying between places that differ
-        # by a few bytes within their pages takes a third longer.
+        # Mappings, because they are page-aligned, as a batch in its file may be; copying between differently aligned
+        # places takes a third longer.
         self._buffers: list[mmap] = []
 
     def read(self, fd: int, size: int, position: int) -> bytes | memoryview:
-        """What `pread` would return. It stays as it is for as long as somebody holds it, or a part of it."""
+        """Like `pread`. The buffer is not reused while it, or a slice of it, is referenced."""
         buffer = self._buffer_for(size)
         if buffer is None:
             return os.pread(fd, size, position)
@@ -34,7 +34,7 @@ class ReadBuffers:
         return view[: os.preadv(fd, [view[:size]], position)].toreadonly()
 
     def empty(self, size: int) -> memoryview:
-        """Memory to be written to, whatever is in it; nobody else gets it as long as somebody holds it."""
+        """A writable buffer with arbitrary contents; exclusive while it is referenced."""
         return memoryview(self._buffer_for(size) or bytearray(size))[:size]
 
     def _buffer_for(self, size: int) -> mmap | None:
@@ -51,9 +51,9 @@ class ReadBuffers:
 
 
 def _is_free(buffer: mmap) -> bool:
-    """Whether nobody holds a view of it, such as the event loop while it sends."""
+    """Whether no view of it is referenced, e.g. by the event loop while sending."""
     try:
-        # To the size it has: nothing happens, except that it is refused while there is a view.
+        # Resizing to the same size does nothing, except that it fails while there is a view.
         buffer.resize(BUFFER_BYTES)
     except BufferError:
         return False

@@ -1,8 +1,8 @@
-"""Opening a partition's folder, whatever state it was left in.
+"""Opens a partition's folder in any state.
 
-After a clean stop the files are believed and the data is not read. After anything else, every batch behind the last
-known flush is checked; the log ends before the first one that is torn or damaged, and what is cut off is kept
-aside. Indexes, producer state and leader epochs that are missing or make no sense are rebuilt from the batches.
+After a clean shutdown the files are trusted and the data is not read. Otherwise every batch after the last
+known flush is verified; the log is truncated at the first torn or corrupt batch, and the truncated part is kept
+aside. Missing or invalid indexes, producer state and leader epochs are rebuilt from the batches.
 """
 
 from __future__ import annotations
@@ -62,17 +62,17 @@ _NOWHERE: Final = -1
 
 
 class LastKnown(NamedTuple):
-    """What the checkpoints say of a partition."""
+    """The checkpoint entries of a partition."""
 
     is_clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
     aborted: Mapping[int, int] = MappingProxyType({})
-    """How many aborted transactions there were at least in a segment, by its base offset."""
+    """The minimum number of aborted transactions in a segment, by its base offset."""
 
 
 class LogParts(NamedTuple):
-    """What a log consists of once its folder has been read."""
+    """The parts of a log after its folder was read."""
 
     segments: list[Segment]
     next_offset: int
@@ -83,7 +83,7 @@ class LogParts(NamedTuple):
     snapshots: Snapshots
     epochs: LeaderEpochs
     is_as_left: bool
-    """Whether all of it is on the disk as a clean stop left it."""
+    """Whether everything is on disk as after a clean shutdown."""
     cipher: BatchCipher | None = None
 
 
@@ -95,14 +95,14 @@ def open_log(
     known: LastKnown | None = None,
     cipher: BatchCipher | None = None,
 ) -> PartitionLog:
-    """The log in this folder, which is created if it does not exist. With a `cipher`, what is written is encrypted."""
+    """The log in this folder, created if it does not exist. With a `cipher`, new data is encrypted."""
     with storage_errors(f"opening {folder.name}"):
         folder.mkdir(parents=True, exist_ok=True)
         return _Opening(folder, config, files, known or LastKnown(), cipher).open(clock)
 
 
 class _Checked(NamedTuple):
-    """How far a segment is intact: to which position and offset, and what lies behind, unless that is its end."""
+    """The intact part of a segment: end position and offset, and the damage behind it, if any."""
 
     end: int
     next_offset: int
@@ -119,7 +119,7 @@ class _Opening:
         self._known = known
         self._cipher = cipher
         self._snapshots = Snapshots(folder)
-        # Producer state is replayed at least from here on, because what was written from it may be missing.
+        # Producer state is replayed at least from here on, because later snapshots may be missing.
         self._doubtful_from: int | None = None
         self._epochs_found: list[tuple[int, int]] = []
 
@@ -141,7 +141,7 @@ class _Opening:
         if not segments or (self._cipher is not None and segments[-1].cipher is None):
             is_found = False
             self._begin_segment(segments, next_offset)
-        # Of records that are gone: when others have got their offsets, it would be taken for a snapshot of those.
+        # A snapshot beyond the end: it would be mistaken for one of the records that get these offsets.
         self._snapshots.keep_only([at for at in self._snapshots.offsets() if at <= next_offset])
         recovery_point = next_offset if known.is_clean else min(known.recovery_point, next_offset)
         trusted = next_offset if self._doubtful_from is None else self._doubtful_from
@@ -158,15 +158,15 @@ class _Opening:
             producers=producers,
             snapshots=self._snapshots,
             epochs=self._load_epochs(segments, start_offset, next_offset),
-            # From where anything had to be checked or rebuilt, no snapshot was trusted.
+            # No snapshot is trusted from where anything had to be verified or rebuilt.
             is_as_left=is_found and known.is_clean and taken_at == next_offset,
             cipher=self._cipher,
         )
 
     def _note_missing(self, next_offset: int) -> None:
-        """More was on the disk once: the end of the file was damaged, truncated or replaced since."""
+        """More was synced once: the end of the file was damaged, truncated or replaced since."""
         end = self._known.recovery_point
-        _logger.error("%s: records %d to %d were synced and are missing", self._folder.name, next_offset, end - 1)
+        _logger.error("%s: synced records are missing: offsets %d to %d", self._folder.name, next_offset, end - 1)
         with suppress(OSError):
             write_missing(self._folder, next_offset, end)
 
@@ -176,7 +176,7 @@ class _Opening:
             path = self._folder / name
             is_index = path.suffix in (OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
             if path.is_dir() and (is_index or path.suffix == SNAPSHOT or name in (LEADER_EPOCHS, PARTITION_METADATA)):
-                _logger.warning("%s: %s is a folder and is set aside", self._folder.name, name)
+                _logger.warning("%s: %s is a folder; moving it aside", self._folder.name, name)
                 path.rename(path.with_name(name + CORRUPT))
             elif path.name == REWRITING:
                 remove_rewriting(path)
@@ -189,10 +189,10 @@ class _Opening:
             self._drop_empty(base_offset)
             plain.discard(base_offset)
         if encrypted and self._cipher is None:
-            raise StorageError(f"{self._folder.name} is encrypted, and no keys are given")
+            raise StorageError(f"{self._folder.name} is encrypted, but no keys are configured")
         if plain and self._cipher is not None and not self._cipher.allows_plain:
             name = file_name(min(plain), LOG)
-            raise StorageError(f"{self._folder.name}/{name} is not encrypted, where everything has to be")
+            raise StorageError(f"{self._folder.name}/{name} is not encrypted, but must be")
         return [
             Segment.open(
                 self._folder, base_offset, self._config, self._files, self._cipher if base_offset in encrypted else None
@@ -205,10 +205,12 @@ class _Opening:
         return {base for base in bases if base is not None}
 
     def _drop_empty(self, base_offset: int) -> None:
-        """Of two segments that begin with the same offset, the plain one, which `_begin_segment` did not get to."""
+        """Of two segments with the same base offset, the unencrypted one, which `_begin_segment` did not remove."""
         path = self._folder / file_name(base_offset, LOG)
         if path.stat().st_size:
-            raise StorageError(f"{self._folder.name} has offset {base_offset} in a plain and in an encrypted segment")
+            raise StorageError(
+                f"{self._folder.name} has both an unencrypted and an encrypted segment at offset {base_offset}"
+            )
         path.unlink()
 
     def _begin_segment(self, segments: list[Segment], next_offset: int) -> None:
@@ -223,7 +225,7 @@ class _Opening:
         segments.append(segment)
 
     def _recover(self, segments: list[Segment]) -> int:
-        """Make the segments usable; return the offset after the last record."""
+        """Recover the segments; returns the log end offset."""
         known = self._known
         doubtful = [] if known.is_clean else reaching(segments, known.recovery_point)
         ended_at = known.recovery_point if known.is_clean and known.recovery_point else NO_LIMIT
@@ -243,17 +245,17 @@ class _Opening:
         return next_offset
 
     def _last_limit(self, segment: Segment) -> int:
-        """Below which offset the last segment's last batch may end, if it does not follow the one before it.
+        """The limit for the end of the last segment's last batch, if it does not follow the one before it.
 
-        Nothing behind it confirms such a gap, which only compaction makes, here or where this is a copy from.
+        Nothing behind confirms such a gap, which only compaction creates, here or at the source of a copy.
         """
         return segment.base_offset + MAX_OFFSETS_IN_A_FILE if "compact" in self._config.cleanup_policy else _NOWHERE
 
     def _check(self, segment: Segment, from_offset: int, end_offset: int) -> _Checked:
-        """Check and index anew the batches from `from_offset` on, as far as the log goes on here.
+        """Verify and reindex the batches from `from_offset` on, as far as the log continues here.
 
-        A damaged batch below the recovery point does not end the log: it was whole once, others follow it, and
-        whoever reads it is told.
+        A corrupt batch below the recovery point does not truncate the log: it was intact once, others follow it, and
+        reading it fails.
         """
         if not self._known.is_clean:
             _drop_cached(self._files.get(segment.path))
@@ -265,7 +267,7 @@ class _Opening:
                 damage = batch
                 if damage.offset >= self._known.recovery_point and not self._known.is_clean:
                     break
-                _logger.error("%s: the batch at %d is damaged: %s", segment.path, damage.position, damage.reason)
+                _logger.error("%s: corrupt batch at position %d: %s", segment.path, damage.position, damage.reason)
                 continue
             damage = None
             self._note(segment, batch)
@@ -273,7 +275,7 @@ class _Opening:
             end = batch.position + batch.header.size
         if not self._is_txn_index_sane(segment, NO_LIMIT):
             self._drop_txn_index(segment)
-        # For want of room, indexes can stay in memory.
+        # Without disk space, indexes can stay in memory.
         with suppress(OSError):
             segment.indexes.write_out(is_final=True)
         return _Checked(end, next_offset, damage)
@@ -285,31 +287,31 @@ class _Opening:
             self._epochs_found.append((epoch, batch.header.base_offset))
 
     def _reason_to_end(self, checked: _Checked, end_offset: int | None) -> str | None:
-        """Why the log cannot go on behind this segment, if it cannot."""
+        """Why the log cannot continue after this segment, if it cannot."""
         if checked.damage is not None:
             is_torn = checked.damage.offset >= self._known.recovery_point
             return checked.damage.reason if is_torn or end_offset is None else None
         if end_offset is None or checked.next_offset < self._known.recovery_point:
             return None
-        # A power cut may lose the end of a segment and keep the next one. Only compaction leaves such a gap too.
+        # A power failure may lose the end of a segment but keep the next one. Only compaction also leaves such a gap.
         is_gap = checked.next_offset < end_offset and "compact" not in self._config.cleanup_policy
         if is_gap or checked.next_offset > end_offset:
-            return f"it ends before offset {checked.next_offset}, and the next segment begins at {end_offset}"
+            return f"it ends before offset {checked.next_offset}, but the next segment starts at {end_offset}"
         return None
 
     def _end_log(self, segments: list[Segment], number: int, checked: _Checked, reason: str) -> None:
-        # In this order, and from the end: wherever this is interrupted, the next start does the rest.
+        # In this order, and from the end: after an interruption, the next start does the rest.
         self._set_aside(segments[number + 1 :])
         del segments[number + 1 :]
         self._cut(segments[number], checked.end, reason)
 
     def _is_txn_index_sane(self, segment: Segment, end_offset: int) -> bool:
-        # There are fewer than were noted after a truncation, too; then they are rebuilt in vain.
+        # Fewer than recorded also after a truncation; then they are rebuilt unnecessarily.
         is_all_there = len(segment.txn_index) >= self._known.aborted.get(segment.base_offset, 0)
         return is_all_there and segment.txn_index.is_sane(segment.base_offset, end_offset)
 
     def _drop_txn_index(self, segment: Segment) -> None:
-        _logger.warning("%s: the transaction index is wrong and is rebuilt", segment.txn_index.path)
+        _logger.warning("%s: invalid transaction index; rebuilding it", segment.txn_index.path)
         segment.txn_index.clear()
         self._doubt(segment.base_offset)
 
@@ -318,9 +320,9 @@ class _Opening:
 
     def _cut(self, segment: Segment, position: int, reason: str) -> None:
         if position == segment.size:
-            _logger.warning("%s: the log ends with %s: %s", self._folder.name, segment.path.name, reason)
+            _logger.warning("%s: truncating the log after %s: %s", self._folder.name, segment.path.name, reason)
             return
-        import shutil  # only now: it takes 2 ms, which no other start should wait for
+        import shutil  # imported lazily: takes 2 ms
 
         kept_as = segment.path.with_name(f"{segment.path.name}.{position}{CORRUPT}")
         try:
@@ -328,11 +330,11 @@ class _Opening:
                 damaged.seek(position)
                 shutil.copyfileobj(damaged, aside)
         except OSError as refused:
-            # On a full disk there is no room to keep it, and starting matters more than a torn batch.
+            # On a full disk there is no space to keep it, and starting matters more than a torn batch.
             kept_as.unlink(missing_ok=True)
-            _logger.error("%s: what is cut off could not be kept: %s", self._folder.name, refused)
+            _logger.error("%s: could not keep the truncated part: %s", self._folder.name, refused)
         _logger.warning(
-            "%s: the log ends at byte %d of %s, %d bytes behind it are set aside as %s: %s",
+            "%s: truncating the log at byte %d of %s, keeping %d bytes as %s: %s",
             self._folder.name,
             position,
             segment.path.name,
@@ -350,7 +352,7 @@ class _Opening:
             segment.path.rename(segment.path.with_name(segment.path.name + CORRUPT))
             for path in segment.paths()[1:]:
                 path.unlink(missing_ok=True)
-            _logger.warning("%s: %s lies behind the damage and is set aside", self._folder.name, segment.path.name)
+            _logger.warning("%s: moving %s aside, which is behind the corruption", self._folder.name, segment.path.name)
 
     def _load_epochs(self, segments: list[Segment], start_offset: int, next_offset: int) -> LeaderEpochs:
         path = self._folder / LEADER_EPOCHS
@@ -358,11 +360,11 @@ class _Opening:
             epochs = LeaderEpochs(read_epochs(path))
             is_current = self._known.is_clean or not epochs.drop_from(next_offset)
         except BadCheckpoint as bad:
-            _logger.warning("%s: leader epochs are rebuilt from the log: %s", self._folder.name, bad)
+            _logger.warning("%s: rebuilding leader epochs from the log: %s", self._folder.name, bad)
             epochs, is_current = LeaderEpochs(), False
         found = self._epochs_found
         if found and epochs.epoch_at(max(found[0][1], start_offset)) != found[0][0]:
-            # A power cut has lost the newest lines. This epoch may have begun before what was checked.
+            # A power failure has lost the newest lines. This epoch may have started before the verified part.
             epochs = LeaderEpochs()
         if not epochs.entries and next_offset > segments[0].base_offset:
             self._epochs_found = [
@@ -374,7 +376,7 @@ class _Opening:
         if any(news):
             epochs.drop_before(start_offset)
         if any(news) or not is_current:
-            with suppress(OSError):  # no room: it can be rebuilt as well after the next start
+            with suppress(OSError):  # disk full: it can be rebuilt after the next start
                 write_epochs(path, epochs.entries)
         return epochs
 
@@ -384,6 +386,6 @@ def _logs_of(stem: str) -> set[str]:
 
 
 def _drop_cached(fd: int) -> None:
-    """Let the file be read from the disk: after a failed fsync the kernel may hold what the disk never got."""
+    """Drop the file from the page cache: after a failed fsync it may have data that the disk never got."""
     if hasattr(os, "posix_fadvise"):
         os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,7 +1,7 @@
-"""Taking damaged batches out of a partition's segments, so that what is whole can be read again.
+"""Removes corrupt batches from a partition's segments, so that intact ones can be read.
 
-For files that no broker uses. A damaged segment is kept whole beside the repaired one, and the lost offsets are told.
-Offsets stay as they are, with a gap where the damaged batches were. The next start rebuilds the indexes.
+For files not in use by a broker. A damaged segment is kept beside the repaired one, and the lost offsets are reported.
+Offsets are unchanged, with a gap for the corrupt batches. The next start rebuilds the indexes.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COPIED_BYTES: Final = 1 << 20
 
 
 class Lost(NamedTuple):
-    """Offsets that are not in the log any more: from `first` to below `end`, of which None is not known."""
+    """Lost offsets: from `first` to below `end`, None if unknown."""
 
     path: Path
     position: int
@@ -36,7 +36,7 @@ class Lost(NamedTuple):
 
 
 def damage_in(folder: Path, decrypt_of: Callable[[Path], Decrypt | None]) -> list[Lost]:
-    """What `repair` would take out; nothing is changed."""
+    """What `repair` would remove; read-only."""
     files = segment_files(folder)
     found = []
     for number, file in enumerate(files):
@@ -57,7 +57,7 @@ def damage_in(folder: Path, decrypt_of: Callable[[Path], Decrypt | None]) -> lis
 
 
 def repair(folder: Path, lost: list[Lost]) -> list[Path]:
-    """Take out what `damage_in` found; the files that the damaged segments were kept as."""
+    """Remove what `damage_in` found; returns the backups of the damaged segments."""
     damaged = dict.fromkeys(each.path for each in lost if each.path.name != MISSING)
     kept = [_without(file, [each for each in lost if each.path == file]) for file in damaged]
     (folder / MISSING).unlink(missing_ok=True)
@@ -91,7 +91,7 @@ def _lost_from(file: Path, pieces: list[FoundBatch | Damage], end_offset: int | 
 
 
 def _without(file: Path, lost: list[Lost]) -> Path:
-    """Replace the segment by its intact batches. A crash leaves the damaged one or the repaired one in its place."""
+    """Replace the segment by its intact batches. A crash leaves the damaged or the repaired one."""
     kept_as = _free_name(file, lost[0].position)
     repaired = file.with_name(file.name + _TMP)
     starts = [0, *(each.position + each.size for each in lost)]
@@ -113,6 +113,6 @@ def _without(file: Path, lost: list[Lost]) -> Path:
 
 
 def _free_name(file: Path, position: int) -> Path:
-    """As recovery names what it cuts off; with a number if there is one already."""
+    """Named like recovery's files; with a number if it exists."""
     names = (f"{file.name}.{position}{number}{CORRUPT}" for number in ("", *(f".{each}" for each in range(1, 1000))))
     return next(path for path in map(file.with_name, names) if not path.exists())

@@ -1,7 +1,7 @@
-"""Which segments have had their time. Rules only.
+"""Which segments have expired. Pure rules.
 
-`now_ms` should come from a clock that does not jump: a wall clock set a year ahead by mistake must not delete what
-is young (`ottla.core.clock.SteadyClock`).
+`now_ms` should come from a clock that does not jump: a wall clock set a year ahead by mistake must not delete
+recent data (`ottla.core.clock.SteadyClock`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def expired(segments: Sequence[Segment], config: LogConfig, now_ms: int, start_offset: int) -> int:
-    """How many segments, counted from the oldest, are to be deleted; all of them only if the last holds records."""
+    """How many of the oldest segments to delete; all of them only if the last has records."""
     doomed = _below_start(segments, start_offset)
     if "delete" in config.cleanup_policy:
         doomed = max(doomed, _too_old(segments, config, now_ms), _too_much(segments, config))
@@ -51,7 +51,7 @@ def _too_much(segments: Sequence[Segment], config: LogConfig) -> int:
 
 def _count_while(segments: Sequence[Segment], is_doomed: Callable[[Segment], bool]) -> int:
     count = 0
-    # The last one only if there is anything in it; an empty one before it is what compaction left.
+    # The last one only if it has records; an empty one before it was left by compaction.
     end = len(segments) if segments[-1].size > 0 else len(segments) - 1
     while count < end and is_doomed(segments[count]):
         count += 1

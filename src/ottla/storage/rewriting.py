@@ -1,8 +1,8 @@
-"""Segments in a row that are written anew as one: encrypted with a newer key, or compacted.
+"""Consecutive segments rewritten as one: re-encrypted, or compacted.
 
-The log's owner begins it, any thread runs it, and the owner puts the result in place. The new files are made in a
-folder of their own, and take the old ones' place by the steps of `swap_files`: wherever this is interrupted, either
-the old segments are there or the new one.
+The log's owner starts it, any thread runs it, and the owner installs the result. The new files are created in a
+separate folder, and replace the old ones with the steps of `swap_files`: after an interruption, either
+the old segments or the new one exist.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FILES_NEEDED: Final = 8
 
 
 class Rewrite:
-    """As it is, this changes nothing but the encryption; others leave batches out, or parts of them."""
+    """This one only changes the encryption; subclasses remove batches or records."""
 
     def __init__(self, segments: Sequence[Segment], cipher: BatchCipher | None) -> None:
         self.segments = list(segments)
@@ -45,7 +45,7 @@ class Rewrite:
         return self.segments[0].base_offset
 
     def is_of(self, segments: list[Segment]) -> bool:
-        """Whether what was written anew is still there, and as it was."""
+        """Whether the rewritten segments still exist unchanged."""
         if self.segments[0] not in segments:
             return False
         number = segments.index(self.segments[0])
@@ -53,7 +53,7 @@ class Rewrite:
         return is_there and [segment.size for segment in self.segments] == self._sizes
 
     def run(self) -> None:
-        """Write it, beside the old ones. Never raises: `error` says what went wrong."""
+        """Write it beside the old ones. Never raises: `error` has the reason."""
         folder = self.segments[0].path.parent
         scratch = folder / REWRITING
         files = OpenFiles(_FILES_NEEDED)
@@ -90,7 +90,7 @@ class Rewrite:
         return [path for path in target.paths() if path.exists()]
 
     def _kept(self, batch: FoundBatch) -> bytes | bytearray | memoryview | None:
-        """What is written in place of this batch, if anything."""
+        """The replacement of this batch, if any."""
         return batch.data
 
     def _keeps_noting(self, _aborted: AbortedTransaction) -> bool:
@@ -98,7 +98,7 @@ class Rewrite:
 
 
 def walk_batches(segments: Sequence[Segment], sizes: Sequence[int], files: OpenFiles) -> Iterator[FoundBatch]:
-    """Every batch of these, from any thread: `files` are its own. CorruptMessage if one is damaged."""
+    """Every batch of these, from any thread: `files` are separate. CorruptMessage if one is corrupt."""
     for segment, size in zip(segments, sizes, strict=True):
         reading = segment.cipher and segment.cipher.with_buffers(files.buffers)
         source = Segment.open(segment.path.parent, segment.base_offset, segment.config, files, reading)
@@ -106,7 +106,7 @@ def walk_batches(segments: Sequence[Segment], sizes: Sequence[int], files: OpenF
         try:
             for batch in source.walk(0, segment.base_offset):
                 if isinstance(batch, Damage):
-                    reason = f"the batch at {batch.position} is damaged: {batch.reason}"
+                    reason = f"corrupt batch at position {batch.position}: {batch.reason}"
                     raise CorruptMessage(f"{segment.path.name}: {reason}")
                 yield batch
         finally:
@@ -114,18 +114,18 @@ def walk_batches(segments: Sequence[Segment], sizes: Sequence[int], files: OpenF
 
 
 def rewrites_due(log: PartitionLog, below: int) -> list[Rewrite]:
-    """What there is to encrypt anew so that nothing is left of keys older than this, nor of none."""
+    """The segments to re-encrypt so that no data of older keys, nor unencrypted data, is left."""
     cipher = log.cipher
     if cipher is None or log.is_offline:
         return []
     if log.segments[-1].oldest_key_id < below:
-        # What is being appended to stays as it is.
+        # Not the active segment.
         log.roll()
     return [Rewrite([segment], cipher) for segment in log.segments[:-1] if segment.oldest_key_id < below]
 
 
 def remove_rewriting(scratch: Path) -> None:
     if scratch.exists():
-        import shutil  # only now: it takes 2 ms, which no other start should wait for
+        import shutil  # imported lazily: takes 2 ms
 
         shutil.rmtree(scratch)

@@ -1,4 +1,4 @@
-"""Walking a segment file batch by batch."""
+"""Scans a segment file batch by batch."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MAX_OFFSETS_IN_A_FILE: Final = 1 << 31
 class FoundBatch(NamedTuple):
     position: int
     header: BatchHeader
-    """As it is in the file: an encrypted batch takes more room there than its data."""
+    """As stored: an encrypted batch is larger than its data."""
     data: memoryview
 
 
 class Damage(NamedTuple):
-    """From here to the next intact batch, nothing can be believed; what was here began at `offset` or above."""
+    """A corrupt range up to the next intact batch; its first offset is `offset` or higher."""
 
     position: int
     offset: int
@@ -37,10 +37,10 @@ class Damage(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """A part of a file, and the offsets that can occur in it: from `offset` to below `end_offset`.
+    """A range of a file, and the offsets that can occur in it: from `offset` to below `end_offset`.
 
-    `read` takes a position and a size. A walk can be left and taken up again, so it holds no descriptor. `decrypt`
-    turns a stored batch into the one that came, or raises CorruptMessage.
+    `read` takes a position and a size. A scan can be resumed, so it holds no descriptor. `decrypt`
+    decrypts a stored batch, or raises CorruptMessage.
     """
 
     read: Read
@@ -52,23 +52,23 @@ class Stretch(NamedTuple):
 
 
 def scan_headers(fd: int, position: int, end: int) -> Iterator[tuple[int, BatchHeader]]:
-    """The position and header of each batch; checksums are not looked at."""
+    """The position and header of each batch; checksums are not verified."""
     while position < end:
         chunk = os.pread(fd, min(_CHUNK_BYTES, end - position), position)
         at = 0
         while len(chunk) - at >= HEADER_BYTES:
             header = read_header(chunk, at)
             if position + at + header.size > end:
-                raise CorruptMessage(f"the batch at {position + at} reaches past the end of its file")
+                raise CorruptMessage(f"the batch at {position + at} exceeds the end of the file")
             yield position + at, header
             at += header.size
         if at == 0:
-            raise CorruptMessage(f"{end - position} bytes at {position} are too few for a batch")
+            raise CorruptMessage(f"incomplete batch header of {end - position} bytes at {position}")
         position += at
 
 
 def scan_batches(fd: int, position: int, end: int, decrypt: Decrypt | None = None) -> Iterator[FoundBatch]:
-    """Each batch, intact: CorruptMessage ends the walk at the first one that is not."""
+    """Each batch, intact: raises CorruptMessage at the first one that is not."""
     window = _Window(Stretch(lambda at, size: os.pread(fd, size, at), position, end, 0, decrypt=decrypt))
     while position < end:
         batch = window.batch_at(position)
@@ -77,11 +77,11 @@ def scan_batches(fd: int, position: int, end: int, decrypt: Decrypt | None = Non
 
 
 def walk(stretch: Stretch, read_ahead: int = _CHUNK_BYTES) -> Iterator[FoundBatch | Damage]:
-    """Each intact batch, and between them what is damaged: the walk goes on with the next batch that is whole.
+    """Each intact batch, and the corrupt ranges between them: the scan resumes at the next complete batch.
 
-    A checksum covers neither the base offset nor, by itself, the length. A wrong length makes the checksum wrong. A
-    base offset is held against those around it: it is right if the batch before ends there, and may be higher, as
-    after compaction, if what follows is higher still.
+    A checksum covers neither the base offset nor directly the length. A wrong length makes the checksum wrong. A
+    base offset is compared with its neighbours: it is valid if the batch before ends there, and may be higher, as
+    after compaction, if the following one is higher still.
     """
     _, position, end, offset, end_offset, _ = stretch
     window = _Window(stretch, read_ahead)
@@ -107,22 +107,22 @@ def _misplaced(window: _Window, batch: FoundBatch, expected: int, end_offset: in
     if header.base_offset == expected:
         return None
     if header.base_offset < expected:
-        return f"it begins at offset {header.base_offset}, behind one that ends before {expected}"
+        return f"it starts at offset {header.base_offset}, expected at least {expected}"
     try:
         limit = window.header_at(batch.position + header.size).base_offset
     except ApiError:
         limit = end_offset
     limit = min(limit, expected + MAX_OFFSETS_IN_A_FILE)
     if header.next_offset > limit:
-        return f"it ends before offset {header.next_offset}, but {limit} comes behind it"
+        return f"it ends before offset {header.next_offset}, but the next batch starts at {limit}"
     return None
 
 
 def _next_intact(stretch: Stretch) -> int:
-    """The position of the first whole batch with plausible offsets; the end if there is none."""
+    """The position of the first complete batch with plausible offsets; the end if there is none."""
     read, position, end, offset, end_offset, _ = stretch
     limit = min(end_offset if end_offset > offset else NO_LIMIT, offset + MAX_OFFSETS_IN_A_FILE)
-    # The base offsets that are possible have their first bytes in common, which makes for a quick search.
+    # Possible base offsets have their first bytes in common, which makes the search fast.
     differing_bytes = ((offset ^ limit).bit_length() + 7) // 8
     prefix = offset.to_bytes(8, "big")[: 8 - differing_bytes]
     candidate = re.compile(b"(?=%b.{%d}\x02)" % (re.escape(prefix), _MAGIC_AT - len(prefix)), re.DOTALL)
@@ -161,10 +161,10 @@ class _Window:
         return read_header(self._chunk, at)
 
     def batch_at(self, position: int) -> FoundBatch:
-        """The batch at this position, checked."""
+        """The batch at this position, verified."""
         size = self.header_at(position).size
         if size > self._end - position:
-            raise CorruptMessage(f"a batch of {size} bytes, of which only {self._end - position} are here")
+            raise CorruptMessage(f"a batch of {size} bytes is truncated to {self._end - position}")
         at = position - self._start
         if len(self._chunk) - at < size:
             self._load(position, max(self._read_ahead, size))

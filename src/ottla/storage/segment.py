@@ -1,8 +1,8 @@
 """One segment of a partition's log: a file of batches and its indexes.
 
 Bytes are read with `pread`, not through a mapping: a failing disk is then an error of one read instead of a SIGBUS for
-the process, and a file can be truncated or removed while somebody reads it. What was measured is in
-docs/decisions/003-reads-are-preads.md.
+the process, and a file can be truncated or removed while it is read. See
+docs/decisions/003-reads-are-preads.md for measurements.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SegmentPlace(NamedTuple):
 
 
 class Segment:
-    """Batches go in and come out as clients know them, whether the file is encrypted, by a `cipher`, or not.
+    """Takes and returns plaintext batches, whether the file is encrypted by a `cipher` or not.
 
     Positions, sizes and headers are those in the file.
     """
@@ -62,7 +62,7 @@ class Segment:
         self._files = files
         self._fd: int | None = None
         self._unverified = Unverified(self.size)
-        # Where reads ended: a consumer that goes on reading needs no index.
+        # Where reads ended: sequential reads need no index.
         self._read_ends: dict[int, int] = {}
         self._is_newest_known = is_new
 
@@ -70,7 +70,7 @@ class Segment:
     def create(
         cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None = None
     ) -> Segment:
-        """A new, empty segment, ready for appending."""
+        """A new, empty segment."""
         segment = cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=True)
         segment.indexes.write_out(is_final=False)
         segment.txn_index.path.unlink(missing_ok=True)
@@ -81,12 +81,12 @@ class Segment:
     def open(
         cls, folder: Path, base_offset: int, config: LogConfig, files: OpenFiles, cipher: BatchCipher | None = None
     ) -> Segment:
-        """A segment whose files are as they were left; nothing but the file's size is read yet."""
+        """An existing segment; only the file size is read yet."""
         return cls(SegmentPlace(folder, base_offset), config, files, cipher, is_new=False)
 
     @property
     def oldest_key_id(self) -> int:
-        """Of the key that the oldest of what is in it was encrypted with; 0 if that was none.
+        """The oldest key id in it; 0 if unencrypted.
 
         Keys only get newer, so it is that of the first batch.
         """
@@ -97,7 +97,7 @@ class Segment:
 
     @property
     def newest_timestamp(self) -> int:
-        """The highest timestamp in the segment, NO_TIMESTAMP if there is none."""
+        """The largest timestamp in the segment, NO_TIMESTAMP if there is none."""
         if not self._is_newest_known:
             if self.indexes.is_found and not is_newest_right(self):
                 self.rebuild_indexes()
@@ -106,13 +106,13 @@ class Segment:
 
     @property
     def last_used_ms(self) -> int:
-        """When the newest record was made, or written if records bear no time: what retention goes by."""
+        """The largest timestamp, or the modification time without timestamps; used by retention."""
         newest = self.newest_timestamp
         return newest if newest >= 0 else self.path.stat().st_mtime_ns // 1_000_000
 
     @property
     def first_timestamp(self) -> int:
-        """The highest timestamp of the first batch, from which a segment's age is counted."""
+        """The largest timestamp of the first batch, from which a segment's age is counted."""
         try:
             return self.header_at(0).max_timestamp if self.size else NO_TIMESTAMP
         except ApiError:
@@ -121,12 +121,12 @@ class Segment:
     # Writing
 
     def append(self, batch: bytes | bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
-        """Write one batch behind the others."""
+        """Append one batch."""
         if self.cipher is not None:
             batch = self.cipher.seal(batch)
         position = self.size
         size = len(batch)
-        # Written at `size`, not at the end of the file: a failed append leaves a torn tail to be covered.
+        # Written at `size`, not at the end of the file: remains of a failed append are overwritten.
         if os.pwrite(self._fd, batch, position) != size:  # type: ignore[arg-type]  # it is the active segment
             write_all(self._fd, batch, position)  # type: ignore[arg-type]
         self.indexes.add(position, size, last_offset, max_timestamp, self.config)
@@ -134,14 +134,14 @@ class Segment:
         self.size = position + size
 
     def forget_torn_tail(self) -> None:
-        """Give back the space of an append that failed half-way."""
+        """Truncate the remains of a failed append."""
         if self._fd is not None:
             os.ftruncate(self._fd, self.size)
 
     def fsync_targets(self) -> Iterator[int]:
-        """Descriptors of what is to be synced, for syncing it elsewhere. The caller closes them.
+        """Descriptors to sync, for another thread. The caller closes them.
 
-        While a segment is active, its offset and time index are not among them: unless it is closed, they are rebuilt.
+        Without the offset and time index of an active segment: unless it is closed, they are rebuilt.
         """
         if self._fd is not None:
             yield os.dup(self._fd)
@@ -151,14 +151,14 @@ class Segment:
                 yield os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def complete(self) -> None:
-        """Bring the files to the state they are left in; appending would still be possible."""
+        """Bring the files to their final state; appending is still possible."""
         if self._fd is not None:
             if os.fstat(self._fd).st_size > self.size:
                 os.ftruncate(self._fd, self.size)
             self.indexes.write_out(is_final=True)
 
     def seal(self) -> None:
-        """Nothing more will be appended: complete the indexes and give back what the file was kept open for."""
+        """Make it read-only: complete the indexes and close the descriptor."""
         self.complete()
         self.release()
 
@@ -168,9 +168,9 @@ class Segment:
             self._fd = None
 
     def open_for_append(self, ended_at: int = NO_LIMIT) -> int:
-        """Make a segment that was found on disk the one to append to; return the offset after its last record.
+        """Make an existing segment the active one; returns the log end offset.
 
-        If its end is damaged it counts for what is known to have been there: no offset is given out twice.
+        If its end is corrupt it counts as far as it is known to have been: no offset is assigned twice.
         """
         entry = self.indexes.last
         position, offset = 0, self.base_offset
@@ -181,7 +181,7 @@ class Segment:
         for batch in self.walk(position, offset, ended_at):
             is_damaged = isinstance(batch, Damage)
             if isinstance(batch, Damage):
-                _logger.error("%s: the batch at %d is damaged: %s", self.path, batch.position, batch.reason)
+                _logger.error("%s: corrupt batch at position %d: %s", self.path, batch.position, batch.reason)
             else:
                 self.index(batch.position, batch.header)
                 offset = batch.header.next_offset
@@ -189,7 +189,7 @@ class Segment:
         return max(offset, ended_at) if is_damaged and ended_at < NO_LIMIT else offset
 
     def truncate(self, position: int, offset: int) -> None:
-        """Cut the segment off at `position`, where the batch that holds `offset` begins."""
+        """Truncate the segment at `position`, the start of the batch with `offset`."""
         os.truncate(self.path, position)
         self.size = position
         self._unverified.truncate(position)
@@ -198,7 +198,7 @@ class Segment:
         self.indexes.drop_from(position, offset)
 
     def close(self) -> None:
-        """Let go of every descriptor without writing anything."""
+        """Close all descriptors without writing."""
         self.release()
         for path in self.paths():
             self._files.forget(path)
@@ -209,20 +209,20 @@ class Segment:
             path.unlink(missing_ok=True)
 
     def rename_deleted(self) -> list[Path]:
-        """Put the files out of the way, so that whoever has the time can remove them; what they are called now."""
+        """Rename the files for later removal; returns their new names."""
         self.close()
         return [path.rename(path.with_name(path.name + DELETED)) for path in self.paths() if path.exists()]
 
     def paths(self) -> list[Path]:
         return [self.path, self.indexes.offset_path, self.indexes.time_path, self.txn_index.path]
 
-    # Indexing again
+    # Reindexing
 
     def index(self, position: int, header: BatchHeader) -> None:
         self.indexes.add(position, header.size, header.last_offset, header.max_timestamp, self.config)
 
     def are_indexes_sane(self) -> bool:
-        """Whether the indexes are there, whole, and right about the last batch they know."""
+        """Whether the indexes exist, are complete, and match their last batch."""
         if not self.indexes.is_whole():
             return False
         entry = self.indexes.last
@@ -231,14 +231,14 @@ class Segment:
         return self.indexes.last_time is not None or self.size == 0 or self.first_timestamp < 0
 
     def rewind_indexes(self, from_offset: int) -> tuple[int, int]:
-        """Drop what the indexes say from `from_offset` on, and perhaps from before it.
+        """Drop the index entries from `from_offset` on, and possibly some before.
 
-        Returns the position from which to index again, and the lowest offset that can follow there.
+        Returns the position from which to reindex, and the lowest offset that can follow there.
         """
         self._read_ends.clear()
         entry = None
         if self.are_indexes_sane():
-            # A power cut may keep offset entries and lose time entries; behind the last of those none is believed.
+            # A power failure may keep offset entries and lose time entries; none behind the last of those is trusted.
             last_time = self.indexes.last_time
             entry = self.indexes.at_or_before(
                 min(from_offset, last_time.last_offset if last_time else self.base_offset)
@@ -264,23 +264,23 @@ class Segment:
         return entry
 
     def rebuild_indexes(self) -> None:
-        """Either an index is wrong or the batch it points to: only intact batches get into the new one."""
-        _logger.warning("%s: the indexes do not fit the batches and are rebuilt", self.path)
+        """Either an index or the batch it points to is wrong: only intact batches get into the new one."""
+        _logger.warning("%s: the indexes do not match the batches; rebuilding them", self.path)
         self.indexes.reset()
         for batch in self.walk(0, self.base_offset):
             if isinstance(batch, FoundBatch):
                 self.index(batch.position, batch.header)
         if self._fd is None:
-            # What cannot be written stays in memory, and is rebuilt again after the next start.
+            # Entries that cannot be written stay in memory, and are rebuilt after the next start.
             with suppress(OSError):
                 self.indexes.write_out(is_final=True)
 
     # Reading
 
     def read(self, bounds: Bounds, end_offset: int) -> memoryview:
-        """Whole batches from the one with `from_offset` on: at least one, more while they fit into `max_bytes`.
+        """Complete batches from the one with `from_offset` on: at least one, more while they fit into `max_bytes`.
 
-        Nothing, if all that is left in this segment is below `from_offset`. `end_offset` is the offset after
+        Empty if the rest of this segment is below `from_offset`. `end_offset` is the offset after
         the segment's last record.
         """
         known = self._read_ends.pop(bounds.from_offset, None)
@@ -293,7 +293,7 @@ class Segment:
             try:
                 start, end, next_offset = find_batches(data, *bounds)
                 if end == start:
-                    # The first batch is larger than what was asked for, or begins at the limit.
+                    # The first batch is larger than `max_bytes`, or starts at the limit.
                     position, start = position + start, 0
                     data = self._whole_batch_at(position)
                     _, end, next_offset = find_batches(data, *bounds)
@@ -313,13 +313,13 @@ class Segment:
                 self._remember_end(next_offset, position + end)
                 return found
             if start == 0:
-                # Less than a header, where there should be a batch: the file is shorter than it was.
+                # Less than a header where there should be a batch: the file was truncated.
                 return self._read_damaged(bounds, end_offset)
             position += start
         return memoryview(b"")
 
     def _verify(self, position: int, batches: memoryview, floor: int, end_offset: int) -> bool:
-        """Whether these batches, which lie at `position` and begin at offset `floor` or above, are intact."""
+        """Whether these batches at `position`, with offsets of at least `floor`, are intact."""
         intact, next_offset = count_intact(batches, floor)
         end = position + intact
         if intact < len(batches) or next_offset > self._offset_at(end, end_offset) or not self._is_authentic(batches):
@@ -328,7 +328,7 @@ class Segment:
         return True
 
     def _is_authentic(self, batches: memoryview) -> bool:
-        # Those that a reader skips, too: a changed offset must not make one be skipped.
+        # Including those a reader skips: a changed offset must not cause a batch to be skipped.
         try:
             return self.cipher is None or self.cipher.open(batches) is not None
         except ApiError:
@@ -341,7 +341,7 @@ class Segment:
             return end_offset
 
     def _read_damaged(self, bounds: Bounds, end_offset: int) -> memoryview:
-        """What can still be read, batch by batch; CorruptMessage if the very batch that is wanted is damaged."""
+        """What can still be read, batch by batch; CorruptMessage if the wanted batch is corrupt."""
         position, offset = self.place_before(bounds.from_offset)
         try:
             found = find_checked(self._stretch(position, offset, end_offset), bounds)
@@ -356,14 +356,14 @@ class Segment:
         self._read_ends[next_offset] = position
 
     def place_before(self, offset: int) -> tuple[int, int]:
-        """A position at or before the batch with `offset`, as near as the index knows, and the lowest offset there."""
+        """A position at or before the batch with `offset`, as close as the index has, and the lowest offset there."""
         entry = self._entry_before(offset)
         if entry is None:
             return 0, self.base_offset
         return entry.position, self.header_at(entry.position).base_offset
 
     def walk(self, position: int, offset: int, end_offset: int = NO_LIMIT) -> Iterator[FoundBatch | Damage]:
-        """Each intact batch from this position on, where no offset is below `offset`, and what is damaged."""
+        """Each intact batch from this position on, where no offset is below `offset`, and corrupt ranges."""
         return walk(self._stretch(position, offset, end_offset))
 
     def _stretch(self, position: int, offset: int, end_offset: int) -> Stretch:
@@ -371,7 +371,7 @@ class Segment:
         return Stretch(self.read_at, position, self.size, offset, end_offset, decrypt)
 
     def position_of(self, offset: int) -> int:
-        """Where the first batch begins that reaches `offset` or lies above it."""
+        """The position of the first batch that contains `offset` or is above it."""
         return next((position for position, _ in self.headers(offset)), self.size)
 
     def headers(self, from_offset: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -384,18 +384,18 @@ class Segment:
         return read_header(self.read_at(position, HEADER_BYTES))
 
     def read_at(self, position: int, size: int) -> bytes:
-        # Never past `size`: behind it there may be the torn tail of an append that failed.
+        # Never past `size`: behind it may be the remains of a failed append.
         return os.pread(self._read_fd(), min(size, self.size - position), position)
 
     def batches_at(self, position: int, size: int) -> memoryview:
-        """Whole batches, as they came."""
+        """Complete, decrypted batches."""
         stored = memoryview(self.read_at(position, size))
         return stored if self.cipher is None else self.cipher.open(stored)
 
     def _whole_batch_at(self, position: int) -> bytes:
         size = self.header_at(position).size
         if size > self.size - position:
-            raise CorruptMessage(f"{self.path.name}: the batch at {position} reaches past the end of the file")
+            raise CorruptMessage(f"{self.path.name}: the batch at {position} exceeds the end of the file")
         return self.read_at(position, size)
 
     def _read_fd(self) -> int:

@@ -1,8 +1,8 @@
-"""A segment's offset index and time index: which batches get an entry, and what an entry can be believed.
+"""A segment's offset index and time index: which batches get an entry, and which entries to trust.
 
-The rules are Kafka's. A batch gets an entry if those before it, since the last one, sum to more than the interval. An
-offset entry is the batch's last offset and its position; a time entry is the highest timestamp so far in the
-segment and the last offset of the batch it came with.
+The rules are Kafka's. A batch gets an entry if the batches since the last one sum to more than the interval. An
+offset entry is the batch's last offset and its position; a time entry is the largest timestamp so far in the
+segment and the last offset of its batch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SegmentIndexes:
         self.offset_path = log_path.with_suffix(OFFSET_INDEX)
         self.time_path = log_path.with_suffix(TIME_INDEX)
         self.is_full = False
-        # What was found on disk is believed only as far as the batches it points to confirm it.
+        # Entries found on disk are trusted only as far as their batches confirm them.
         self.is_found = not is_new
         self._base_offset = base_offset
         self._files = files
@@ -65,7 +65,7 @@ class SegmentIndexes:
         return self._times
 
     def add(self, position: int, size: int, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
-        """Take note of the next batch."""
+        """Add the next batch."""
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
@@ -73,12 +73,12 @@ class SegmentIndexes:
             self.offsets.append(last_offset - self._base_offset, position)
             self._add_time()
             self._bytes_since_entry = 0
-            # One time entry is kept for the end.
+            # One time entry is reserved for the end.
             room = config.segment_index_bytes
             self.is_full = self.offsets.size + OFFSET_ENTRY.size > room or self.times.size + 2 * TIME_ENTRY.size > room
             if self.offsets.unwritten % _WRITTEN_TOGETHER == 0:
-                # This batch has been written: a disk that is full now must not fail it after the fact. The entries
-                # stay in memory until there is room.
+                # This batch has been written: a full disk must not fail it afterwards. The entries
+                # stay in memory until there is space.
                 with suppress(OSError):
                     self.write_out(is_final=False)
         self._bytes_since_entry += size
@@ -102,22 +102,22 @@ class SegmentIndexes:
         return self._time_entry(self.times.last)
 
     def at_or_before(self, offset: int) -> OffsetEntry | None:
-        """The last entry for a batch that ends with `offset` or before."""
+        """The last entry for a batch that ends at or before `offset`."""
         return self._offset_entry(self.offsets.find(offset - self._base_offset))
 
     def at_or_before_time(self, timestamp: int) -> TimeEntry | None:
-        """The last entry whose timestamp is at most this: no batch before its own has a later one."""
+        """The last entry whose timestamp is at most this: no earlier batch has a later one."""
         return self._time_entry(self.times.find(timestamp))
 
     def is_whole(self) -> bool:
-        """Whether both files are there and could be what they should be."""
+        """Whether both files exist and are plausible."""
         for path, layout in ((self.offset_path, OFFSET_ENTRY), (self.time_path, TIME_ENTRY)):
             if not path.exists() or path.stat().st_size % layout.size:
                 return False
         return True
 
     def reset(self) -> None:
-        """Begin both anew; the files are replaced when they are next written."""
+        """Clear both; the files are replaced when they are next written."""
         self._files.forget(self.offset_path)
         self._files.forget(self.time_path)
         self._offsets = IndexFile(self.offset_path, OFFSET_ENTRY, self._files, is_new=True)
@@ -126,9 +126,9 @@ class SegmentIndexes:
         self._begin_at(0, NO_TIMESTAMP, self._base_offset)
 
     def drop_from(self, position: int, offset: int) -> None:
-        """Forget the batches from this position and offset on; `add` goes on from there.
+        """Drop the batches from this position and offset on; `add` continues from there.
 
-        What batches before it had no entry yet is forgotten too, unless there was one for this position.
+        Batches before it without an entry are dropped too, unless there was one for this position.
         """
         first = self.offsets.drop_from(position)
         self.times.drop_from(offset - self._base_offset)
@@ -146,10 +146,10 @@ class SegmentIndexes:
         self._max_timestamp_offset = max_timestamp_offset
 
     def write_out(self, *, is_final: bool) -> None:
-        """Bring the files up to date; a final time entry says what the segment's highest timestamp was."""
+        """Write the files; a final time entry has the segment's largest timestamp."""
         if is_final:
             self._add_time()
-        # In this order, and both: an offset entry in the file says that the time entries before it are there, too.
+        # In this order, and both: an offset entry in the file implies that the time entries before it exist.
         self.times.write_out()
         self.offsets.write_out()
 

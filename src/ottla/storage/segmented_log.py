@@ -1,7 +1,7 @@
-"""A log as its files: batches one behind the other, in segments that are begun, written to, read and synced.
+"""The files of a log: batches in segments that are rolled, written, read and synced.
 
-It belongs to one thread. What takes long, which is waiting for the disk, is handed out to be run elsewhere. Which
-batches may come, and what they mean, is for `PartitionLog` to know.
+It belongs to one thread. Slow steps (fsync) are returned to be run elsewhere. Validation
+of batches is done by `PartitionLog`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _logger: Final = logging.getLogger(__name__)
 
 _MAX_RELATIVE_OFFSET: Final = (1 << 31) - 1
-# There may be room again later; anything else that is said about a write means that the disk cannot be trusted.
+# There may be space again later; any other write error means that the disk cannot be trusted.
 PASSING_ERRORS: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE})
 
 
@@ -71,12 +71,12 @@ class SegmentedLog:
 
     @property
     def recovery_point(self) -> int:
-        """Every record below this is known to be on the disk."""
+        """The recovery point: every record below this is on disk."""
         return self._unsynced.recovery_point
 
     @property
     def is_start_synced(self) -> bool:
-        """Whether a start that is noted now cannot outlive, in a power cut, the records that are to be kept."""
+        """Whether a start offset checkpointed now cannot survive, in a power failure, the records to keep."""
         return self.start_offset < self.recovery_point or self.recovery_point >= self.next_offset
 
     @property
@@ -92,7 +92,7 @@ class SegmentedLog:
     # Writing
 
     def write(self, batch: bytearray | memoryview, last_offset: int, max_timestamp: int) -> None:
-        """Put a batch that is checked and placed behind the others; the end of the log does not move yet."""
+        """Append a validated batch with assigned offsets; the log end does not advance yet."""
         active = self._segments.active
         try:
             if active.size and self._must_roll(active, len(batch), last_offset, max_timestamp):
@@ -107,7 +107,7 @@ class SegmentedLog:
 
     def _must_roll(self, active: Segment, size: int, last_offset: int, max_timestamp: int) -> bool:
         config, began = self.config, self._first_timestamp
-        # How long it has been written to is by what its records say, or else by the clock.
+        # The age is by its records' timestamps, or otherwise by the clock.
         age_ms = max_timestamp - began if began >= 0 else self._clock.now_ms() - self._segment_began_ms
         return (
             active.size + size + (SEAL_BYTES if active.cipher is not None else 0) > config.segment_bytes
@@ -117,17 +117,17 @@ class SegmentedLog:
         )
 
     def refuse_append(self, refused: OSError) -> None:
-        """A write has failed: StorageError. Unless there may be room again later, the log goes offline."""
+        """A write has failed: StorageError. Unless the disk is full, the log goes offline."""
         if refused.errno not in PASSING_ERRORS:
-            self._go_offline(f"a write failed: {refused.strerror or refused}")
+            self._go_offline(f"write failed: {refused.strerror or refused}")
         try:
             self._segments.active.forget_torn_tail()
         except OSError as failed:
-            self._go_offline(f"a failed write could not be undone: {failed.strerror or failed}")
+            self._go_offline(f"could not undo a failed write: {failed.strerror or failed}")
         raise StorageError(f"{self.folder.name}: {refused.strerror or refused}") from refused
 
     def roll(self) -> bool:
-        """Begin a new segment, if there is anything in the current one; whether there was."""
+        """Roll to a new segment, if the current one is not empty; returns whether it was not."""
         if self._segments.active.size == 0:
             return False
         segment = self._files.with_room(self._create_next)
@@ -137,50 +137,50 @@ class SegmentedLog:
         return True
 
     def _create_next(self) -> Segment:
-        # Its file is created last: where anything fails, for want of space say, the active segment can still be
-        # appended to, and there is none on disk yet that would be taken for the one behind it.
+        # Its file is created last: if anything fails, e.g. for lack of space, the active segment can still be
+        # appended to, and there is no file on disk that would be taken for its successor.
         self._segments.active.complete()
         return Segment.create(self.folder, self.next_offset, self.config, self._files, self.cipher)
 
     # Reading
 
     def read(self, offset: int, max_bytes: int, until_offset: int | None = None) -> memoryview:
-        """Whole batches from the one with `offset` on: the first whatever its size, more while they fit."""
+        """Complete batches from the one with `offset` on: the first regardless of its size, more while they fit."""
         if self._offline is not None:
             raise self._offline_error()
         limit = self.next_offset if until_offset is None else min(until_offset, self.next_offset)
         if not self.start_offset <= offset <= self.next_offset:
-            raise OffsetOutOfRange(f"{offset} is not in {self.start_offset}..{self.next_offset}")
+            raise OffsetOutOfRange(f"offset {offset} is out of range {self.start_offset}..{self.next_offset}")
         try:
             return self._segments.read(Bounds(offset, limit, max_bytes), self.next_offset)
         except OSError as failed:
             raise StorageError(f"{self.folder.name}: {failed.strerror or failed}") from failed
 
     def size_between(self, offset: int, until_offset: int) -> int:
-        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        """The size of the batches from the one with `offset` on, up to the one with `until_offset`."""
         if self._offline is not None:
             raise self._offline_error()
         return self._segments.size_between(max(offset, self.start_offset), min(until_offset, self.next_offset))
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record with this timestamp or a later one, however long that takes."""
+        """The first record at or after this timestamp, regardless of the cost."""
         with storage_errors(self.folder.name):
             found = self._segments.find_timestamp(timestamp, self.start_offset, self.next_offset)
         return None if isinstance(found, Unfinished) else found
 
     def search_timestamp(self, timestamp: int, from_offset: int, effort: Effort) -> TimestampOffset | Unfinished | None:
-        """The same from this offset on, as far as it can be told with this effort."""
+        """The same from this offset on, within a budget."""
         with storage_errors(self.folder.name):
             start = max(self.start_offset, from_offset)
             return self._segments.find_timestamp(timestamp, start, self.next_offset, effort)
 
     def newest_timestamp(self) -> int:
-        """The highest timestamp; -1 if there is none. After DeleteRecords it may be that of a deleted record."""
+        """The largest timestamp; -1 if there is none. After DeleteRecords it may be that of a deleted record."""
         with storage_errors(self.folder.name):
             return self._segments.newest_timestamp(self.start_offset)
 
     def newest_timestamp_left(self, max_bytes: int) -> int:
-        """The highest timestamp of the records that are not deleted."""
+        """The largest timestamp of records that are not deleted."""
         with storage_errors(self.folder.name):
             return self._segments.newest_left(self.start_offset, max_bytes)
 
@@ -193,11 +193,11 @@ class SegmentedLog:
 
     @property
     def acknowledged_offset(self) -> int:
-        """Appends below this may be acknowledged: they are as durable as the flush policy promises."""
+        """Appends below this may be acknowledged: they are durable according to the flush policy."""
         return self.recovery_point if self.config.flush == "ack" else self.next_offset
 
     def is_flush_due(self, now_s: float, last_flush_s: float) -> bool:
-        """Whether the flush policy asks for a flush now, `last_flush_s` being when the last one began."""
+        """Whether the flush policy requires a flush now, `last_flush_s` being the start of the last one."""
         if self._offline is not None or not self.is_dirty:
             return False
         match self.config.flush:
@@ -206,7 +206,7 @@ class SegmentedLog:
             case "interval":
                 return (now_s - last_flush_s) * 1000 >= self.config.flush_interval_ms
             case "os":
-                # Only what was rolled away, so that a start after a crash need not check every segment there is.
+                # Only rolled segments, so that a start after a crash need not recover every segment.
                 return self._unsynced.has_full_segments
 
     @property
@@ -214,34 +214,34 @@ class SegmentedLog:
         return self.recovery_point < self.next_offset or self._unsynced.has_new_files
 
     def begin_flush(self) -> Flush | None:
-        """What has to be synced to make more of what is appended so far durable; None if nothing has."""
+        """A flush of more of the appended data; None if there is nothing to sync."""
         if not self.is_dirty:
             return None
-        # For want of descriptors, say: nothing was synced, nothing is believed to be, and it can be tried again.
+        # E.g. for lack of descriptors: nothing was synced, and it can be retried.
         with storage_errors(self.folder.name):
             return self._unsynced.begin_flush(self.next_offset)
 
     def finish_flush(self, flush: Flush) -> None:
-        """Hear how a flush ended. One that failed takes the partition offline, and is not tried again."""
+        """Finish a flush. A failed one takes the partition offline, and is not retried."""
         if flush.error is not None:
             self._go_offline(f"fsync failed: {flush.error.strerror or flush.error}")
         if self._offline is not None:
-            # Nor is another one believed: the kernel reports an error once, and it may have been about the same pages.
+            # Later ones are not trusted either: the kernel reports an error once, possibly for the same pages.
             raise self._offline_error() from flush.error
         self._unsynced.finish_flush(flush)
 
     def flush(self) -> None:
-        """Make everything appended so far durable before returning."""
+        """Sync everything appended so far."""
         if self._offline is not None:
             raise self._offline_error()
         flush = self.begin_flush()
         while flush is not None:
             flush.run()
             self.finish_flush(flush)
-            # Whoever has begun another one and not finished it yet keeps the log dirty.
+            # An unfinished concurrent flush keeps the log dirty.
             flush = self.begin_flush() if self._unsynced.has_new_files else None
 
-    # The end
+    # Closing
 
     def take_offline(self, reason: str) -> None:
         """Refuse reads and appends until a restart: its contents are damaged."""
@@ -259,7 +259,7 @@ class SegmentedLog:
         return StorageError(f"{self.folder.name} is offline: {self._offline}")
 
     def abandon(self) -> None:
-        """Let go of the files as they are, as a crash would."""
+        """Close the files without writing, as in a crash."""
         self._is_abandoned = True
         for segment in self._segments.all:
             segment.close()

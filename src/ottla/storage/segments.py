@@ -1,4 +1,4 @@
-"""The segments of a log, one behind the other: which one holds an offset, and reading across them."""
+"""The segments of a log in order: finding offsets, and reading across segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Segments:
-    """There is always at least one. `next_offset` is the offset after the last record of the last one."""
+    """There is always at least one. `next_offset` is the log end offset."""
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
@@ -37,28 +37,28 @@ class Segments:
         self.active = segment
 
     def replace(self, old: list[Segment], new: Segment) -> None:
-        """Some in a row, none of which is appended to, by one."""
+        """Replace consecutive inactive segments by one."""
         number = self.all.index(old[0])
         self.all[number : number + len(old)] = [new]
         self.bases[number : number + len(old)] = [new.base_offset]
 
     def drop_first(self, count: int) -> None:
-        """Take out some; not all."""
+        """Remove some; not all."""
         del self.all[:count], self.bases[:count]
 
     def keep_first(self, count: int) -> None:
-        """Take out those behind; one at least stays."""
+        """Remove those behind; at least one stays."""
         del self.all[count:], self.bases[count:]
         self.active = self.all[-1]
 
     # Reading
 
     def number_of(self, offset: int) -> int:
-        """Which one holds this offset; the first if it lies before all of them."""
+        """The segment of this offset; the first if it is below all."""
         return max(bisect_right(self.bases, offset) - 1, 0)
 
     def read(self, bounds: Bounds, next_offset: int) -> memoryview:
-        """Whole batches from the one with `from_offset` on; nothing if there are none."""
+        """Complete batches from the one with `from_offset` on; empty if there are none."""
         offset, until_offset, _ = bounds
         number = self.number_of(offset)
         while offset < until_offset and number < len(self.all):
@@ -66,12 +66,12 @@ class Segments:
             found = self.all[number].read(bounds, end_offset)
             if found:
                 return found
-            # Compaction may have left nothing of a segment's last offsets.
+            # Compaction may have removed a segment's last offsets.
             number += 1
         return memoryview(b"")
 
     def size_between(self, offset: int, until_offset: int) -> int:
-        """How many bytes the batches from the one with `offset` on take, up to the one with `until_offset`."""
+        """The size of the batches from the one with `offset` on, up to the one with `until_offset`."""
         if offset >= until_offset:
             return 0
         first, last = self.number_of(offset), self.number_of(until_offset)
@@ -81,7 +81,7 @@ class Segments:
     def find_timestamp(
         self, timestamp: int, from_offset: int, next_offset: int, effort: Effort | None = None
     ) -> TimestampOffset | Unfinished | None:
-        """The first record from `from_offset` on with this timestamp or a later one."""
+        """The first record from `from_offset` on at or after this timestamp."""
         for segment, end_offset in self._with_ends(next_offset):
             if segment.newest_timestamp >= timestamp:
                 found = find_timestamp(segment, timestamp, from_offset, end_offset, effort)
@@ -90,7 +90,7 @@ class Segments:
         return None
 
     def newest_timestamp(self, from_offset: int) -> int:
-        """The highest timestamp; that of a record below `from_offset` may count if it is in the same segment."""
+        """The largest timestamp; possibly of a record below `from_offset` in the same segment."""
         return max(segment.newest_timestamp for segment in reaching(self.all, from_offset))
 
     def newest_left(self, from_offset: int, max_bytes: int) -> int:
@@ -106,7 +106,7 @@ class Segments:
         return sorted(found, key=lambda aborted: aborted.first_offset)
 
     def _with_ends(self, next_offset: int) -> Iterator[tuple[Segment, int]]:
-        """Each with the offset after its last record."""
+        """Each with its end offset."""
         return zip(self.all, [*self.bases[1:], next_offset], strict=True)
 
 

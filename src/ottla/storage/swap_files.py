@@ -1,7 +1,7 @@
-"""Finishing a compaction that was interrupted, by Apache Kafka's steps.
+"""Completes an interrupted compaction, with Apache Kafka's steps.
 
-Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the segments that they replace are
-removed, and then `.swap` gives way to the final name. So what is `.swap` is complete, unless some of it is still
+Compacted segments are written as `.cleaned`, then renamed to `.swap`, then the replaced segments are
+removed, and then `.swap` is renamed to the final name. So `.swap` files are complete, unless some are still
 `.cleaned`.
 """
 
@@ -22,12 +22,12 @@ _logger: Final = logging.getLogger(__name__)
 
 CLEANED: Final = ".cleaned"
 SWAP: Final = ".swap"
-# The log comes first: with it in place, what is left of its indexes is all that a second attempt finds to be done.
+# The log comes first: once it is in place, a second attempt only has to move the remaining indexes.
 _KINDS: Final = (LOG, ENCRYPTED_LOG, OFFSET_INDEX, TIME_INDEX, TXN_INDEX)
 
 
 def complete_swaps(folder: Path) -> None:
-    """Put `.swap` files in the place of the segments that they were made from."""
+    """Replace the original segments by the `.swap` files."""
     swaps = _files(folder, SWAP)
     if not swaps:
         return
@@ -39,7 +39,7 @@ def complete_swaps(folder: Path) -> None:
     logs = [(offset, path) for offset, path in swaps if path.stem.endswith((LOG, ENCRYPTED_LOG))]
     if logs:
         begin, end = min(offset for offset, _ in logs), max(_next_offset(path, offset) for offset, path in logs)
-        _logger.info("%s: a compaction of offsets %d to %d is completed", folder.name, begin, end)
+        _logger.info("%s: completed an interrupted compaction of offsets %d to %d", folder.name, begin, end)
         for offset, path in _files(folder, ""):
             if begin <= offset < end:
                 path.unlink()
@@ -49,7 +49,7 @@ def complete_swaps(folder: Path) -> None:
 
 
 def swap_in(folder: Path, base_offset: int, replaced: Collection[int]) -> None:
-    """Have what is `.cleaned` of one segment take the place of these, while the log is in use."""
+    """Replace these segments by the `.cleaned` files of one segment, while the log is in use."""
     cleaned = [path for offset, path in _files(folder, CLEANED) if offset == base_offset]
     swaps = [path.rename(path.with_suffix(SWAP)) for path in cleaned]
     sync_folder(folder)
@@ -68,7 +68,7 @@ def discard_cleaned(folder: Path, base_offset: int) -> None:
 
 
 def _files(folder: Path, suffix: str) -> list[tuple[int, Path]]:
-    """The files of segments with this suffix behind their name, and the base offset in it; logs before indexes."""
+    """The segment files with this suffix, and their base offsets; logs before indexes."""
     found = []
     for kind in _KINDS:
         for path in sorted(folder.glob(f"*{kind}{suffix}")):

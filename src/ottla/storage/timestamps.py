@@ -1,7 +1,7 @@
-"""Finding records of a segment by time.
+"""Finds records of a segment by time.
 
-A time index that was found on disk is not taken at its word: what seems too old is deleted, and what it misses is not
-found.
+A time index found on disk is not trusted blindly: an old timestamp would delete the segment, and a missing entry hide
+records.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ class TimestampOffset(NamedTuple):
 
 
 class Unfinished(NamedTuple):
-    """A search that is to go on at this offset, after others were served."""
+    """A search to be continued at this offset later."""
 
     next_offset: int
     large: FoundBatch | None = None
-    """The batch there, if it is to be decompressed elsewhere first. Its data is a copy."""
+    """The batch there, if it must be decompressed elsewhere first. Its data is a copy."""
 
 
 class Effort:
-    """What a search may take before it stops for a while."""
+    """The budget of a search step."""
 
     __slots__ = ("batches_left", "max_bytes")
 
@@ -45,7 +45,7 @@ class Effort:
 def find_timestamp(
     segment: Segment, timestamp: int, from_offset: int, end_offset: int = NO_LIMIT, effort: Effort | None = None
 ) -> TimestampOffset | Unfinished | None:
-    """The first record from `from_offset` on with this timestamp or a later one; what is damaged has none.
+    """The first record from `from_offset` on at or after this timestamp; corrupt ranges are skipped.
 
     As in Kafka the control records of end markers count: they have offsets and timestamps, too.
     """
@@ -67,7 +67,7 @@ def _looked_into(
 ) -> TimestampOffset | Unfinished | None:
     if effort is None:
         return first_since(batch, timestamp, from_offset)
-    # A header may promise a timestamp that no record has, in every batch of a log.
+    # A header may claim a timestamp that no record has, in every batch of a log.
     effort.batches_left -= 1
     if effort.batches_left < 0:
         return Unfinished(batch.header.base_offset)
@@ -80,7 +80,7 @@ def _looked_into(
 def first_since(
     batch: FoundBatch, timestamp: int, from_offset: int, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> TimestampOffset | None:
-    """The first record of the batch with this timestamp or a later one. Raises DecompressedTooLarge."""
+    """The first record of the batch at or after this timestamp. Raises DecompressedTooLarge."""
     for record in RecordReader(batch.data, from_offset, max_bytes, with_control=True):
         if record.timestamp >= timestamp:
             return TimestampOffset(record.timestamp, record.offset, batch.header.leader_epoch)
@@ -88,9 +88,9 @@ def first_since(
 
 
 def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
-    """The highest timestamp of records from `from_offset` on, where the time index also knows of those below.
+    """The largest timestamp of records from `from_offset` on, where the time index also covers those below.
 
-    The records of a batch that begins below it are looked at, unless they decompress to more than `max_bytes`.
+    The records of a batch that starts below it are read, unless they decompress to more than `max_bytes`.
     """
     newest = -1
     for batch in segment.walk(*segment.place_before(from_offset)):
@@ -106,7 +106,7 @@ def newest_from(segment: Segment, from_offset: int, max_bytes: int) -> int:
 
 
 def _offset_before(segment: Segment, timestamp: int) -> int:
-    """An offset below which no record has this timestamp or a later one, as high as the index knows."""
+    """An offset below which no record has this timestamp or a later one, as high as the index has."""
     entry = segment.indexes.at_or_before_time(timestamp)
     if entry is not None and segment.indexes.is_found and not _is_about_a_batch(segment, entry):
         segment.rebuild_indexes()
@@ -115,9 +115,9 @@ def _offset_before(segment: Segment, timestamp: int) -> int:
 
 
 def is_newest_right(segment: Segment) -> bool:
-    """Whether the last entry of the time index is about a batch, and no batch at the segment's end is newer.
+    """Whether the last entry of the time index matches a batch, and no batch at the segment's end is newer.
 
-    Those before the last offset entry had theirs looked at when it was made, and are not all read again.
+    Those before the last offset entry were checked when it was made, and are not all read again.
     """
     indexes = segment.indexes
     last_time = indexes.last_time

@@ -1,4 +1,4 @@
-"""Which transactions were aborted, per segment: what a read_committed reader has to leave out.
+"""The transaction index of a segment: aborted transactions, for read_committed readers.
 
 An entry is Kafka's `AbortedTxn` version 0; the file exists only once there is one.
 """
@@ -64,7 +64,7 @@ class TxnIndex:
         return number < len(entries) and entries[number].last_offset == last_offset
 
     def drop_from(self, offset: int) -> None:
-        """Forget the transactions that ended at `offset` or later."""
+        """Drop the transactions that ended at `offset` or later."""
         entries = self._load()
         if not entries or entries[-1].last_offset < offset:
             return
@@ -80,7 +80,7 @@ class TxnIndex:
         self._entries = []
 
     def is_sane(self, base_offset: int, end_offset: int) -> bool:
-        """Whether the file could be the index of a segment with these offsets."""
+        """Whether the file is plausible for a segment with these offsets."""
         if not self.path.exists():
             return True
         data = self.path.read_bytes()

@@ -1,4 +1,4 @@
-"""What of a log is not known to be on the disk yet, and the flushes under way that will change that."""
+"""The unsynced part of a log, and its flushes in progress."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _SYNCED_AT_ONCE: Final = 32
 class Unsynced:
     def __init__(self, folder: Path, files: OpenFiles, parts: LogParts) -> None:
         self.recovery_point = parts.recovery_point
-        """Every record below this is known to be on the disk."""
+        """The recovery point: every record below this is on disk."""
         self.has_new_files = not parts.is_as_left
         """Whether the folder has to be synced, too."""
         self._folder = folder
         self._files = files
-        # The last one is the one that is appended to.
+        # The last one is the active segment.
         self._segments = parts.unsynced
         self._flushes: list[Flush] = []
 
@@ -40,14 +40,14 @@ class Unsynced:
         return len(self._segments) <= _SYNCED_AT_ONCE
 
     def add(self, segment: Segment) -> None:
-        """From now on this one is appended to."""
+        """Make this the active segment."""
         self._segments.append(segment)
         self.has_new_files = True
 
     def begin_flush(self, next_offset: int, also: Iterable[Path] = ()) -> Flush:
-        """What has to be synced to make more of what is appended so far durable, and these files.
+        """The files to sync for more of the appended data, and the offset that makes durable.
 
-        It is all of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
+        All of it, unless there are many segments, as after a crash: each takes descriptors until it is synced.
         """
         segments, later = self._segments[:_SYNCED_AT_ONCE], self._segments[_SYNCED_AT_ONCE:]
         fds = self._files.with_room(lambda: all_or_none(self._fsync_targets(segments, also)))
@@ -68,7 +68,7 @@ class Unsynced:
     def finish_flush(self, flush: Flush) -> None:
         """This one has succeeded."""
         flush.is_finished = True
-        # In the order in which they began: each covers only what those before it did not.
+        # In start order: each covers only what earlier ones did not.
         while self._flushes and self._flushes[0].is_finished:
             until_offset = self._flushes.pop(0).until_offset
             self.recovery_point = max(self.recovery_point, until_offset)
@@ -78,7 +78,7 @@ class Unsynced:
         self._segments = [segment for segment in self._segments if segment in segments]
 
     def truncated(self, segments: list[Segment], next_offset: int) -> None:
-        """These segments are left, and nothing from this offset on; the last of them may not have been among us."""
+        """These segments are left, without records from this offset on; the last one may be new here."""
         self.keep_only(segments[:-1])
         self._segments.append(segments[-1])
         for flush in self._flushes:
@@ -86,7 +86,7 @@ class Unsynced:
         self.recovery_point = min(self.recovery_point, next_offset)
 
     def restarted(self, segment: Segment, offset: int) -> None:
-        """There is nothing but this one, which is empty and begins at `offset`."""
+        """Only this empty segment is left, which starts at `offset`."""
         for flush in self._flushes:
             flush.until_offset = 0
         self._segments = [segment]

@@ -1,4 +1,4 @@
-"""The testing kit: a real broker in every test, which misbehaves when told to."""
+"""The testing kit: a real broker in every test, with fault injection."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
@@ -46,10 +46,10 @@ _WHERE: Final = {
 }
 
 if not TYPE_CHECKING:
-    # Type checkers would take any name for one that is there.
+    # Without this, type checkers would accept any name.
 
     def __getattr__(name: str) -> object:
-        """Imported when first used: the pytest plugin is loaded in every run, also where no test needs a broker."""
+        """Imported lazily: the pytest plugin is loaded in every run, also without broker tests."""
         if name not in _WHERE:
             raise AttributeError(f"module 'ottla.testing' has no attribute {name!r}")
         module, attribute = _WHERE[name]

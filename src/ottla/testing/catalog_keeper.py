@@ -1,4 +1,4 @@
-"""The catalog of a cluster in one process: kept in a thread of its own, as the supervisor of workers keeps theirs."""
+"""The catalog of an in-process cluster, in a background thread, as the supervisor of workers keeps it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ANSWER_WITHIN_S: Final = 10.0
 
 
 class CatalogKeeper:
-    """`with CatalogKeeper(folder) as keeper:`; each node gets a link of its own, with which its session ends."""
+    """`with CatalogKeeper(folder) as keeper:`; each node gets a link, which carries its session."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir()
@@ -51,7 +51,7 @@ class CatalogKeeper:
         serving.add_done_callback(self._serving.discard)
 
     async def _open(self) -> None:
-        # In the thread that uses it, as SQLite wants it.
+        # In the thread that uses it, as SQLite requires.
         self._keeper = Keeper(self._folder)
 
     async def _close(self) -> None:

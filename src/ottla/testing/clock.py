@@ -1,4 +1,4 @@
-"""A clock that runs like any other until it is told not to."""
+"""A controllable clock."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class MovableClock:
-    """The broker's time. Sessions, rebalances, retention, timestamps and the age of offsets go by it.
+    """The broker's time. Sessions, rebalances, retention, timestamps and offset expiry use it.
 
-    How long a fetch waits for data, and when an idle connection is closed, goes by real time.
+    Fetch wait times and idle connection timeouts use real time.
     """
 
     def __init__(self, moved: Callable[[], None]) -> None:
-        """`moved` is called after each move, to do what has become due."""
+        """`moved` is called after each move, to process what has become due."""
         self._moved = moved
         self._real = SystemClock()
         self._ahead_s = 0.0
@@ -38,25 +38,25 @@ class MovableClock:
         return self._stood_still_s + standing_s
 
     def advance(self, seconds: float) -> None:
-        """Move it forward, and return when the broker has done what that made due."""
+        """Move it forward, and return when the broker has processed what became due."""
         if seconds < 0:
-            raise ValueError("the clock only goes forward")
+            raise ValueError("the clock can only move forward")
         self._ahead_s += seconds
         self._moved()
 
     def freeze(self) -> None:
-        """Let it stand still; `advance` moves it all the same."""
+        """Stop it; `advance` still moves it."""
         if self._frozen_at_s is None:
             self._frozen_at_s = time.monotonic()
 
     def resume(self) -> None:
-        """Let it run again from where it stands."""
+        """Restart it."""
         self._stood_still_s = self._lost_s()
         self._frozen_at_s = None
 
 
 def catch_up(broker: Broker) -> None:
-    """Do what is due now that the broker's clock was moved."""
+    """Process what is due after the broker's clock was moved."""
     broker.groups.catch_up()
     broker.groups.expire_offsets()
     if broker.has_had_transactions:

@@ -1,4 +1,4 @@
-"""One broker of a cluster for tests: it can be killed, and come back with what it had."""
+"""One broker of a test cluster, which can be killed and restarted with its data."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ClusterNode:
     def __init__(self, folder: Path, settings: Settings, clock: MovableClock, keeper: CatalogKeeper) -> None:
         self.id = settings.broker.node_id
         self.faults = Faults()
-        """What is to go wrong at this node."""
+        """Fault injection of this node."""
         self.requests = History()
-        """What clients and other nodes asked this one."""
+        """Requests of clients and other nodes to this one."""
         self._folder = folder
         self._settings = settings
         self._clock = clock
@@ -48,18 +48,18 @@ class ClusterNode:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where this node is, or was before it was killed."""
+        """The address of this node, also while it is stopped."""
         return f"{self._settings.net.host}:{self._settings.net.port}"
 
     @property
     def broker(self) -> Broker:
-        """The broker itself; it belongs to its event loop."""
+        """The broker; it belongs to its event loop."""
         return self._running.broker
 
     def start(self) -> None:
-        """At the address that it had before, if it had one."""
+        """At its previous address, if it had one."""
         if self._embedded is not None:
-            raise RuntimeError(f"node {self.id} is running already")
+            raise RuntimeError(f"node {self.id} is already running")
         self._link = self._keeper.link()
         inherited = Inherited(self._link, ())
         embedded = EmbeddedBroker(self._folder, self._settings, self._clock, is_short_lived=True, inherited=inherited)
@@ -68,20 +68,20 @@ class ClusterNode:
         self._settings = self._settings._replace(net=replace(self._settings.net, port=self.broker.address.port))
 
     def stop(self) -> None:
-        """In order: what it leads is led by others before it goes."""
+        """Clean shutdown: leadership moves to other nodes first."""
         self.faults.forget_broker()
         embedded, self._embedded = self._running, None
         embedded.__exit__()
 
     def kill(self) -> None:
-        """Without a word: clients and other nodes find that nobody answers any more. What it had written stays."""
+        """Abrupt stop: connections break. Written data stays."""
         self.call(self.broker.listener.stop(0))
         self._link.close()
         self.stop()
         (self._folder / CLEAN_SHUTDOWN).unlink(missing_ok=True)
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this in the broker's thread, and return what it returns."""
+        """Run this in the broker's thread, and return its result."""
         return self._running.call(work)
 
     def client(self) -> LocalClient:

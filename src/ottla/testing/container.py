@@ -1,7 +1,7 @@
-"""A broker in a container, for tests that want it so; needs the program `docker`, and nothing else of Python's.
+"""A broker in a container; needs only the `docker` program.
 
-The broker listens inside on the port that it has outside, and tells clients `localhost` and that port: what a broker
-says of itself is true for whoever reaches it from this machine, without a proxy or a second start.
+The broker uses the same port inside and outside, and advertises `localhost` and that port, which is
+correct for clients on this machine, without a proxy or a second start.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OttlaContainer:
         enable_faults: bool = False,
         docker: str = "docker",
     ) -> None:
-        """The settings by their names, such as `log.flush`."""
+        """Settings by name, such as `log.flush`."""
         self.image = image
         self._settings = dict(settings or {})
         self._enable_faults = enable_faults
@@ -49,7 +49,7 @@ class OttlaContainer:
         self.stop()
 
     def start(self, timeout_s: float = 30.0) -> Self:
-        """Return once it serves."""
+        """Return once it is ready."""
         self._kafka_port, self._http_port = _free_ports()
         ports = [
             option for port in (self._kafka_port, self._http_port) for option in ("-p", f"127.0.0.1:{port}:{port}")
@@ -63,17 +63,17 @@ class OttlaContainer:
         return self
 
     def stop(self) -> None:
-        """Remove it with all its data. May be called again."""
+        """Remove it with all its data. Idempotent."""
         if self._id:
             container, self._id = self._id, ""
             self._run("rm", "--force", "--volumes", container)
 
     def get_bootstrap_server(self) -> str:
-        """What clients are given to connect to."""
+        """The bootstrap address."""
         return f"{_HOST}:{self._kafka_port}"
 
     def get_rest_url(self) -> str:
-        """Where REST is, and with `enable_faults` `/v1/faults`."""
+        """The REST URL, with `enable_faults` including `/v1/faults`."""
         return f"http://{_HOST}:{self._http_port}"
 
     def get_logs(self) -> str:
@@ -93,7 +93,7 @@ class OttlaContainer:
         while not self._is_healthy():
             is_running = self._run("inspect", "--format", "{{.State.Running}}", self._id) == "true"
             if not is_running or time.monotonic() >= give_up_at_s:
-                what = f"does not serve after {timeout_s:g} s" if is_running else "has ended"
+                what = f"is not ready after {timeout_s:g} s" if is_running else "has ended"
                 raise RuntimeError(f"the container of {self.image} {what}:\n{self.get_logs()}")
             time.sleep(_LOOK_EVERY_S)
 
@@ -108,14 +108,14 @@ class OttlaContainer:
         try:
             done = subprocess.run([self._docker, *arguments], capture_output=True, text=True, check=False)
         except FileNotFoundError:
-            raise RuntimeError(f"there is no program {self._docker!r}; install Docker, or name another") from None
+            raise RuntimeError(f"program {self._docker!r} not found; install Docker, or name another") from None
         if done.returncode:
             raise RuntimeError(f"{self._docker} {arguments[0]} failed: {done.stderr.strip()}")
         return (done.stdout + done.stderr if arguments[0] == "logs" else done.stdout).strip()
 
 
 def _free_ports() -> tuple[int, int]:
-    """Free now, and by all likelihood still when the container takes them."""
+    """Free now, and very likely still when the container binds them."""
     with socket.socket() as first, socket.socket() as second:
         for one in (first, second):
             one.bind(("127.0.0.1", 0))

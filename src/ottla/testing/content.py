@@ -1,4 +1,4 @@
-"""What a test puts into a topic and finds in it, through the broker's own handlers."""
+"""Writing and reading topics in tests, through the broker's handlers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _READ_BYTES: Final = 8 << 20
 async def create(
     client: LocalClient, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int = -1
 ) -> None:
-    """As a client would, so that what no client may have is refused here, too."""
+    """Like a client, so that invalid topics are rejected, too."""
     topic = CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -74,7 +74,7 @@ async def append(  # noqa: PLR0913
     for value in values:
         builder.append(broker.clock.now_ms(), _encoded(key), _encoded(value), headers)
     if not builder.count:
-        raise ValueError("there is nothing to produce")
+        raise ValueError("no values to produce")
     return await _append(client, topic, partition, builder)
 
 
@@ -90,7 +90,7 @@ async def _append(client: LocalClient, topic: str, partition: int, builder: Batc
 
 
 async def replay(broker: Broker, client: LocalClient, file: Path, topic: str | None) -> int:
-    """Write what was recorded, record by record, and return how many there were."""
+    """Write the recorded records one by one; returns their number."""
     head = read_head(file)
     topic = topic or head.topic
     if topic not in broker.topics.by_name:
@@ -111,7 +111,7 @@ def _encoded(given: bytes | str | None) -> bytes | None:
 async def read_all(broker: Broker, client: LocalClient, topic: str) -> list[Record]:
     state = broker.topics.by_name.get(topic)
     if state is None:
-        raise UnknownTopicOrPartition(f"there is no topic {topic!r}, only {sorted(broker.topics.by_name)}")
+        raise UnknownTopicOrPartition(f"no topic {topic!r}; existing: {sorted(broker.topics.by_name)}")
     return [record for partition in state.partitions for record in await read_partition(client, partition)]
 
 

@@ -1,4 +1,4 @@
-"""What brokers for tests are set up with, unless a test says otherwise."""
+"""Default settings of test brokers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.broker.settings import Settings
 
 _DRAIN_MS: Final = 250
 _HEARTBEAT_MS: Final = 100
-"""Of members of consumer groups: every step of a rebalance takes one."""
+"""Of consumer group members: every step of a rebalance takes one."""
 
 
 def for_tests(settings: Settings | None) -> Settings:

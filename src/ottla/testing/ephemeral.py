@@ -1,4 +1,4 @@
-"""A broker for one test: in this process, in memory, gone afterwards, and obedient."""
+"""A broker for one test: in this process, in memory, removed afterwards."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ _NAME: Final = "ottla-testing"
 class EphemeralBroker:
     """`with ottla.testing.broker() as broker:`; in pytest the fixture `ottla` is one.
 
-    It serves from a thread of its own, and its methods may be called from any other, also from an event loop: all but
+    It runs in a background thread, and its methods may be called from any thread, also from an event loop: all except
     those that wait return at once.
     """
 
     def __init__(self, settings: Settings | None = None) -> None:
-        """The settings but for the port and the folder, which are always new."""
+        """The settings except for port and folder, which are always new."""
         self._settings = for_tests(settings)
         self.requests = History()
-        """What clients sent."""
+        """The history of requests."""
         self.faults = Faults()
-        """What is to go wrong."""
+        """Fault injection."""
         self.clock = MovableClock(self._clock_moved)
-        """The broker's time."""
+        """The broker's clock."""
         self._closing = ExitStack()
         self._folder = Path()
         self._snapshots = count(1)
@@ -62,12 +62,12 @@ class EphemeralBroker:
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given to connect to."""
+        """The bootstrap address."""
         return self._running.bootstrap_servers
 
     @property
     def broker(self) -> Broker:
-        """The broker itself; it belongs to its event loop."""
+        """The broker; it belongs to its event loop."""
         return self._running.broker
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class EphemeralBroker:
 
     def start(self) -> None:
         if self._embedded is not None:
-            raise RuntimeError("the broker is running already")
+            raise RuntimeError("the broker is already running")
         with ExitStack() as undoing:
             self._folder = undoing.enter_context(ephemeral_folder())
             self._open(self._settings)
@@ -88,24 +88,24 @@ class EphemeralBroker:
             self._closing = undoing.pop_all()
 
     def stop(self) -> None:
-        """Hang up on everybody, and remove all data. May be called again."""
+        """Disconnect all clients, and delete all data. Idempotent."""
         self._closing.close()
 
     def restart(self) -> None:
-        """Hang up on everybody, and start again at the same address with the same data."""
+        """Disconnect all clients, and restart at the same address with the same data."""
         self._reopen(lambda: None)
 
     def snapshot(self) -> Snapshot:
-        """All data as it is now, to come back to."""
+        """A snapshot of all data."""
         from ottla.testing.snapshots import Snapshot
 
         folder = self._folder / f"snapshot-{next(self._snapshots)}"
         return self._do(lambda: Snapshot.take(self._data_dir, folder))
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Have the data of then. Clients are hung up on, and find the broker again at the same address."""
+        """Restore a snapshot. Clients are disconnected, and reconnect to the same address."""
         if snapshot.folder.parent != self._folder:
-            raise ValueError("this snapshot is of another broker; a broker can go back only to what it was itself")
+            raise ValueError("this snapshot was made by another broker")
         self._reopen(lambda: snapshot.put_back(self._data_dir))
 
     # Topics and records
@@ -114,7 +114,7 @@ class EphemeralBroker:
         self.call(create(self._client, name, partitions, configs))
 
     def topics(self) -> list[str]:
-        """Without those of the broker's own."""
+        """Without internal topics."""
         return self._do(lambda: sorted(n for n, one in self.broker.topics.by_name.items() if not one.entry.is_internal))
 
     def produce(
@@ -125,25 +125,25 @@ class EphemeralBroker:
         partition: int = 0,
         headers: Headers = (),
     ) -> int:
-        """Append a record for each value, and return the offset of the first. A topic that is missing is created."""
+        """Append a record per value, and return the offset of the first. A missing topic is created."""
         return self.call(write(self.broker, self._client, topic, partition, values, key=key, headers=headers))
 
     def replay(self, file: str | Path, topic: str | None = None) -> int:
-        """Write what `ottla record` wrote to this file, and return how many records that is."""
+        """Write the records of an `ottla record` file, and return their number."""
         return self.call(replay(self.broker, self._client, Path(file), topic))
 
     def records(self, topic: str) -> list[Record]:
-        """All that the topic holds, by partition and offset, without what was aborted."""
+        """All records of the topic, by partition and offset, without aborted ones."""
         return self.call(read_all(self.broker, self._client, topic))
 
     def wait_for_records(self, topic: str, count: int = 1, *, timeout_s: float = 10.0) -> list[Record]:
-        """All that the topic holds, once that is so many records or more."""
+        """All records of the topic, once there are at least `count`."""
         found: list[Record] = []
 
         async def too_few() -> str | None:
             if topic in self.broker.topics.by_name:
                 found[:] = await read_all(self.broker, self._client, topic)
-            return None if len(found) >= count else f"topic {topic!r} holds {len(found)} of {count} records"
+            return None if len(found) >= count else f"topic {topic!r} has {len(found)} of {count} records"
 
         self.call(_until_none(too_few, timeout_s))
         return found
@@ -151,25 +151,25 @@ class EphemeralBroker:
     # Groups
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The offsets from which the group reads on."""
+        """The group's committed offsets."""
         return self._do(lambda: groups.committed(self.broker, group))
 
     def lag(self, group: str, *topics: str) -> dict[TopicPartition, int]:
-        """How many records the group has not committed, in these topics or in those it has committed for."""
+        """The group's lag, in these topics or in those it has committed for."""
         return self._do(lambda: groups.lags(self.broker, group, topics))
 
     def wait_for_group(self, group: str, members: int = 1, *, timeout_s: float = 10.0) -> None:
-        """Return once the group has so many members and each knows what it reads; with 0, once all are gone."""
+        """Return once the group is stable with this number of members; with 0, once it is empty."""
         self._wait(lambda: groups.not_stable(self.broker, group, members), timeout_s)
 
     def wait_for_lag_zero(self, group: str, *topics: str, timeout_s: float = 10.0) -> None:
-        """Return once the group has committed all there is."""
+        """Return once the group's lag is zero."""
         self._wait(lambda: groups.lagging(self.broker, group, topics), timeout_s)
 
-    # In the broker's own thread
+    # In the broker's thread
 
     def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run this in the broker's thread, where all that belongs to it has to be touched; return what it returns."""
+        """Run this in the broker's thread, which owns its state; returns its result."""
         return self._running.call(work)
 
     @property

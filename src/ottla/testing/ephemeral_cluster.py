@@ -1,4 +1,4 @@
-"""A cluster for one test: several brokers in this process, without ZooKeeper, gone afterwards."""
+"""A cluster for one test: several brokers in this process, without ZooKeeper, removed afterwards."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class EphemeralCluster:
         self._count = nodes
         self._settings = for_tests(settings)
         self.nodes: list[ClusterNode] = []
-        """All of them, also those that were killed."""
+        """All nodes, including killed ones."""
         self.clock = MovableClock(self._clock_moved)
-        """The time of all nodes."""
+        """The clock of all nodes."""
         self._closing = ExitStack()
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients are given to connect to: all nodes, also those that do not run."""
+        """The bootstrap addresses of all nodes, including stopped ones."""
         return ",".join(node.bootstrap_servers for node in self.nodes)
 
     def __enter__(self) -> Self:
@@ -70,7 +70,7 @@ class EphemeralCluster:
         self._wait(self._not_all_known, _PATIENCE_S)
 
     def stop(self) -> None:
-        """End all nodes, and remove all data. May be called again."""
+        """Stop all nodes, and delete all data. Idempotent."""
         self._closing.close()
 
     def _settings_of(self, number: int) -> Settings:
@@ -86,11 +86,11 @@ class EphemeralCluster:
     # Nodes
 
     def kill(self, node: ClusterNode | int) -> None:
-        """Let a node go without a word, as when its machine loses power. Others lead what it led."""
+        """Stop a node abruptly, as in a power failure. Other nodes become leaders of its partitions."""
         self._node(node).kill()
 
     def restart(self, node: ClusterNode | int) -> None:
-        """Let a node come back, at the same address and with what it had. One that runs stops first."""
+        """Restart a node at the same address with its data. A running one is stopped first."""
         found = self._node(node)
         if found.is_running:
             found.stop()
@@ -98,7 +98,7 @@ class EphemeralCluster:
         self._wait(self._not_all_known, _PATIENCE_S)
 
     def leader_of(self, topic: str, partition: int = 0, *, timeout_s: float = _PATIENCE_S) -> ClusterNode:
-        """Who leads the partition, once somebody does."""
+        """The leader of the partition; waits until there is one."""
         found: list[ClusterNode] = []
 
         def nobody() -> str | None:
@@ -106,13 +106,13 @@ class EphemeralCluster:
             if found:
                 return None
             known = self._running[0].broker.topics.by_name
-            return f"nobody leads {topic}-{partition}" if topic in known else f"there is no topic {topic!r}"
+            return f"{topic}-{partition} has no leader" if topic in known else f"no topic {topic!r}"
 
         self._wait(nobody, timeout_s)
         return found[0]
 
     def wait_until_in_sync(self, topic: str, *, timeout_s: float = _PATIENCE_S) -> None:
-        """Return once every node that runs and holds the topic has all that its leaders have."""
+        """Return once all running replicas of the topic are in the ISR."""
         self._wait(lambda: self._behind(topic), timeout_s)
 
     # Topics and records
@@ -124,7 +124,7 @@ class EphemeralCluster:
         replication_factor: int | None = None,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """On all nodes, unless told otherwise; returns once each partition is led by somebody."""
+        """On all nodes by default; returns once each partition has a leader."""
         node = self._running[0]
         copies = self._count if replication_factor is None else replication_factor
         node.call(create(node.client(), name, partitions, configs, copies))
@@ -139,12 +139,12 @@ class EphemeralCluster:
         partition: int = 0,
         headers: Headers = (),
     ) -> int:
-        """Append a record for each value to a topic that is there, and return the offset of the first."""
+        """Append a record per value to an existing topic, and return the offset of the first."""
         node = self.leader_of(topic, partition)
         return node.call(append(node.broker, node.client(), topic, partition, values, key=key, headers=headers))
 
     def records(self, topic: str) -> list[Record]:
-        """All that the topic holds, by partition and offset, without what was aborted."""
+        """All records of the topic, by partition and offset, without aborted ones."""
         count = len(self._running[0].broker.topics.by_name[topic].partitions)
         found: list[Record] = []
         for partition in range(count):
@@ -152,7 +152,7 @@ class EphemeralCluster:
             found += leader.call(read_partition(leader.client(), leader.broker.topics.partition(topic, partition)))
         return found
 
-    # Inside
+    # Implementation
 
     @property
     def _running(self) -> list[ClusterNode]:
@@ -166,7 +166,7 @@ class EphemeralCluster:
             return node
         found = [one for one in self.nodes if one.id == node]
         if not found:
-            raise LookupError(f"there is no node {node}; there are {', '.join(str(one.id) for one in self.nodes)}")
+            raise LookupError(f"no node {node}; existing: {', '.join(str(one.id) for one in self.nodes)}")
         return found[0]
 
     def _not_all_known(self) -> str | None:
@@ -175,7 +175,7 @@ class EphemeralCluster:
             cluster = node.broker.cluster
             known = set() if cluster is None else set(cluster.view.brokers)
             if not wanted <= known:
-                return f"node {node.id} knows only nodes {sorted(known)}"
+                return f"node {node.id} only knows nodes {sorted(known)}"
         return None
 
     def _behind(self, topic: str) -> str | None:
@@ -186,7 +186,7 @@ class EphemeralCluster:
             placed = None if replica is None else replica.state
             missing = set() if placed is None else (wanted & set(placed.replicas)) - set(placed.isr)
             if missing:
-                return f"of {state.at} nodes {sorted(missing)} are behind"
+                return f"{state.at}: nodes {sorted(missing)} are not in the ISR"
         return None
 
     def _clock_moved(self) -> None:

@@ -1,4 +1,4 @@
-"""Where data lives that nobody needs afterwards: in memory, where there is enough of it."""
+"""Temporary data folders: in memory, if there is enough."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a folder of our own is made in it
+_IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a private folder is created in it
 _ENOUGH_BYTES: Final = 256 << 20
-"""Containers often get much less, which one large test would fill."""
+"""Containers often have much less, which one large test would fill."""
 
 
 @contextmanager
@@ -25,12 +25,12 @@ def ephemeral_folder() -> Iterator[Path]:
     finally:
         import shutil
 
-        # A worker thread may still be removing a deleted topic in it.
+        # A worker thread may still be deleting a topic in it.
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def _parent() -> Path:
-    """In memory, or the system's own place for temporary files."""
+    """In memory, or the system's temporary folder."""
     try:
         space = os.statvfs(_IN_MEMORY)
     except OSError:

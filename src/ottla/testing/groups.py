@@ -1,4 +1,4 @@
-"""Where a group stands, and what keeps it from where a test wants it."""
+"""The state of a group, for waiting in tests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def committed(broker: Broker, group_id: str) -> dict[TopicPartition, int]:
 
 
 def lags(broker: Broker, group_id: str, topics: Iterable[str] = ()) -> dict[TopicPartition, int]:
-    """How many records the group has not committed yet, in these topics or in those it has committed for."""
+    """The group's lag, in these topics or in those it has committed for."""
     offsets = committed(broker, group_id)
     found: dict[TopicPartition, int] = {}
     for name in set(topics) or {at.topic for at in offsets}:
@@ -30,26 +30,24 @@ def lags(broker: Broker, group_id: str, topics: Iterable[str] = ()) -> dict[Topi
 
 
 def not_stable(broker: Broker, group_id: str, members: int) -> str | None:
-    """Why the group is not stable with so many members; None if it is."""
+    """Why the group is not stable with this number of members; None if it is."""
     group = broker.groups.rules.table.get(group_id)
     if group is None and not members:
         return None
     if group is None:
         others = sorted(one.group_id for one in broker.groups.rules.table)
-        return (
-            f"there is no group {group_id!r}, only {others}" if others else f"there is no group {group_id!r}, nor any"
-        )
+        return f"no group {group_id!r}; existing: {others}" if others else f"no group {group_id!r}"
     there = group.member_names
     wanted = State.STABLE if members else State.EMPTY
     if group.state is wanted and len(there) == members:
         return None
-    return f"group {group_id!r} is {group.state} with {len(there)} members {there}, not {wanted} with {members}"
+    return f"group {group_id!r} is {group.state} with {len(there)} members {there}, expected {wanted} with {members}"
 
 
 def lagging(broker: Broker, group_id: str, topics: Iterable[str]) -> str | None:
-    """Where the group has not read to the end; None if it has."""
+    """The group's lag; None if it is zero."""
     found = lags(broker, group_id, topics)
     if not found:
-        return f"group {group_id!r} has committed nothing, and no topic was named"
+        return f"group {group_id!r} has no committed offsets, and no topic was named"
     behind = {str(at): lag for at, lag in sorted(found.items()) if lag}
     return f"group {group_id!r} is behind by {behind}" if behind else None

@@ -1,4 +1,4 @@
-"""What clients sent: every request as it was decoded, in the order in which they came."""
+"""The history of requests, decoded, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST_KEPT: Final = 100_000
 
 
 class History(Sequence[SeenRequest]):
-    """The latest hundred thousand requests. May be looked at from any thread."""
+    """The latest hundred thousand requests. Thread-safe."""
 
     def __init__(self) -> None:
         self._seen: deque[SeenRequest] = deque(maxlen=_MOST_KEPT)
@@ -48,12 +48,12 @@ class History(Sequence[SeenRequest]):
             return list(self._seen)
 
     def of(self, **where: Unpack[Where]) -> list[SeenRequest]:
-        """Those that match, such as `requests.of(api="OffsetCommit", group="billing")`."""
+        """The matching requests, such as `requests.of(api="OffsetCommit", group="billing")`."""
         wanted = Filter(**where)
         return [seen for seen in self._copy() if wanted.matches(seen)]
 
     def wait_for(self, count: int = 1, *, timeout_s: float = 10.0, **where: Unpack[Where]) -> list[SeenRequest]:
-        """Those that match, once there are so many."""
+        """The matching requests, once there are `count`."""
         wanted = Filter(**where)
 
         def found() -> list[SeenRequest]:
@@ -64,7 +64,7 @@ class History(Sequence[SeenRequest]):
                 return found()
             came = Counter(seen.api for seen in self._seen)
             raise TimeoutError(
-                f"{len(found())} of {count} requests with {wanted} came in {timeout_s:g} s; of all APIs: {dict(came)}"
+                f"got {len(found())} of {count} requests with {wanted} in {timeout_s:g} s; all by API: {dict(came)}"
             )
 
     def clear(self) -> None:

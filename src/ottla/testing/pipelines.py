@@ -17,7 +17,7 @@ __all__ = ["DeadLetter", "Outcome", "PipelineUnderTest", "SampleRecord"]
 
 
 class PipelineUnderTest:
-    """A pipeline's file, run on sample records. The Spark of the process is used, or started."""
+    """A pipeline file, run on sample records. Uses the current Spark session, or starts one."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -33,7 +33,7 @@ class PipelineUnderTest:
         """
         for name in records:
             if name not in self._pipeline.sources:
-                raise ValueError(f"there is no source {name}; there are {', '.join(self._pipeline.sources)}")
+                raise ValueError(f"no source {name}; existing: {', '.join(self._pipeline.sources)}")
         case = Case(
             name="",
             records={name: [_record(each) for each in given] for name, given in records.items()},

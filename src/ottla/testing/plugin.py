@@ -1,4 +1,4 @@
-"""The pytest plugin: brokers as fixtures. Imports nothing of the broker before a test asks for one."""
+"""The pytest plugin: brokers as fixtures. Imports the broker only when a test uses it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Have the broker's modules imported as they are.
+    """Import the broker's modules without assertion rewriting.
 
-    pytest rewrites the asserts in every module of a package that has a plugin, which helps nobody here, makes the first
+    pytest rewrites the asserts in every module of a package with a plugin, which is useless here, makes the first
     import slow, and fails on Python 3.11 if two threads import at once ("AST constructor recursion depth mismatch").
     """
     hook = early_config.pluginmanager.rewrite_hook
@@ -27,13 +27,13 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def ottla_settings() -> Settings | None:
-    """What brokers are set up with. Define a fixture of this name to have it otherwise."""
+    """The settings of all brokers. Override this fixture to change them."""
     return None
 
 
 @pytest.fixture
 def ottla(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
-    """A broker of this test's own: new port, new folder, no topics, no groups."""
+    """A new broker per test: new port, new folder, no topics, no groups."""
     from ottla.testing import EphemeralBroker
 
     with EphemeralBroker(ottla_settings) as broker:
@@ -42,7 +42,7 @@ def ottla(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
 
 @pytest.fixture(scope="session")
 def ottla_session(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
-    """One broker for all tests of the session, which share what is in it."""
+    """One broker shared by all tests of the session."""
     from ottla.testing import EphemeralBroker
 
     with EphemeralBroker(ottla_settings) as broker:
@@ -51,7 +51,7 @@ def ottla_session(ottla_settings: Settings | None) -> Iterator[EphemeralBroker]:
 
 @pytest.fixture
 def ottla_cluster(ottla_settings: Settings | None) -> Iterator[EphemeralCluster]:
-    """Three nodes of this test's own, in this process."""
+    """A new three-node cluster per test, in this process."""
     from ottla.testing import EphemeralCluster
 
     with EphemeralCluster(settings=ottla_settings) as cluster:

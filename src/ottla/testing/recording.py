@@ -1,6 +1,6 @@
-"""A slice of a topic as one file: a line of JSON that says what it is of, then one for each record, by their time.
+"""Part of a topic as one file: a JSON header line, then one line per record, in timestamp order.
 
-Keys, values and values of headers are in base64, so that every record comes back as it was.
+Keys, values and header values are base64, so that every record is restored exactly.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_head(path: Path) -> Head:
         try:
             return _HEAD.decode(file.readline())
         except msgspec.DecodeError as wrong:
-            raise ConfigError(f"{path} is no recording: {wrong}") from None
+            raise ConfigError(f"{path} is not a valid recording: {wrong}") from None
 
 
 def read_records(path: Path) -> Iterator[Recorded]:
@@ -61,5 +61,5 @@ def read_records(path: Path) -> Iterator[Recorded]:
 
 
 def due_after_s(recorded: Recorded, first: Recorded, speed: float) -> float:
-    """How long after the first record this one is to be sent; with a speed of 0, at once."""
+    """How long after the first record to send this one; with a speed of 0, at once."""
     return max(recorded.timestamp_ms - first.timestamp_ms, 0) / 1000 / speed if speed else 0.0

@@ -1,7 +1,7 @@
-"""A broker's data as it was at one moment: topics, records, offsets, groups, transactions, users, ACLs and quotas.
+"""A snapshot of a broker's data: topics, records, offsets, groups, transactions, users, ACLs and quotas.
 
-What is on the disk is all there is of these, so a snapshot is a copy of the folder. Segments are appended to in place,
-so that a hard link to one would grow with it.
+All of it is on disk, so a snapshot is a copy of the folder. Segments are appended to in place,
+so hard links would change with them.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """To be given to `restore`, as often as wanted, while the broker that made it is there."""
+    """Pass it to `restore`, any number of times, while its broker exists."""
 
     folder: Path
 
     @classmethod
     def take(cls, data: Path, folder: Path) -> Snapshot:
-        """While nobody writes."""
+        """While no writes happen."""
         _copy(data, folder)
         return cls(folder)
 
@@ -37,6 +37,6 @@ def _copy(source: Path, to: Path) -> None:
 
 
 def _copy_file(source: str, to: str) -> None:
-    # What is left of a deleted topic may be removed just now.
+    # Remains of a deleted topic may be removed concurrently.
     with suppress(FileNotFoundError):
         copy2(source, to)

@@ -1,1 +1,1 @@
-"""Transactions: pure rules. An event and a time in, a decision out; no socket, file, thread or clock."""
+"""Transactions: pure rules. An event and a time in, a decision out; no sockets, files, threads or clocks."""

@@ -1,4 +1,4 @@
-"""What can be set about transactions. Kafka's names are in the explanations."""
+"""Transaction settings, with Kafka's names."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
     max_timeout_ms: int = 900_000
-    """transaction.max.timeout.ms: the longest transaction timeout that a producer may ask for."""
+    """transaction.max.timeout.ms: the maximum transaction timeout of a producer."""
     id_expiration_ms: int = 604_800_000
-    """transactional.id.expiration.ms: how long a transactional id is remembered after its last transaction."""
+    """transactional.id.expiration.ms: how long a transactional id is kept after its last transaction."""
     id_expiration_check_interval_ms: int = 3_600_000
-    """transaction.remove.expired.transaction.cleanup.interval.ms: how often to look for ids that have expired."""
+    """transaction.remove.expired.transaction.cleanup.interval.ms: how often to remove expired ids."""
     state_topic_partitions: int = 0
-    """transaction.state.log.num.partitions: how many partitions `__transaction_state` is created with; 0 for the
-    usual: 1 alone, 12 in a cluster."""
+    """transaction.state.log.num.partitions: partitions of `__transaction_state` when it is created; 0 for the
+    default: 1 standalone, 12 in a cluster."""
 
     def __post_init__(self) -> None:
         for name in self.__slots__:

@@ -1,14 +1,14 @@
-"""What a broker asks its transactions. How it is to be used:
+"""The transaction rules as used by a broker:
 
-- On start, `replay` every record of `__transaction_state`, then end what `unfinished` names.
-- For a decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before anything
-  else is asked; wait until the record is safe; only then answer. Where the append fails, nothing has happened.
-- If the change `is_ending`, append the end marker to every partition of the transaction, wait until those are safe, and
-  do the same with the change that `completed` returns.
+- On start, `replay` every record of `__transaction_state`, then complete the transactions in `unfinished`.
+- For a decision with a change: append `records.encode(…)` of it and call `apply(change)` in one step, before any
+other call; wait until the record is durable; only then answer. If the append fails, nothing has happened.
+- If the change `is_ending`, append the end marker to every partition of the transaction, wait until those are
+durable, and do the same with the change that `completed` returns.
 - One timer: at `next_deadline_ms()` carry out every change of `expire`. A slow one: those of `forget`.
 
-A transaction is what its last record says, so a crash between any two steps leaves one that can be gone on with: once
-it is written down how it ends, it ends like that; before, its time runs out and it is aborted.
+The last record is the state of a transaction, so it can be continued after a crash between any two steps: once
+its outcome is written, it ends with it; before, it times out and is aborted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Coordinator:
         self.config = config
         self._new_producer_id = new_producer_id
         self._transactions: dict[str, Transaction] = {}
-        # Deadlines of transactions that may have ended since, which `_holds` tells.
+        # Deadlines of transactions, possibly stale; see `_holds`.
         self._wake_ups: list[tuple[int, str]] = []
 
     def __iter__(self) -> Iterator[tuple[str, Transaction]]:
@@ -49,13 +49,13 @@ class Coordinator:
     # ── The log ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """Take over a record of the log. Raises ProtocolError if it cannot be read, and has changed nothing then."""
+        """Apply a record of the log. Raises ProtocolError if it is malformed, without changing anything."""
         transactional_id = decode_key(key)
         if transactional_id is not None:
             self.apply(Change(transactional_id, None if value is None else decode_value(value)))
 
     def apply(self, change: Change) -> None:
-        """Take over what has just been appended."""
+        """Apply what has just been appended."""
         if change.transaction is None:
             self._transactions.pop(change.transactional_id, None)
             return
@@ -66,15 +66,15 @@ class Coordinator:
             heappush(self._wake_ups, (deadline_ms, change.transactional_id))
 
     def unfinished(self) -> list[str]:
-        """Of which it is written down how they end, but not that every partition knows."""
+        """Transactions whose outcome is written, but not all of their end markers."""
         return [each for each, transaction in self._transactions.items() if transaction.state.is_ending]
 
     def completed(self, transactional_id: str, now_ms: int) -> Change:
-        """Every partition has its marker."""
+        """All end markers are written."""
         return Change(transactional_id, becomes.completed(self._transactions[transactional_id], now_ms))
 
     def drop(self, which: Callable[[str], bool]) -> list[str]:
-        """Forget those that another broker answers for from now on; their ids."""
+        """Unload those that another broker coordinates from now on; returns their ids."""
         dropped = [each for each in self._transactions if which(each)]
         for transactional_id in dropped:
             del self._transactions[transactional_id]
@@ -89,10 +89,10 @@ class Coordinator:
     def init_producer_id(
         self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, now_ms: int
     ) -> Decision:
-        """A producer's id and epoch; whoever had them before is fenced.
+        """A producer id and epoch; the previous producer is fenced.
 
-        `expected` is what a producer that goes on after an error has been so far. A transaction that is under way is
-        aborted: then the error is to ask again.
+        `expected` is the current id and epoch of a producer that continues after an error. An open transaction is
+        aborted: then the error is retriable.
         """
         if not transactional_id:
             return refused(ErrorCode.INVALID_REQUEST)
@@ -123,7 +123,7 @@ class Coordinator:
                 transactional_id, becomes.restarted(known, known.epoch + 1, previous_epoch, timeout_ms, now_ms)
             )
         if expected_epoch == known.previous_epoch:
-            # It was moved on already and has not heard of it.
+            # Its epoch was already bumped, but it missed the response.
             return _told(
                 transactional_id, becomes.restarted(known, known.epoch, known.previous_epoch, timeout_ms, now_ms)
             )
@@ -139,7 +139,7 @@ class Coordinator:
         client_version: int,
         now_ms: int,
     ) -> Decision:
-        """The transaction is about to write to these; the first ones begin it."""
+        """Add these partitions to the transaction; the first ones start it."""
         error = self._refusal(transactional_id, *producer)
         if error is not ErrorCode.NONE:
             return refused(error)
@@ -150,7 +150,7 @@ class Coordinator:
         return Decision(change=Change(transactional_id, change))
 
     def verify(self, transactional_id: str, producer_id: int, epoch: int, at: TopicPartition) -> ErrorCode:
-        """Whether this partition is part of the transaction that the producer has under way."""
+        """Whether this partition is part of the producer's open transaction."""
         error = self._refusal(transactional_id, producer_id, epoch)
         if error is not ErrorCode.NONE:
             return error
@@ -179,7 +179,7 @@ class Coordinator:
         is_commit: bool,
         client_version: int,
     ) -> Decision:
-        """Commit or abort what the producer has under way."""
+        """Commit or abort the producer's open transaction."""
         if not transactional_id:
             return refused(ErrorCode.INVALID_REQUEST)
         known = self._transactions.get(transactional_id)
@@ -203,13 +203,13 @@ class Coordinator:
     # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def next_deadline_ms(self) -> int | None:
-        """When to call `expire`. May come too early, never too late."""
+        """When to call `expire`. May be too early, never too late."""
         while self._wake_ups and not self._holds(*self._wake_ups[0]):
             heappop(self._wake_ups)
         return self._wake_ups[0][0] if self._wake_ups else None
 
     def expire(self, now_ms: int) -> list[Change]:
-        """Abort the transactions whose time is up, and fence their producers."""
+        """Abort the transactions that have timed out, and fence their producers."""
         late = set()
         while self._wake_ups and self._wake_ups[0][0] <= now_ms:
             at_ms, transactional_id = heappop(self._wake_ups)
@@ -218,14 +218,14 @@ class Coordinator:
         return [Change(each, becomes.fenced(self._transactions[each], now_ms)) for each in sorted(late)]
 
     def expire_now(self, transactional_id: str, now_ms: int) -> list[Change]:
-        """The same for what this producer has under way, however much time it has left."""
+        """The same for this producer's open transaction, regardless of its timeout."""
         known = self._transactions.get(transactional_id)
         if known is None or known.state is not State.ONGOING:
             return []
         return [Change(transactional_id, becomes.fenced(known, now_ms))]
 
     def try_again(self, transactional_id: str, now_ms: int) -> None:
-        """A change of `expire` could not be written: let it come again then."""
+        """A change of `expire` could not be written: schedule it again."""
         heappush(self._wake_ups, (now_ms, transactional_id))
 
     def _holds(self, at_ms: int, transactional_id: str) -> bool:
@@ -233,7 +233,7 @@ class Coordinator:
         return known is not None and known.deadline_ms is not None and known.deadline_ms <= at_ms
 
     def forget(self, now_ms: int) -> list[Change]:
-        """The ids that nobody has used for so long."""
+        """The expired ids."""
         return [
             Change(transactional_id, None)
             for transactional_id, known in self._transactions.items()
@@ -247,9 +247,9 @@ def _told(transactional_id: str, becoming: Transaction) -> Decision:
 
 
 def _may_be(known: Transaction, producer_id: int, epoch: int) -> bool:
-    """Whether it can be this producer that goes on; of the epoch more is said later.
+    """Whether this may be the current producer; the epoch is checked later.
 
-    It may still go by the id it had before its epochs ran out, if it was not told of the new one.
+    It may still use the id it had before its epochs were exhausted, if it missed the new one.
     """
     return producer_id == known.producer_id or (
         producer_id == known.previous_producer_id and epoch >= becomes.LAST_EPOCH

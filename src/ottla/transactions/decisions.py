@@ -1,4 +1,4 @@
-"""What the rules decide. Whoever asked writes the change down, if there is one, and only then answers."""
+"""Decisions of the rules. The caller writes the change, if there is one, and only then answers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Change(Struct, frozen=True):
 
     @property
     def is_ending(self) -> bool:
-        """Once it is written down, every partition has to be told how the transaction ended."""
+        """Once it is written, every partition needs an end marker."""
         return self.transaction is not None and self.transaction.state.is_ending
 
 

@@ -1,7 +1,7 @@
-"""Whether a producer may end its transaction as it asks to.
+"""Whether a producer may end its transaction.
 
-Up to EndTxn version 4 a producer keeps its epoch, so a repeated request is known by the state it finds. From version 5
-on (KIP-890) it is known by its epoch: the end that it asks for again has moved the producer on by one.
+Up to EndTxn version 4 a producer keeps its epoch, so a retry is recognised by the state. From version 5
+on (KIP-890) by its epoch: the first request has bumped the epoch by one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def decide_end(
     known: Transaction, producer_id: int, epoch: int, *, is_commit: bool, client_version: int
 ) -> ErrorCode | None:
-    """What to answer at once; None if the transaction is to end now. NONE is for one that has ended so already."""
+    """The immediate response; None if the transaction ends now. NONE if it has already ended the same way."""
     if client_version >= EPOCH_PER_TRANSACTION:
         return _decide_with_epochs(known, producer_id, epoch, is_commit=is_commit)
     if known.producer_id != producer_id:
@@ -42,7 +42,7 @@ def _decide_with_epochs(known: Transaction, producer_id: int, epoch: int, *, is_
         return ErrorCode.PRODUCER_FENCED
     if known.state is State.ONGOING:
         return None
-    # There is nothing to commit; but to abort it moves the producer on, which may have sent what never arrived.
+    # There is nothing to commit; but an abort bumps the epoch, to fence requests that never arrived.
     return ErrorCode.INVALID_TXN_STATE if is_commit else None
 
 

@@ -1,4 +1,4 @@
-"""What the records of `__transaction_state` hold, as Kafka's TransactionLogKey.json and its neighbour say."""
+"""The record formats of `__transaction_state`, from Kafka's TransactionLogKey.json and TransactionLogValue.json."""
 
 from typing import Annotated
 

@@ -1,7 +1,7 @@
-"""The records of `__transaction_state`, in Kafka's own formats, both ways.
+"""The records of `__transaction_state`, in Kafka's formats, both ways.
 
-Values are written in version 1, as Kafka does once `transaction.version` is 1 or more, and read in 0 and 1. A
-record without a value forgets the transactional id.
+Values are written in version 1, as by Kafka with `transaction.version` 1 or higher, and read in 0 and 1. A
+record without a value is a tombstone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _VALUE: Final = 1
 
 
 class KeyValue(NamedTuple):
-    """What a record of the topic holds, as bytes."""
+    """The bytes of a record."""
 
     key: bytes
     value: bytes | None
@@ -38,7 +38,7 @@ def encode(transactional_id: str, transaction: Transaction | None) -> KeyValue:
 
 
 def decode_key(data: bytes) -> str | None:
-    """The transactional id; None if it is the key of something newer. Raises ProtocolError if it is broken."""
+    """The transactional id; None if the key is of a newer type. Raises ProtocolError if it is malformed."""
     version = version_of(data, TOPIC)
     if version != _KEY:
         return None
@@ -51,7 +51,7 @@ def decode_value(data: bytes) -> Transaction:
     try:
         state = State(value.transaction_status)
     except ValueError as unknown:
-        raise ProtocolError(f"a record of {TOPIC} has the unknown state {value.transaction_status}") from unknown
+        raise ProtocolError(f"a record of {TOPIC} has unknown state {value.transaction_status}") from unknown
     return Transaction(
         producer_id=value.producer_id,
         previous_producer_id=value.previous_producer_id,
@@ -82,7 +82,7 @@ def _value_of(transaction: Transaction) -> TransactionValue:
         producer_epoch=transaction.epoch,
         transaction_timeout_ms=transaction.timeout_ms,
         transaction_status=transaction.state,
-        # As Kafka: null where nothing can have been written.
+        # As in Kafka: null if it cannot have partitions.
         transaction_partitions=None if transaction.state is State.EMPTY else partitions,
         transaction_last_update_timestamp_ms=transaction.updated_ms,
         transaction_start_timestamp_ms=transaction.started_ms,

@@ -1,12 +1,12 @@
-"""The states of a transactional id, by the numbers that Kafka writes down, and which may follow which.
+"""The states of a transactional id, with Kafka's codes, and their transitions.
 
 Empty ── a partition is added ──▶ Ongoing ── commit ──▶ PrepareCommit ── markers are written ──▶ CompleteCommit
   ▲                                  │                                                             │
   │                                  └── abort, or time is up ──▶ PrepareAbort ──▶ CompleteAbort   │
-  └───────────── the producer starts anew ──────────────────────────────────────────┴──────────────┘
+  └───────────── InitProducerId ────────────────────────────────────────────────────┴──────────────┘
 
-From a Complete state the next transaction begins as from Empty. A transaction of nothing may be aborted from any of
-the three (KIP-890), to move its producer to another epoch.
+From a Complete state the next transaction starts as from Empty. An empty transaction may be aborted from any of
+the three (KIP-890), to bump the producer's epoch.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class State(IntEnum):
 
     @property
     def shown(self) -> str:
-        """As Kafka's tools show it."""
+        """Its name in Kafka's tools."""
         return self.name.title().replace("_", "")
 
     @property
     def is_ending(self) -> bool:
-        """It is decided how the transaction ends, and not every partition may know it yet."""
+        """The outcome is decided, but not all end markers may be written."""
         return self in (State.PREPARE_COMMIT, State.PREPARE_ABORT)
 
     @property
@@ -53,4 +53,4 @@ FOLLOWS: Final[Mapping[State, frozenset[State]]] = {
     State.COMPLETE_COMMIT: _IDLE_FOLLOWED_BY,
     State.COMPLETE_ABORT: _IDLE_FOLLOWED_BY,
 }
-"""What may come after what."""
+"""Allowed predecessors."""

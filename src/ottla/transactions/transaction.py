@@ -1,8 +1,8 @@
-"""A transactional id as its last record describes it, and what may become of it. Nothing here changes: each step
-returns the transaction that is to be written down next.
+"""The state of a transactional id, and its transitions. Immutable: each step
+returns the next state to write.
 
-With transaction version 2 (KIP-890) every end of a transaction moves the producer to the next epoch, so that nothing of
-it that arrives late can be taken for a part of the next one.
+With transaction version 2 (KIP-890) every end of a transaction bumps the producer epoch, so that late requests
+cannot become part of the next transaction.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIME: Final = -1
 LAST_EPOCH: Final = (1 << 15) - 2
-"""The highest epoch that a producer is told: one more is left to fence it with."""
+"""The highest epoch of a producer: one more is reserved for fencing."""
 
 EPOCH_PER_TRANSACTION: Final = 2
-"""The client's transaction version (KIP-890 part 2) from which on every end moves the producer to another epoch."""
+"""The transaction version (KIP-890 part 2) from which on every end bumps the producer epoch."""
 
 
 class Transaction(Struct, frozen=True, kw_only=True):
@@ -38,12 +38,12 @@ class Transaction(Struct, frozen=True, kw_only=True):
     started_ms: int = NO_TIME
     updated_ms: int
     previous_producer_id: int = NO_PRODUCER_ID
-    """What the producer was before its epochs had run out."""
+    """The producer id before its epochs were exhausted."""
     next_producer_id: int = NO_PRODUCER_ID
-    """What it will be once this transaction is complete."""
+    """The producer id after this transaction is complete."""
     client_version: int = 0
     previous_epoch: int = NO_EPOCH
-    """From which the producer itself asked to be moved on. Not written down: a restart forgets it, as in Kafka."""
+    """The epoch from which the producer requested a bump. Not persisted, as in Kafka."""
 
     @property
     def has_no_epochs_left(self) -> bool:
@@ -59,7 +59,7 @@ class Transaction(Struct, frozen=True, kw_only=True):
 
     @property
     def told_producer_id(self) -> int:
-        """What a producer goes on with after this end of its transaction."""
+        """The producer id and epoch after this end of its transaction."""
         return self.producer_id if self.next_producer_id == NO_PRODUCER_ID else self.next_producer_id
 
     @property
@@ -67,9 +67,9 @@ class Transaction(Struct, frozen=True, kw_only=True):
         return self.epoch if self.next_producer_id == NO_PRODUCER_ID else 0
 
     def was_told_as(self, producer_id: int, epoch: int) -> bool:
-        """Whether this is what became of that producer by the end of its transaction."""
+        """Whether this is the successor of that producer by the end of its transaction."""
         if self.client_version < EPOCH_PER_TRANSACTION:
-            # It ended by one that keeps its epoch, and so came after whoever had the epoch before.
+            # It was ended by a client that keeps its epoch, so it came after the holder of the previous epoch.
             return False
         if producer_id == self.producer_id:
             return epoch == self.epoch - 1
@@ -81,7 +81,7 @@ def new(producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
 
 
 def restarted(before: Transaction, epoch: int, previous_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """The producer starts anew, in this epoch."""
+    """The producer is initialized with this epoch."""
     return replace(
         before,
         epoch=epoch,
@@ -95,7 +95,7 @@ def restarted(before: Transaction, epoch: int, previous_epoch: int, timeout_ms: 
 
 
 def renumbered(before: Transaction, producer_id: int, previous_epoch: int, timeout_ms: int, now_ms: int) -> Transaction:
-    """The producer starts anew under another id, its epochs having run out."""
+    """The producer is initialized with another id, its epochs being exhausted."""
     moved = replace(before, producer_id=producer_id, previous_producer_id=before.producer_id)
     return restarted(moved, 0, previous_epoch, timeout_ms, now_ms)
 
@@ -117,7 +117,7 @@ def with_partitions(
 def ending(
     before: Transaction, *, is_commit: bool, client_version: int, next_producer_id: int, now_ms: int
 ) -> Transaction:
-    """It is decided how the transaction ends."""
+    """The outcome is decided."""
     is_next_epoch = client_version >= EPOCH_PER_TRANSACTION
     return replace(
         before,
@@ -125,7 +125,7 @@ def ending(
         epoch=before.epoch + 1 if is_next_epoch else before.epoch,
         previous_epoch=before.epoch if is_next_epoch else before.previous_epoch,
         next_producer_id=next_producer_id,
-        # A transaction of nothing has not begun before its end.
+        # An empty transaction has not started before its end.
         started_ms=now_ms if before.state.is_idle else before.started_ms,
         updated_ms=now_ms,
         client_version=client_version,
@@ -133,7 +133,7 @@ def ending(
 
 
 def fenced(before: Transaction, now_ms: int) -> Transaction:
-    """It is aborted without its producer, which no longer counts."""
+    """Abort without the producer, which is fenced."""
     return replace(
         before,
         state=State.PREPARE_ABORT,
@@ -144,7 +144,7 @@ def fenced(before: Transaction, now_ms: int) -> Transaction:
 
 
 def completed(before: Transaction, now_ms: int) -> Transaction:
-    """Every partition knows how the transaction ended."""
+    """All end markers are written."""
     is_renumbered = before.next_producer_id != NO_PRODUCER_ID
     return replace(
         before,

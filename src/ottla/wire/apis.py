@@ -1,6 +1,6 @@
-"""The APIs that can be spoken, in one table. What a broker serves of it is the broker's choice.
+"""All known APIs in one table. Which of them a broker serves is decided elsewhere.
 
-Message modules are loaded when the first message of their API is: most processes see few of them.
+Message modules are loaded with the first message of their API: most processes need few of them.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class Api(Struct, frozen=True):
     key: int
     name: str
     first: int
-    """The lowest version that can be read and written."""
+    """The lowest supported version."""
     last: int
     flexible_since: int | None
     """The first version with compact lengths and tagged fields (KIP-482)."""
     advertised_from: int
-    """The lowest version to put into the ApiVersions answer."""
+    """The lowest version in the ApiVersions response."""
 
     def is_flexible(self, version: int) -> bool:
         return self.flexible_since is not None and version >= self.flexible_since

@@ -1,12 +1,12 @@
-"""Messages to bytes and back: what brokers and clients call.
+"""Encoding and decoding of messages, for brokers and clients.
 
     broker                                          client
     header = read_request_header(frame)             buffers = encode_request(request, version, 7, "me")
     request = decode_request(header, frame)         …
     buffers = encode_response(header, response)     response = decode_response(request, version, 7, frame)
 
-Codecs are made when first needed and kept. A field that the version at hand lacks is left out in silence: a
-broker's handler fills in what it knows and need not know what each client can read.
+Codecs are created when first needed and cached. A field that the version lacks is silently omitted: a
+handler fills in all fields regardless of the client's version.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ ResponseT = TypeVar("ResponseT", bound=Response)
 ResponseT_co = TypeVar("ResponseT_co", bound=Response, covariant=True)
 
 MOST_ENTRIES_IN_A_BULK_REQUEST: Final = 60_000
-"""Array entries and tagged fields together, for APIs that name all partitions of a client at once."""
+"""Limit of array entries and tagged fields, for APIs that list all partitions of a client at once."""
 MOST_ENTRIES_IN_A_REQUEST: Final = 30_000
-"""The same for all other APIs; a request with more is an attack, or was meant to be several."""
+"""The same for all other APIs."""
 _BULK: Final = frozenset(
     {PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH, TXN_OFFSET_COMMIT}
 )
@@ -59,7 +59,7 @@ _response_decoders: dict[tuple[type[Response], int], Decoder[Any]] = {}
 
 
 class RequestFor(Protocol[ResponseT_co]):
-    """A request whose answer has a known type."""
+    """A request with a typed response."""
 
     @property
     def API(self) -> Api: ...  # noqa: N802
@@ -68,7 +68,7 @@ class RequestFor(Protocol[ResponseT_co]):
 
 
 def decode_request(header: RequestHeader, frame: memoryview) -> Request:
-    """Read what follows the header. Records in it are slices of the frame."""
+    """Decode the request after the header. Records are slices of the frame."""
     key = header.api.key, header.version
     decode = _request_decoders.get(key)
     if decode is None:
@@ -77,7 +77,7 @@ def decode_request(header: RequestHeader, frame: memoryview) -> Request:
 
 
 def encode_response(header: RequestHeader, response: Response, *, version: int | None = None) -> list[AnyBytes]:
-    """A whole frame, as buffers to send one after another; in another `version` than asked for if given."""
+    """A complete frame, as buffers to send; in another `version` if given."""
     key = type(response), header.version if version is None else version
     found = _responders.get(key)
     if found is None:
@@ -86,7 +86,7 @@ def encode_response(header: RequestHeader, response: Response, *, version: int |
 
 
 def encode_request(request: Request, version: int, correlation_id: int, client_id: str | None) -> list[AnyBytes]:
-    """A whole frame, as buffers to send one after another."""
+    """A complete frame, as buffers to send."""
     key = type(request), version
     encode = _request_encoders.get(key)
     if encode is None:
@@ -95,10 +95,10 @@ def encode_request(request: Request, version: int, correlation_id: int, client_i
 
 
 def decode_response(request: RequestFor[ResponseT], version: int, correlation_id: int, frame: memoryview) -> ResponseT:
-    """Read the answer to a request that was sent in this version with this correlation id."""
+    """Decode the response to a request of this version and correlation id."""
     answered, position = read_response_header(request.API, version, frame)
     if answered != correlation_id:
-        raise ProtocolError(f"the answer to {request.API} {correlation_id} says it is to {answered}")
+        raise ProtocolError(f"the response to {request.API} has correlation id {answered} instead of {correlation_id}")
     key = request.RESPONSE, version
     decode: Decoder[ResponseT] | None = _response_decoders.get(key)
     if decode is None:
@@ -107,7 +107,7 @@ def decode_response(request: RequestFor[ResponseT], version: int, correlation_id
 
 
 def decoder(message: type[ApiMessageT], version: int) -> Decoder[ApiMessageT]:
-    """Make a decoder for what follows the header."""
+    """Create a decoder for the part after the header."""
     if problem := _problem(message.API, version):
         raise ProtocolError(problem)
     room = most_entries(message.API) if issubclass(message, Request) else MOST_ENTRIES_IN_A_RESPONSE
@@ -136,4 +136,4 @@ def _responder(response: type[ResponseT], version: int) -> Responder[ResponseT]:
 
 
 def _problem(api: Api, version: int) -> str | None:
-    return None if api.speaks(version) else f"{api} is spoken in versions {api.first} to {api.last}, not {version}"
+    return None if api.speaks(version) else f"{api} version {version} is not supported ({api.first} to {api.last})"

@@ -1,7 +1,7 @@
-"""What consumers of a group tell each other through the broker, which does not look inside.
+"""The embedded consumer protocol: messages between group members, opaque to the broker.
 
-A subscription is what a member joins with, an assignment what it gets from the leader. Both begin with a version of
-their own. A version newer than known is read as the newest known: what was added stands at the end (KIP-429).
+A subscription is sent with JoinGroup, an assignment comes from the leader. Both start with a version.
+A version newer than known is read as the newest known: fields are only added at the end (KIP-429).
 """
 
 from __future__ import annotations
@@ -96,10 +96,10 @@ def each_partition(topics: Iterable[TopicPartitions]) -> tuple[TopicPartition, .
 
 def _version_of(data: bytes) -> int:
     if len(data) < _VERSION.size:
-        raise ProtocolError(f"{len(data)} bytes where the version of a consumer's message should be")
+        raise ProtocolError(f"a consumer protocol message of {len(data)} bytes has no version")
     version: int = _VERSION.unpack_from(data)[0]
     if version < 0:
-        raise ProtocolError(f"a consumer's message has version {version}")
+        raise ProtocolError(f"invalid consumer protocol version {version}")
     return min(version, NEWEST_VERSION)
 
 

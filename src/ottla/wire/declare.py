@@ -1,7 +1,7 @@
-"""What a message is declared in.
+"""Declarations of messages.
 
-A field's annotation says how it travels and in which versions it exists; its Python default is what a
-version that lacks it reads as, and what a tagged field holds when it is left out:
+A field's annotation defines its wire format and version range; its Python default is the value in
+versions that lack it, and of an omitted tagged field:
 
     class PartitionProduceResponse(Message, frozen=True, kw_only=True):
         index: Int32
@@ -10,7 +10,7 @@ version that lacks it reads as, and what a tagged field holds when it is left ou
         current_leader: Annotated[LeaderIdAndEpoch, Tag(0, since=10)] = LeaderIdAndEpoch()
 
 Whether lengths are compact follows from the version, so there are no compact types. Nullable strings and
-bytes have types of their own; a nullable array or struct is written `tuple[X, ...] | None`, `X | None`.
+bytes have their own types; a nullable array or struct is written `tuple[X, ...] | None`, `X | None`.
 """
 
 from typing import Annotated, ClassVar, Final, TypeAlias
@@ -35,7 +35,7 @@ class Response(Message, frozen=True):
 
 
 class Trailed(Message, frozen=True):
-    """A message after which more may stand, from a peer that knows more fields: it is not read."""
+    """A message that may be followed by unknown fields of a newer peer, which are ignored."""
 
 
 class Request(Trailed, frozen=True):
@@ -44,22 +44,22 @@ class Request(Trailed, frozen=True):
 
 
 class Fixed(Struct, frozen=True):
-    """A value of fixed size, named by its character in `struct` formats."""
+    """A fixed-size value, named by its `struct` format character."""
 
     format: str
     size: int
 
 
 class Text(Struct, frozen=True):
-    """UTF-8 after an int16 length, or a compact one."""
+    """UTF-8 with an int16 or compact length."""
 
 
 class Blob(Struct, frozen=True):
-    """Bytes after an int32 length, or a compact one; copied out, so that it may outlive its frame."""
+    """Bytes with an int32 or compact length; copied, so that it may outlive its frame."""
 
 
 class RecordBytes(Struct, frozen=True):
-    """Like Blob, but a slice of the frame when decoded, and unless it is small a buffer of its own when encoded."""
+    """Like Blob, but a slice of the frame when decoded, and unless it is small a separate buffer when encoded."""
 
 
 class Since(Struct, frozen=True):
@@ -75,7 +75,7 @@ class Until(Struct, frozen=True):
 
 
 class NullableSince(Struct, frozen=True):
-    """The first version in which the field may be null; without this rule it may be in every version."""
+    """The first version in which the field may be null; without it, it may be null in every version."""
 
     version: int
 

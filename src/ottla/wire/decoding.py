@@ -1,13 +1,13 @@
-"""Writes the source of a decoder: straight-line Python for one struct in one version.
+"""Generates the source of a decoder: straight-line Python for one struct in one version.
 
-The generated code walks a memoryview `d` with a position `p` and stops at `end`. Neighbouring fields of
-fixed size are read by one precompiled `struct`, and so are the length that follows them and the first byte
-of a varint, which is all of it in nearly every message. Reading past the end raises IndexError or
-struct.error, caught once around the whole; slices would be cut silently, so every length is compared with
-what is left before it is used.
+The generated code reads a memoryview `d` at position `p` up to `end`. Adjacent fixed-size fields
+are read by one precompiled `struct`, together with the length that follows them and the first byte
+of a varint, which is usually all of it. Reading past the end raises IndexError or
+struct.error, caught once around everything; slices would be silently truncated, so every length is compared with
+the remaining bytes before it is used.
 
-`room` bounds how many array entries and tagged fields the message may still have, all told: an entry of three
-bytes becomes an object of a hundred, so the size of the frame alone bounds neither memory nor time.
+`room` limits how many array entries and tagged fields the message may still have: an entry of three
+bytes becomes an object of a hundred, so the frame size alone limits neither memory nor time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RUNTIME: Final[dict[str, Any]] = {
 
 
 class DecoderSource:
-    """Writes one decoder. Locals are named after their field and how deep its struct is nested."""
+    """Generates one decoder. Locals are named after their field and nesting depth."""
 
     def __init__(self, what: str, version: int, *, is_flexible: bool) -> None:
         self._version = version
@@ -86,7 +86,7 @@ class DecoderSource:
     def _field(self, field: Field) -> None:
         self._path.append(field.name)
         if isinstance(field.type, Nested) and field.is_nullable:
-            # Of a tagged field it is a count of the struct that tells whether it is there.
+            # For a tagged field, presence is a count of the struct.
             is_null = "n < 0" if field.tag is None else "n == 0"
             self._nullable_struct(self._local(field), field.type.struct, is_null)
         else:
@@ -113,7 +113,7 @@ class DecoderSource:
                 self._struct(target, of.struct)
 
     def _prefix(self, legacy: str) -> None:
-        """Read a length or a count into n, with the fixed fields before it; a compact one is one more."""
+        """Read a length or count into n, with the fixed fields before it; compact ones are offset by one."""
         self._pending.append(("B" if self._is_flexible else legacy, "n"))
         self._flush()
         if self._is_flexible:
@@ -121,7 +121,7 @@ class DecoderSource:
                 self._out.line("n, p = rest_of_uvarint(d, p, n)")
 
     def _sized(self, legacy: str, target: str, take: str, is_nullable: bool, limit: str = "") -> None:
-        """Take as many bytes as the length says, which must be there."""
+        """Take as many bytes as the length says, after a bounds check."""
         out = self._out
         self._prefix(legacy)
         null, length, shortest = (0, "n - 1", 1) if self._is_flexible else (-1, "n", 0)
@@ -147,7 +147,7 @@ class DecoderSource:
             self._entries(target, element)
 
     def _entries(self, target: str, element: FieldType) -> None:
-        """Read n entries, for which there must be room."""
+        """Read n entries, within `room`."""
         out = self._out
         size = smallest_size(element, self._version, is_flexible=self._is_flexible)
         out.line("room -= n")
@@ -166,7 +166,7 @@ class DecoderSource:
         out.line(f"{target} = tuple({target})")
 
     def _nullable_struct(self, target: str, struct: type[Message], is_null: str) -> None:
-        """KIP-893: one byte says whether the struct is there."""
+        """KIP-893: one byte says whether the struct is present."""
         self._pending.append(("b", "n"))
         self._flush()
         with self._out.block(f"if {is_null}:"):
@@ -209,7 +209,7 @@ class DecoderSource:
         return ".".join(self._path)
 
     def _flush(self) -> None:
-        """Read the fixed fields gathered so far."""
+        """Read the fixed fields collected so far."""
         if not self._pending:
             return
         formats = "".join(character for character, _ in self._pending)

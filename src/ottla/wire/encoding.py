@@ -1,9 +1,9 @@
-"""Writes the source of an encoder: straight-line Python for one struct in one version.
+"""Generates the source of an encoder: straight-line Python for one struct in one version.
 
-The generated code appends to a bytearray `w` that already holds whatever comes before the message.
-Neighbouring fields of fixed size, and the length that follows them, are packed by one precompiled `struct`.
-Record bytes of any size worth sparing are not copied: what was written so far and the records become buffers
-of their own in `parts`.
+The generated code appends to a bytearray `w` that may already have contents.
+Adjacent fixed-size fields, and the length that follows them, are packed by one precompiled `struct`.
+Large records are not copied: the bytes written so far and the records become separate buffers
+in `parts`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RUNTIME: Final[dict[str, Any]] = {
 
 
 class EncoderSource:
-    """Writes one encoder. Locals are named after how deep their struct is nested."""
+    """Generates one encoder. Locals are named after their nesting depth."""
 
     def __init__(self, what: str, version: int, *, is_flexible: bool) -> None:
         self._version = version
@@ -68,7 +68,7 @@ class EncoderSource:
     def _value(self, source: str, of: FieldType, is_nullable: bool) -> None:
         match of:
             case Fixed():
-                # struct would pad or cut a uuid of any other length in silence.
+                # struct would silently pad or truncate a uuid of another length.
                 value = source if len(of.format) == 1 else f"exactly({of.size}, {source})"
                 self._pending.append((of.format, value))
             case Text():
@@ -87,10 +87,10 @@ class EncoderSource:
                 self._struct(self._bound(source), of.struct)
 
     def _bound(self, source: str) -> str:
-        """A local for a struct whose fields are about to be read one by one."""
+        """A local for a struct whose fields are about to be read."""
         if "." not in source:
             return source
-        self._flush()  # what is still to be packed may read the local's last value
+        self._flush()  # pending fields may read the local's previous value
         self._out.line(f"x{self._depth} = {source}")
         return f"x{self._depth}"
 
@@ -125,7 +125,7 @@ class EncoderSource:
             out.line("w += s")
 
     def _prefix(self, legacy: str, compact: str) -> None:
-        """Write n, a length or a count, together with the fixed fields before it."""
+        """Write n, a length or count, together with the fixed fields before it."""
         out = self._out
         if not self._is_flexible:
             self._pending.append((legacy, "n"))
@@ -157,7 +157,7 @@ class EncoderSource:
                 self._flush()
 
     def _nullable_struct(self, source: str, struct: type[Message], null: str = "ff") -> None:
-        """KIP-893: one byte says whether the struct is there."""
+        """KIP-893: one byte says whether the struct is present."""
         self._flush()
         local = self._bound(source)
         with self._out.block(f"if {local} is None:"):
@@ -176,7 +176,7 @@ class EncoderSource:
         out = self._out
         defaults = [out.name(f"DEFAULT_{struct.__name__}_{field.name}", field.default) for field in tagged]
         values = [f"{source}.{field.name}" for field in tagged]
-        # Identity first: an untouched default is the very same object, and comparing structs costs more.
+        # Identity first: an unchanged default is the same object, and comparing structs is slower.
         unset = [
             f"({value} is {default} or {value} == {default})" for value, default in zip(values, defaults, strict=True)
         ]
@@ -199,7 +199,7 @@ class EncoderSource:
             out.line(f"w += b''.join({tags})")
 
     def _packed(self) -> str:
-        """An expression for the fixed fields gathered so far; empty if there are none."""
+        """An expression for the fixed fields collected so far; empty if there are none."""
         if not self._pending:
             return ""
         formats = "".join(character for character, _ in self._pending)

@@ -1,13 +1,13 @@
-"""Cuts a stream of bytes into frames, however the network split it.
+"""Splits a byte stream into frames.
 
-A frame is a 4-byte size and that many bytes. Each is handed out as a writable memoryview of memory of its
-own, so it may outlive the next read, and a log may stamp offsets into its record batches in place.
+A frame is a 4-byte size and that many bytes. Each is returned as a writable memoryview of separate memory,
+so it may outlive the next read, and a log may write offsets into its record batches in place.
 
-The reader asks for a buffer, receives into it, and says how much came (asyncio.BufferedProtocol). Small
-frames are received into a scratch buffer, many at a time, and copied out. The scratch is empty between two
-reads, so all connections of a loop can share one, and an idle connection holds no memory. A large frame is
-received straight into its own memory, which grows with what has arrived: announcing 100 MiB and sending
-nothing costs the broker nothing.
+The caller gets a buffer, receives into it, and reports the number of bytes (asyncio.BufferedProtocol). Small
+frames are received into a scratch buffer, many at a time, and copied out. The scratch buffer is empty between two
+reads, so all connections of a loop can share it, and an idle connection holds no memory. A large frame is
+received directly into its memory, which grows with the data received: announcing 100 MiB and sending
+nothing allocates nothing.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ except ImportError:  # not compiled: zeros first
     unwritten = bytearray
 
 DEFAULT_MAX_FRAME_BYTES: Final = 100 * 1024 * 1024
-"""socket.request.max.bytes of Kafka."""
+"""Kafka's socket.request.max.bytes."""
 SCRATCH_BYTES: Final = 128 * 1024
 
 _SIZE: Final = Format(">i")
 _SIZE_BYTES: Final = 4
 _DIRECT_BYTES: Final = 64 * 1024
-"""From here on, what is missing of a frame is received in place; below, a read may bring several frames."""
+"""From this size on, the rest of a frame is received in place; below, a read may contain several frames."""
 TRUSTED_BYTES: Final = 64 * 1024
-"""A frame up to this size gets its memory when it is announced, whoever announces it."""
+"""A frame up to this size is allocated when announced."""
 _GROWTH: Final = 16
-"""A larger one has at most so many times the memory that has arrived."""
+"""A larger one has at most this many times the received size allocated."""
 
 _NO_FRAME: Final = memoryview(b"")
 _TLS: Final = (b"\x16\x03", b"\x15\x03")  # a client's greeting, a server's alert
@@ -47,7 +47,7 @@ _FOREIGN: Final = {
 
 
 class BrokenFrame(ProtocolError):
-    """What comes after `complete`, the frames of this read that are whole, is no frame."""
+    """The data after `complete`, the complete frames of this read, is not a valid frame."""
 
     def __init__(self, reason: str, complete: list[memoryview]) -> None:
         super().__init__(reason)
@@ -55,7 +55,7 @@ class BrokenFrame(ProtocolError):
 
 
 class FrameParser:
-    """One connection's frames, of which the last may be half received."""
+    """The frames of one connection, of which the last may be incomplete."""
 
     __slots__ = ("_filled", "_frame", "_head", "_is_direct", "_is_first", "_max_bytes", "_scratch", "_size", "_trusted")
 
@@ -70,34 +70,34 @@ class FrameParser:
         self._scratch = bytearray(SCRATCH_BYTES) if scratch is None else scratch
         self._head = bytearray()  # the first bytes of a size
         self._frame = _NO_FRAME
-        self._size = 0  # of the frame under way; 0 if there is none
+        self._size = 0  # of the current frame; 0 if there is none
         self._filled = 0
         self._is_direct = False
         self._is_first = True
 
     def allow(self, max_frame_bytes: int) -> None:
-        """From now on, frames may be this large."""
+        """Change the maximum frame size."""
         self._max_bytes = max_frame_bytes
 
     @property
     def pending_bytes(self) -> int:
-        """How much has arrived of a frame that is not complete; 0 between frames."""
+        """The received size of an incomplete frame; 0 between frames."""
         return _SIZE_BYTES + self._filled if self._size else len(self._head)
 
     def get_buffer(self, _sizehint: int = -1) -> bytearray | memoryview:
-        """Where to receive the next bytes."""
+        """The buffer for the next bytes."""
         self._is_direct = self._size - self._filled >= _DIRECT_BYTES
         return self._unfilled() if self._is_direct else self._scratch
 
     def buffer_updated(self, count: int) -> list[memoryview]:
-        """So many bytes were received into the buffer: the frames they completed, in order."""
+        """This many bytes were received into the buffer; returns the completed frames, in order."""
         if not self._is_direct:
             return self._cut(self._scratch, count)
         self._filled += count
         return [self._complete()] if self._filled == self._size else []
 
     def feed(self, data: bytes | bytearray) -> list[memoryview]:
-        """Take bytes that were received elsewhere: the frames they completed, in order."""
+        """Process bytes received elsewhere; returns the completed frames, in order."""
         return self._cut(bytearray(data), len(data))
 
     def _cut(self, data: bytearray, count: int) -> list[memoryview]:
@@ -134,7 +134,7 @@ class FrameParser:
         self._filled = len(arrived)
 
     def _fill(self, data: bytearray, count: int) -> int:
-        """Bring the frame under way as far as the data goes; return how much of it that took."""
+        """Add data to the current frame; returns how much of it was used."""
         taken = 0
         while taken < count and self._filled < self._size:
             memory = self._unfilled()
@@ -163,6 +163,6 @@ class FrameParser:
                     raise BrokenFrame(what, complete)
             self._is_first = False
         if size < 0:
-            raise BrokenFrame(f"a frame of {size} bytes", complete)
+            raise BrokenFrame(f"invalid frame size {size}", complete)
         if size > self._max_bytes:
-            raise BrokenFrame(f"a frame of {size} bytes, the most allowed is {self._max_bytes}", complete)
+            raise BrokenFrame(f"frame size {size} exceeds the maximum of {self._max_bytes}", complete)

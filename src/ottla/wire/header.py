@@ -1,7 +1,7 @@
-"""What stands before every request and every response.
+"""Request and response headers.
 
-Request headers: version 1 holds the API, its version, a correlation id and the client's name for itself;
-version 2, for flexible versions of an API, adds tagged fields. (Version 0, without the name, belonged to an
+Request headers: version 1 has the API key, its version, a correlation id and the client id;
+version 2, for flexible versions of an API, adds tagged fields. (Version 0, without the client id, belonged to an
 API that Kafka 4 removed.) Response headers: version 0 is the correlation id; version 1 adds tagged fields.
 """
 
@@ -32,7 +32,7 @@ class RequestHeader(Struct, frozen=True, gc=False):
     correlation_id: int
     client_id: str | None
     body_at: int
-    """Where in its frame the request itself begins."""
+    """The position of the request body in its frame."""
 
 
 def read_header_in_python(frame: memoryview) -> RequestHeader:
@@ -69,11 +69,11 @@ def _header_reader() -> Callable[[memoryview], RequestHeader]:
 
 
 read_request_header: Final = _header_reader()
-"""Read the header of any known API, in any version: whether that one is served is for others to say."""
+"""Read the header of any known API, in any version; support is checked elsewhere."""
 
 
 def begin_request(api: Api, version: int, correlation_id: int, client_id: str | None) -> bytearray:
-    """A frame up to where the request itself begins; its size is filled in later."""
+    """A frame up to the request body; its size is filled in later."""
     name = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(name)
     try:
@@ -87,7 +87,7 @@ def begin_request(api: Api, version: int, correlation_id: int, client_id: str | 
 
 
 def read_response_header(api: Api, version: int, frame: memoryview) -> tuple[int, int]:
-    """The correlation id, and where in the frame the response itself begins."""
+    """The correlation id, and the position of the response body in the frame."""
     try:
         [correlation_id] = _RESPONSE.unpack_from(frame)
         position = _RESPONSE.size
@@ -99,7 +99,7 @@ def read_response_header(api: Api, version: int, frame: memoryview) -> tuple[int
 
 
 def has_tags_in_response_header(api: Api, version: int) -> bool:
-    # A client that reads this answer does not know yet what the broker speaks, so it never changes (KIP-511).
+    # A client that reads this response does not know the broker's versions yet, so it never changes (KIP-511).
     return api.key != API_VERSIONS.key and api.is_flexible(version)
 
 

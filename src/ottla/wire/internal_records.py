@@ -1,4 +1,4 @@
-"""Keys and values of the internal topics: a version in front, then a message in that version."""
+"""Keys and values of the internal topics: a version, then a message in that version."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _decoders: dict[tuple[type[Message], int], Decoder[Any]] = {}
 
 def version_of(data: bytes, topic: str) -> int:
     if len(data) < _VERSION.size:
-        raise ProtocolError(f"a record of {topic} has {len(data)} bytes where its version should be")
+        raise ProtocolError(f"a record of {topic} with {len(data)} bytes has no version")
     version: int = _VERSION.unpack_from(data)[0]
     return version
 
 
 def known_version(version: int, newest: int, topic: str) -> int:
     if not 0 <= version <= newest:
-        raise ProtocolError(f"a record of {topic} has version {version}, and {newest} is the newest known")
+        raise ProtocolError(f"a record of {topic} has version {version}, newest supported is {newest}")
     return version
 
 
@@ -47,7 +47,7 @@ def encode(message: Message, version: int, *, is_flexible: bool) -> bytes:
 
 
 def decode(struct: type[MessageT], data: bytes, version: int, *, is_flexible: bool) -> MessageT:
-    """What follows the version, which has been looked at already."""
+    """Decode the part after the version."""
     key = struct, version
     decoder: Decoder[MessageT] | None = _decoders.get(key)
     if decoder is None:
@@ -57,10 +57,10 @@ def decode(struct: type[MessageT], data: bytes, version: int, *, is_flexible: bo
 
 
 def partition_for(name: str, partitions: int) -> int:
-    """Which partition has the records of a group or transactional id: Java's String.hashCode of it, made positive."""
+    """The partition of a group or transactional id: Java's String.hashCode of it, made positive."""
     code = 0
     for unit in memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H"):
         code = (31 * code + unit) & 0xFFFFFFFF
     signed = code - (1 << 32) if code >> 31 else code
-    # Kafka's Utils.abs: the one number without a positive twin becomes zero.
+    # Kafka's Utils.abs: the minimum integer becomes zero.
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions

@@ -1,4 +1,4 @@
-"""Turns a declaration and a version into plans for the compiled reader and writer."""
+"""Compiles a declaration and a version to plans for the compiled reader and writer."""
 
 from __future__ import annotations
 
@@ -102,12 +102,12 @@ class _Writing:
 
 
 def _entry(array: Array) -> Field:
-    """An array's entries as a field of their own, without a name and never null."""
+    """An array's entries as a separate field, without a name and not nullable."""
     return Field("", array.element, is_nullable=False, default=None, tag=None)
 
 
 def _kind(of: FieldType) -> str:
-    """What reader and writer call it."""
+    """Its name in reader and writer."""
     match of:
         case Fixed():
             return "u" if of.size == 16 else of.format

@@ -1,4 +1,4 @@
-"""What generated codecs call: the paths too rare to write out in each of them."""
+"""Functions called by generated codecs, for rare paths."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Final
 from ottla.core.errors import ProtocolError
 
 MAX_STRING_BYTES: Final = 0x7FFF
-"""Kafka holds compact strings to what an int16 length can say, too."""
+"""Kafka limits compact strings to the range of an int16 length, too."""
 
 COPIED_RECORD_BYTES: Final = 16 * 1024
-"""Up to here, copying records beside their neighbours costs less than two more buffers cost the socket."""
+"""Up to this size, copying records is cheaper than two more buffers for the socket."""
 
 _MAX_UVARINT_BYTES: Final = 5
 _CONTINUES: Final = 0x80
 
 
 def uvarint_at(data: memoryview, position: int) -> tuple[int, int]:
-    """The unsigned varint at a position, and where it ends."""
+    """The unsigned varint at a position, and its end."""
     first = data[position]
     return (first, position + 1) if first < _CONTINUES else rest_of_uvarint(data, position + 1, first)
 
 
 def rest_of_uvarint(data: memoryview, position: int, first: int) -> tuple[int, int]:
-    """Finish an unsigned varint whose first byte said that there is more."""
+    """Finish an unsigned varint with a continuation bit in its first byte."""
     value = first & 0x7F
     for index in range(1, _MAX_UVARINT_BYTES):
         byte = data[position]
@@ -47,7 +47,7 @@ def uvarint(value: int) -> bytes:
 
 def compact_string_length(plus_one: int) -> bytes:
     if plus_one > MAX_STRING_BYTES + 1:
-        raise TypeError(f"a string of {plus_one - 1} bytes is longer than {MAX_STRING_BYTES}")
+        raise TypeError(f"a string of {plus_one - 1} bytes exceeds {MAX_STRING_BYTES}")
     return uvarint(plus_one)
 
 
@@ -58,7 +58,7 @@ def exactly(size: int, value: bytes) -> bytes:
 
 
 def take_tags(what: str, data: memoryview, position: int, count: int, room: int) -> tuple[int, int, int]:
-    """Check a count of tagged fields: the count, where the first begins, and what is left of the room."""
+    """Check a count of tagged fields; returns the count, the position of the first, and the remaining room."""
     if count >= _CONTINUES:
         count, position = rest_of_uvarint(data, position, count)
     room -= count
@@ -69,7 +69,7 @@ def take_tags(what: str, data: memoryview, position: int, count: int, room: int)
 
 
 def tag_at(what: str, data: memoryview, position: int) -> tuple[int, int, int]:
-    """The tagged field at a position: its number, where its value begins and where it ends."""
+    """The tagged field at a position: its number, and start and end of its value."""
     number, position = uvarint_at(data, position)
     size, position = uvarint_at(data, position)
     if size > len(data) - position:
@@ -78,7 +78,7 @@ def tag_at(what: str, data: memoryview, position: int) -> tuple[int, int, int]:
 
 
 def skip_tags(what: str, data: memoryview, position: int, count: int, room: int) -> tuple[int, int]:
-    """Pass over tagged fields of a struct that knows none: where they end, and what is left of the room."""
+    """Skip unknown tagged fields; returns their end, and the remaining room."""
     count, position, room = take_tags(what, data, position, count, room)
     for _ in range(count):
         _, _, position = tag_at(what, data, position)
@@ -86,7 +86,7 @@ def skip_tags(what: str, data: memoryview, position: int, count: int, room: int)
 
 
 def unknown_api(key: int) -> ProtocolError:
-    return ProtocolError(f"there is no API with the key {key}")
+    return ProtocolError(f"unknown API key {key}")
 
 
 def bad_uvarint(position: int) -> ProtocolError:
@@ -95,24 +95,24 @@ def bad_uvarint(position: int) -> ProtocolError:
 
 def bad_length(what: str, field: str, length: int, left: int) -> ProtocolError:
     if length == -1:
-        return ProtocolError(f"{what}: {field} is null, which it may not be")
+        return ProtocolError(f"{what}: {field} must not be null")
     if length < 0:
-        return ProtocolError(f"{what}: {field} has the length {length}")
+        return ProtocolError(f"{what}: {field} has invalid length {length}")
     if length > left:
-        return ProtocolError(f"{what}: {field} claims {length} bytes, {left} are left")
-    return ProtocolError(f"{what}: {field} is {length} bytes long, the most is {MAX_STRING_BYTES}")
+        return ProtocolError(f"{what}: {field} claims {length} bytes, but only {left} are left")
+    return ProtocolError(f"{what}: {field} has {length} bytes, at most {MAX_STRING_BYTES} are allowed")
 
 
 def bad_count(what: str, field: str, count: int, left: int) -> ProtocolError:
     if count == -1:
-        return ProtocolError(f"{what}: {field} is null, which it may not be")
+        return ProtocolError(f"{what}: {field} must not be null")
     if count < 0:
-        return ProtocolError(f"{what}: {field} has the count {count}")
+        return ProtocolError(f"{what}: {field} has invalid count {count}")
     return ProtocolError(f"{what}: {field} claims {count} entries, too many for a message with {left} bytes left")
 
 
 def bad_tag_size(what: str, field: str, claimed: int, taken: int) -> ProtocolError:
-    return ProtocolError(f"{what}: tagged field {field} claims {claimed} bytes and takes {taken}")
+    return ProtocolError(f"{what}: tagged field {field} claims {claimed} bytes but has {taken}")
 
 
 def ends_early(what: str, end: int) -> ProtocolError:
@@ -124,7 +124,7 @@ def bad_text(what: str, position: int, error: UnicodeDecodeError) -> ProtocolErr
 
 
 def left_over(what: str, position: int, end: int) -> ProtocolError:
-    return ProtocolError(f"{what}: {end - position} bytes are left over after its last field")
+    return ProtocolError(f"{what}: {end - position} bytes left after the last field")
 
 
 def unencodable(what: str, error: Exception) -> ValueError:

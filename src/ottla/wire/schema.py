@@ -1,4 +1,4 @@
-"""Reads a declaration: which fields a struct has in one version, in which order, and how each travels."""
+"""Parses declarations: the fields of a struct in one version, their order and wire format."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Nested(Struct, frozen=True):
 
 
 FieldType: TypeAlias = Fixed | Text | Blob | RecordBytes | Array | Nested
-"""How a value travels; whether it may be null is said beside it."""
+"""The wire format of a value; nullability is separate."""
 
 
 class Field(Struct, frozen=True):
@@ -34,7 +34,7 @@ class Field(Struct, frozen=True):
 
 
 class Layout(Struct, frozen=True):
-    """A struct as one version has it: the fields every message carries, then the tagged ones by number."""
+    """A struct in one version: the regular fields, then the tagged ones by number."""
 
     fields: tuple[Field, ...]
     tagged: tuple[Field, ...]
@@ -54,7 +54,7 @@ def layout(struct: type[Message], version: int) -> Layout:
 
 
 def smallest_size(of: FieldType, version: int, *, is_flexible: bool) -> int:
-    """The fewest bytes a value can take: what a count is checked against before anything is built."""
+    """The minimum size of a value, which counts are checked against."""
     match of:
         case Fixed():
             return of.size
@@ -90,7 +90,7 @@ def _field(struct: type[Message], name: str, default: object, version: int) -> F
 
 
 def _resolve(annotation: Any) -> tuple[FieldType, bool, tuple[object, ...]]:  # noqa: ANN401
-    """Take an annotation apart: how it travels, whether it may be null, and its version rules."""
+    """Parse an annotation: wire format, nullability, and version rules."""
     rules: tuple[object, ...] = ()
     if get_origin(annotation) is Annotated:
         rules = annotation.__metadata__
@@ -105,7 +105,7 @@ def _resolve(annotation: Any) -> tuple[FieldType, bool, tuple[object, ...]]:  # 
         return Array(_resolve(get_args(inner)[0])[0]), is_nullable, rules
     if isinstance(inner, type) and issubclass(inner, Message):
         return Nested(inner), is_nullable, rules
-    raise TypeError(f"{annotation!r} is no type of the Kafka protocol")
+    raise TypeError(f"{annotation!r} is not a type of the Kafka protocol")
 
 
 def _rule(rules: tuple[object, ...], kind: type[_RuleT]) -> _RuleT | None:

@@ -1,4 +1,4 @@
-"""Python source being written, and the names it may use."""
+"""Python source code under construction, and its namespace."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def packer(formats: str) -> Callable[..., bytes]:
 
 
 class Source:
-    """Lines of a generated module, and the objects its names stand for."""
+    """Lines of a generated module, and its globals."""
 
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
@@ -46,7 +46,7 @@ class Source:
         self._indent -= 1
 
     def name(self, wanted: str, value: object) -> str:
-        """A name for an object: the one wanted, or that with a number if another object has it."""
+        """A name for an object: the wanted one, or with a number if it is taken."""
         unique, number = wanted, 1
         while self.names.setdefault(unique, value) is not value:
             number += 1

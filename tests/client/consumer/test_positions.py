@@ -144,7 +144,7 @@ def test_latest_begins_with_what_is_written_from_now_on(servers: str, raw: RawCl
 def test_without_a_policy_there_has_to_be_an_offset(servers: str, at: TopicPartition) -> None:
     async def scenario() -> None:
         async with consuming(servers, at.topic, auto_offset_reset="none") as consumer:
-            with pytest.raises(OffsetOutOfRange, match=r"has no offset to begin at.*seek"):
+            with pytest.raises(OffsetOutOfRange, match=r"has no valid offset.*seek"):
                 await consumer.poll()
             assert await consumer.poll(timeout_ms=20) == []
             consumer.seek(at, 9)

@@ -116,7 +116,7 @@ def test_a_deserializer_that_fails_is_named_with_its_record() -> None:
 
     assert places(ready.take(9)) == [(0, 0)]
     with pytest.raises(
-        SerializationFailed, match=r"t-0 at offset 1: the deserializer says ValueError\('not this one'\)"
+        SerializationFailed, match=r"t-0 at offset 1: the deserializer failed with ValueError\('not this one'\)"
     ):
         ready.take(9)
     assert one.position == 1

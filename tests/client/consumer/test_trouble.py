@@ -173,7 +173,7 @@ def test_what_is_forbidden_is_said_once_and_tried_again_after_a_seek() -> None:
         leader = FakeLeader(batch(0, 1))
         leader.refusals = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
         async with reading(leader) as consumer:
-            with pytest.raises(AuthorizationFailed, match=r"t-0.*give this user access"):
+            with pytest.raises(AuthorizationFailed, match=r"t-0.*grant the user access"):
                 await consumer.poll(timeout_ms=20_000)
             assert await consumer.poll(timeout_ms=20) == []
             consumer.seek(AT, 0)
@@ -338,7 +338,7 @@ def test_a_broker_that_is_too_old_is_said_to_be() -> None:
         leader = FakeLeader(batch(0, 2))
         leader.versions = {**ALL_VERSIONS, FETCH.key: (0, 1)}
         async with reading(leader) as consumer:
-            with pytest.raises(UnsupportedByBroker, match="serves Fetch in versions 0 to 1"):
+            with pytest.raises(UnsupportedByBroker, match="supports Fetch versions 0 to 1"):
                 await consumer.poll(timeout_ms=20_000)
 
     run(scenario())

@@ -185,7 +185,7 @@ def test_sticky_ends_even_and_then_moves_nothing(assignor: Assignor, seed: int) 
 
 def test_assignors_are_found_by_name_and_a_wrong_name_lists_the_right_ones() -> None:
     assert [one.name for one in assignors_named(["sticky", "range"])] == ["sticky", "range"]
-    with pytest.raises(ValueError, match=r"no 'stickie'; known are cooperative-sticky, range, roundrobin, sticky"):
+    with pytest.raises(ValueError, match=r"'stickie'; known are cooperative-sticky, range, roundrobin, sticky"):
         assignors_named(["stickie"])
     with pytest.raises(ValueError, match="at least one"):
         assignors_named([])

@@ -158,7 +158,7 @@ def test_a_commit_for_a_partition_of_somebody_else_is_refused() -> None:
             first, second = await group.hire(), await group.hire()
             await group.settle()
             [others] = second.assignment
-            with pytest.raises(CommitFailed, match=f"{others}, which is not this member's"):
+            with pytest.raises(CommitFailed, match=f"{others}, which this member does not own"):
                 await first.consumer.commit({others: 5})
             await second.consumer.commit({others: 3})
             assert await group.committed() == {others: 3}

@@ -48,9 +48,9 @@ def test_a_pattern_stands_for_the_topics_whose_whole_name_matches() -> None:
 
 def test_topics_and_a_pattern_exclude_each_other() -> None:
     for topics, pattern in [(["t"], "t.*"), ([], None)]:
-        with pytest.raises(ValueError, match="one of the two"):
+        with pytest.raises(ValueError, match="either topics or a pattern"):
             Selection(topics, pattern)
-    with pytest.raises(ValueError, match=r"'\(' is no regular expression: missing \)"):
+    with pytest.raises(ValueError, match=r"'\(' is not a valid regular expression: missing \)"):
         Selection(pattern="(")
 
 

@@ -267,7 +267,7 @@ def test_a_failure_is_raised_to_whoever_awaits_it(form: ModuleType) -> None:
     good.batch.finish(Refused(LOST, {1: special}))
 
     async def errors() -> list[Any]:
-        return await asyncio.gather(_outcome(good), _outcome(bad), return_exceptions=True)
+        return await asyncio.gather(_outcome(good), _outcome(bad), return_exceptions=True)  # type: ignore[return-value]
 
     assert asyncio.run(errors()) == [LOST, special]
 

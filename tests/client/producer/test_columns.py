@@ -124,7 +124,7 @@ def test_a_partition_that_does_not_exist_is_refused_before_anything_is_sent(serv
     topic = f"refused{partition}"
     table = pa.table({"value": [b"0", b"1"], "partition": [0, partition]})
 
-    with pytest.raises(UnknownTopic, match="has 1 partitions, and a row names one that is none of them"):
+    with pytest.raises(UnknownTopic, match="a row has a partition that does not exist"):
         send(servers, topic, table)
 
     assert values(servers, topic) == []
@@ -166,7 +166,7 @@ def test_a_failure_is_raised_to_whoever_awaits_the_table_and_else_by_flush() -> 
         async with producing(leader) as producer:
             leader.refusals = [ErrorCode.INVALID_RECORD]
             await producer.send_arrow("t", pa.table({"value": [b"1", b"2"]}))
-            with pytest.raises(DeliveryFailed, match="2 records were not delivered"):
+            with pytest.raises(DeliveryFailed, match="could not deliver 2 records"):
                 await producer.flush()
             leader.refusals = [ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.NONE, ErrorCode.MESSAGE_TOO_LARGE]
             delivery = await producer.send_arrow("t", pa.table({"value": [b"1", b"2"]}))

@@ -26,7 +26,7 @@ def test_the_error_says_how_many_where_and_why() -> None:
 
     told = failures.take()
 
-    assert str(told) == f"9 records were not delivered to t-0, t-2: {LOST}"
+    assert str(told) == f"could not deliver 9 records to t-0, t-2: {LOST}"
     assert told is not None
     assert told.__cause__ is LOST
     assert failures.take() is None

@@ -246,7 +246,7 @@ def test_what_is_not_delivered_in_time_is_given_up_with_the_last_error() -> None
 
     [old] = partition.done
     assert isinstance(error_of(old), DeliveryFailed)
-    assert str(error_of(old)) == f"t-0: not acknowledged within 120000 ms; the last attempt: {LOST}"
+    assert str(error_of(old)) == f"t-0: not acknowledged within 120000 ms; last error: {LOST}"
     assert error_of(old).__cause__ is LOST
     assert partition.queue.expires_at() == 101.0 + TIMEOUT_S
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from .processes import SESSION_MS, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from .faults import Faults
@@ -189,7 +189,7 @@ def partition_whose_fsync_fails(faults: Faults, writers: list[Writer]) -> None:
     faults.back(leader)
 
 
-Happens = "Callable[[Faults, list[Writer]], None]"
+Happens: TypeAlias = "Callable[[Faults, list[Writer]], None]"
 
 DISKS: Final[list[Happens]] = [wipe_leader, wipe_in_turn, older_disk_of_follower, older_disks_in_turn]
 LAST_DISKS: Final[list[Happens]] = [wiped_disk_of_the_last_in_sync, older_disk_of_the_last_in_sync]

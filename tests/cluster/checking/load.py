@@ -269,7 +269,7 @@ def read_all(trial: Trial) -> dict[int, dict[int, str]]:
             assert time.monotonic() < deadline_s, "the end is never reached"
             for message in consumer.consume(1000, timeout=0.2):
                 if message.error() is None:
-                    logs[message.partition()][message.offset()] = message.value().decode()
+                    logs[message.partition()][message.offset()] = message.value().decode()  # type: ignore[index]
     finally:
         consumer.close()
     return logs
@@ -279,7 +279,7 @@ def under_load(trial: Trial, writers: list[Writer], faults: Callable[[list[Write
     """Let clients write and read while faults happen, and end when all can go on."""
     reader = Reader(trial)
     for each in (*writers, reader):
-        each.start()
+        each.start()  # type: ignore[attr-defined]
     try:
         for writer in writers:
             writer.wait_for_more()
@@ -288,4 +288,4 @@ def under_load(trial: Trial, writers: list[Writer], faults: Callable[[list[Write
             writer.wait_for_more()
     finally:
         for each in (*writers, reader):
-            each.end()
+            each.end()  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""`ottla` with a planted bug: a commit is answered before any other node has it. The checker must catch it."""
+"""`ottla` with a planted bug: a commit is acknowledged before it is replicated. The checker must catch it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from ottla.broker import transaction_coordinator
 from ottla.cli.main import main
 
 if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
     from ottla.broker.partition import Partition
-    from ottla.broker.transaction_coordinator import TransactionCoordinator
 
 
-async def _at_once(_coordinator: TransactionCoordinator, _partition: Partition, _offset: int) -> None:
-    """Nothing is waited for."""
+async def _at_once(_broker: Broker, _partition: Partition, _offset: int) -> None:
+    """Wait for nothing."""
 
 
 if __name__ == "__main__":
-    transaction_coordinator.TransactionCoordinator._safe = _at_once  # type: ignore[method-assign]
+    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
     main()

@@ -205,7 +205,7 @@ def transacting(scene: Scene, workers: list[Worker], faults: Callable[[], None])
     """Let them work while faults happen, and end when all can go on."""
     reader = CommittedReader(scene)
     for each in (*workers, reader):
-        each.start()
+        each.start()  # type: ignore[attr-defined]
     try:
         for worker in workers:
             worker.wait_for_more()
@@ -214,4 +214,4 @@ def transacting(scene: Scene, workers: list[Worker], faults: Callable[[], None])
             worker.wait_for_more()
     finally:
         for each in (*workers, reader):
-            each.end()
+            each.end()  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from tests.spark.pipelines.conftest import Pipelines
 from ottla import Producer
 from ottla.core.errors import ConfigError
 from ottla.core.pipeline_status import PipelineStatus
+from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.running import PipelineFailed
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,7 +67,7 @@ def test_a_restarted_pipeline_knows_its_lag_before_its_first_micro_batch(
     send(topic, [GOOD] * 20)
     told: list[PipelineStatus] = []
 
-    class Listening(running.Reporter):
+    class Listening(Reporter):
         def tell(self, status: PipelineStatus) -> None:
             told.append(status)
 

@@ -114,7 +114,7 @@ def test_all_mistakes_are_told_at_once_in_the_order_of_the_file() -> None:
         "shop.toml, line 5: [source.orders] watermark: 'soon' is no time; write it such as 10 minutes",
         (
             "shop.toml, line 7: [sink.out] kind: 'parqet' is not one of parquet, delta, iceberg, topic, postgresql, "
-            "sqlite, console; did you mean parquet?"
+            "sqlite, jdbc, console; did you mean parquet?"
         ),
         "shop.toml, line 8: [sink.out] form: no such key; did you mean from?",
     ]

@@ -16,8 +16,12 @@ from tests.spark.pipelines.test_evolution import no_refusals
 from tests.spark.pipelines.test_faults import Driver, count, wait_until
 
 from ottla import Producer
+from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.rules import DELETE
-from ottla.spark.pipelines.loading import load_pipeline
+from ottla.spark.pipelines.definition import Pipeline
+from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
+from ottla.spark.pipelines.stores.checking import check_stores
+from ottla.spark.pipelines.stores.opening import store_files
 from ottla.spark.pipelines.tables.opening import table_of, tidy
 from ottla.spark.pipelines.tables.staging import BatchId
 
@@ -95,6 +99,24 @@ def iceberg_rows(_: str, bucket: Bucket, folder: Path) -> Any:
         },
     )
     return catalog.load_table("shop.orders").scan().to_arrow()
+
+
+@pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
+def test_a_store_is_tried_before_spark_starts_and_nothing_stays_of_it(
+    kind: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    def loaded(address: str, catalog: str = "sqlite") -> Pipeline:
+        text = HEAD.format(topic="none", schema="id bigint") + bucket.storage() + sink(kind, address, tmp_path)
+        return parse_pipeline(text.replace("sqlite:", f"{catalog}:"), tmp_path / "shop.toml", {})
+
+    check_stores(loaded(f"{bucket.address}/tried"))
+    with pytest.raises(ConfigError, match=rf"\[sink.{kind}\] path: s3://nothing.* there is no bucket nothing"):
+        check_stores(loaded("s3://nothing/x"))
+    if kind == "iceberg":
+        with pytest.raises(ConfigError, match=r"\[sink.iceberg\] catalog: cannot be used: "):
+            check_stores(loaded(f"{bucket.address}/tried", "no-such-database"))
+    left = store_files(f"{bucket.address}/tried", loaded(bucket.address + "/x").sinks[kind].storage).listed()
+    assert left == []
 
 
 @pytest.mark.parametrize("kind", ["parquet", "delta", "iceberg"])
@@ -206,10 +228,12 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
         # The second and every later driver finds a new column.
         file.write_text(text.format(topic=topic, schema="id bigint" if number == 0 else "id bigint, city string"))
         driver = Driver(file)
-        wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
-        assert driver.is_alive(), (tmp_path / "driver.log").read_text()
-        is_over.wait(chance.random() * 2)
-        driver.kill()
+        try:
+            wait_until(lambda: count(cluster.servers, f"{topic}.out") > written or not driver.is_alive())
+            assert driver.is_alive(), (tmp_path / "driver.log").read_text()
+            is_over.wait(chance.random() * 2)
+        finally:
+            driver.kill()
         written = count(cluster.servers, f"{topic}.out")
     is_over.set()
     loader.join()

@@ -1,6 +1,7 @@
 """The commit of a Parquet folder in a store, step by step: a store copies and removes where a disk renames."""
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,7 +16,7 @@ from obstore.store import MemoryStore
 from ottla.spark.pipelines.evolution.rules import Evolution
 from ottla.spark.pipelines.evolution.types import struct_of
 from ottla.spark.pipelines.stores.files import TableBusy
-from ottla.spark.pipelines.stores.object_files import ObjectFiles
+from ottla.spark.pipelines.stores.object_files import ObjectFiles, StoreFailed, opened_store
 from ottla.spark.pipelines.stores.settings import StorageSettings
 from ottla.spark.pipelines.stores.writing import RowWriter, folder_of_partition
 from ottla.spark.pipelines.tables.parquet import ParquetTable
@@ -187,3 +188,19 @@ def test_a_plan_is_read_with_the_version_that_a_conditional_write_needs() -> Non
     store.replace_version("plan.json", b"{}", found.version)
     with pytest.raises(TableBusy):
         store.replace_version("plan.json", b"{}", found.version)
+
+
+def test_a_store_that_does_not_answer_is_told_in_one_line() -> None:
+    settings = StorageSettings(endpoint="http://127.0.0.1:1", allow_http=True, access_key_id="k", secret_access_key="s")
+    address = "s3://lake/orders"
+    store = opened_store(address, settings, timedelta(seconds=5))
+    files = ObjectFiles(address, settings, store)
+
+    def write() -> None:
+        with files.sink("a.parquet") as sink:
+            sink.write(b"x")
+
+    for request in (write, lambda: files.read("a"), files.listed, lambda: files.replace("a", b"")):
+        with pytest.raises(StoreFailed, match=r"cannot (write|read|list) s3://lake/orders") as refused:
+            request()
+        assert "\n" not in str(refused.value)

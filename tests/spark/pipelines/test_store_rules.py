@@ -8,6 +8,7 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.stores.addresses import why_wrong
+from ottla.spark.pipelines.stores.opening import settled
 from ottla.spark.pipelines.stores.options import delta_options, iceberg_properties, obstore_config
 from ottla.spark.pipelines.stores.refusals import explained
 from ottla.spark.pipelines.stores.secrets import redacted, secrets_of
@@ -139,3 +140,22 @@ def test_a_refusal_of_a_store_is_one_line_with_a_way_out(text: str, said: str) -
     assert said in shown
     assert "\n" not in shown
     assert "Debug source" not in shown
+
+
+def test_a_profile_gives_its_keys_and_region_and_a_missing_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("boto3")
+    (tmp_path / "credentials").write_text("[shop]\naws_access_key_id = a\naws_secret_access_key = b\n")
+    (tmp_path / "config").write_text("[profile shop]\nregion = eu-central-1\n")
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    found = settled("s3://lake/x", StorageSettings(profile="shop"))
+    assert (found.access_key_id, found.secret_access_key, found.region) == ("a", "b", "eu-central-1")
+    monkeypatch.setenv("AWS_PROFILE", "shop")
+    assert settled("s3://lake/x", StorageSettings()).access_key_id == "a"
+    assert settled("abfs://a@b/x", StorageSettings()) == StorageSettings()
+    with pytest.raises(ConfigError, match="the AWS profile shap cannot be used"):
+        settled("s3://lake/x", StorageSettings(profile="shap"))

@@ -89,5 +89,5 @@ def test_a_verifier_that_was_given_to_another_user_is_refused(tmp_path: Path) ->
         catalog._db.execute("UPDATE scram_credential SET user = 'bob'")
     catalog.close()
 
-    with pytest.raises(DataDirError, match="changed or moved"):
+    with pytest.raises(DataDirError, match="modified or moved"):
         open_catalog(tmp_path, ONE_KEY)

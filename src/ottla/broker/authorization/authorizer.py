@@ -65,6 +65,10 @@ class Authorizer:
     def check_cluster(self, context: Context, operation: AclOperation) -> bool:
         return self.check(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
+    def may_see(self, context: Context, topic: str | None) -> bool:
+        """Whether this client may know of the topic."""
+        return self.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic or "")
+
     def may_write_somewhere(self, context: Context) -> bool:
         """Whether there is any topic that this client may write to."""
         acls = self._acls()

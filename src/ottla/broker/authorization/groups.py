@@ -187,9 +187,9 @@ def offset_fetch(
 
     def hiding(response: OffsetFetchResponse) -> OffsetFetchResponse:
         topics = [
-            one if may_see(authorizer, one.name, context) else _hidden(one, context)
+            one if authorizer.may_see(context, one.name) else _hidden(one, context)
             for one in response.topics
-            if request.topics is not None or may_see(authorizer, one.name, context)
+            if request.topics is not None or authorizer.may_see(context, one.name)
         ]
         return structs.replace(response, topics=tuple(topics))
 
@@ -203,7 +203,7 @@ def _hiding_in_groups(
         topics = []
         for one in group.topics:
             name = topic_name(broker, one)
-            if name is None or may_see(authorizer, name, context):
+            if name is None or authorizer.may_see(context, name):
                 topics.append(one)
             elif group.group_id in asked:
                 # Who asked for all does not learn of what is hidden; who asked for this one is told.
@@ -217,7 +217,7 @@ def shown_group(
     authorizer: Authorizer, group: Described, topics: Iterable[str], context: Context, *, with_operations: bool
 ) -> Described:
     """A group as the client may see it: without members if it may not describe one of these topics."""
-    if not all(may_see(authorizer, name, context) for name in topics):
+    if not all(authorizer.may_see(context, name) for name in topics):
         return structs.replace(
             group,
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -228,10 +228,6 @@ def shown_group(
         return group
     bits = authorizer.bits(context, _GROUP, group.group_id, GROUP_OPERATIONS)
     return structs.replace(group, authorized_operations=bits)
-
-
-def may_see(authorizer: Authorizer, name: str, context: Context) -> bool:
-    return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name)
 
 
 def _hidden(topic: OffsetFetchResponseTopic, context: Context) -> OffsetFetchResponseTopic:

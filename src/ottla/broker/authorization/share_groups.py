@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import structs
 
 from ottla.broker.answers import after, then
-from ottla.broker.authorization.groups import may_see, shown_group
+from ottla.broker.authorization.groups import shown_group
 from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import Each, Resource
@@ -69,7 +69,7 @@ def describe_share_group_offsets(
     def visible(group: DescribeShareGroupOffsetsResponseGroup) -> DescribeShareGroupOffsetsResponseGroup:
         if group.error_code:
             return group
-        topics = (one for one in group.topics if may_see(authorizer, one.topic_name, context))
+        topics = (one for one in group.topics if authorizer.may_see(context, one.topic_name))
         return structs.replace(group, topics=(*topics, *refused.get(group.group_id, ())))
 
     def all_visible(response: DescribeShareGroupOffsetsResponse) -> DescribeShareGroupOffsetsResponse:

@@ -211,7 +211,7 @@ def metadata(
         def finish(response: MetadataResponse) -> MetadataResponse:
             topics = () if hides_all else response.topics
             if wants_all:
-                topics = tuple(one for one in topics if _may_see(authorizer, context, one.name))
+                topics = tuple(one for one in topics if authorizer.may_see(context, one.name))
             response = structs.replace(response, topics=(*topics, *denied.values()))
             return _with_operations(authorizer, request, response, context)
 
@@ -252,10 +252,6 @@ def _metadata_denial(
     return None
 
 
-def _may_see(authorizer: Authorizer, context: Context, name: str | None) -> bool:
-    return authorizer.is_allowed(context, AclOperation.DESCRIBE, _TOPIC, name or "")
-
-
 def _with_operations(
     authorizer: Authorizer, request: MetadataRequest, response: MetadataResponse, context: Context
 ) -> MetadataResponse:
@@ -293,7 +289,7 @@ def describe_topic_partitions(
             turns = Turns()
             shown = []
             for one in response.topics:
-                if not wants_all or _may_see(authorizer, context, one.name):
+                if not wants_all or authorizer.may_see(context, one.name):
                     shown.append(_topic_with_operations(authorizer, one, context))
                 if turns.are_over():
                     yield

@@ -118,6 +118,7 @@ def in_kafkas_words(
         "socket.request.max.bytes": net.max_frame_bytes,
         "max.connections": net.max_connections,
         "max.connections.per.ip": net.max_connections_per_address,
+        "max.connections.per.ip.overrides": ",".join(net.max_connections_per_address_overrides),
         "connections.max.idle.ms": net.max_idle_ms,
         "group.min.session.timeout.ms": groups.min_session_timeout_ms,
         "group.max.session.timeout.ms": groups.max_session_timeout_ms,

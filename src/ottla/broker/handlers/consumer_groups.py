@@ -11,7 +11,6 @@ from ottla.core.errors import ErrorCode
 from ottla.groups.actions import AnswerHeartbeat, Caller
 from ottla.groups.consumer.describing import not_described
 from ottla.groups.consumer.refusing import refuse_heartbeat
-from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
@@ -71,7 +70,7 @@ def _may_see(broker: Broker, context: Context) -> Callable[[str], bool]:
     authorizer = broker.security.authorizer
     if authorizer is None:
         return lambda _: True
-    return lambda name: authorizer.is_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    return lambda name: authorizer.may_see(context, name)
 
 
 def consumer_group_describe(

@@ -33,7 +33,7 @@ async def sasl_authenticate(
     broker: Broker, request: SaslAuthenticateRequest, context: Context
 ) -> SaslAuthenticateResponse:
     from ottla.broker.security.gate import step_of
-    from ottla.core.security import LoginFailed
+    from ottla.core.security import LoginFailed, TooManyConnections
 
     login, logins = _login(context), broker.security.logins
     if login is None or logins is None or login.exchange is None:
@@ -41,9 +41,10 @@ async def sasl_authenticate(
     connection = cast("Connection", context.connection)
     try:
         step = await step_of(logins, connection, login, request.auth_bytes)
-    except LoginFailed:
+    except LoginFailed as refused:
         connection.finish()
-        return _refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, _REFUSED)
+        message = str(refused) if isinstance(refused, TooManyConnections) else _REFUSED
+        return _refusal(ErrorCode.SASL_AUTHENTICATION_FAILED, message)
     return SaslAuthenticateResponse(
         error_code=ErrorCode.NONE, error_message=None, auth_bytes=step.message, session_lifetime_ms=login.lifetime_ms
     )

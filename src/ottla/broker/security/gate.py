@@ -166,6 +166,8 @@ async def step_of(logins: Logins, connection: Connection, login: Login, message:
         principal = f"User:{step.user}"
         if login.is_known and principal != connection.principal:
             raise LoginFailed(f"{connection.principal} cannot become {principal}")  # noqa: TRY301 - fails as others do
+        if not login.is_known:
+            logins.check_room(principal)
     except LoginFailed as refused:
         login.fail()
         await logins.failed(login.mechanism, peer, refused)

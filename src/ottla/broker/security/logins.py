@@ -53,6 +53,8 @@ class Logins:
         self._view = view
         self._audit = audit
         self._decoys = _decoys(view)
+        self.check_room: Callable[[str], None] = lambda _: None
+        """Raises TooManyConnections if the user has as many connections as it may; set where there is a limit."""
         self.find_token: FindToken | None = None
         """Set where delegation tokens are served."""
         self.passwords = Passwords(self._find, self._decoys)

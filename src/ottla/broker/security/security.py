@@ -93,8 +93,10 @@ class Security:
         return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
 
     def start(self) -> None:
-        """Once there is a listener to tell of quotas."""
+        """Once there is a listener to tell of quotas, and to ask for connections."""
         self._apply_quotas()
+        if self.logins is not None and self._broker.settings.net.max_connections_per_user:
+            self.logins.check_room = self._broker.listener.check_room
 
     async def stop(self) -> None:
         """Write what the audit log still holds, while the logs are open."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.broker import Broker
+from ottla.broker.security.checks import check_password
 from ottla.broker.security.logins import MECHANISMS
 from ottla.net.config import NetConfig
 from ottla.net.sasl.scram import DEFAULT_ITERATIONS, make_verifier
@@ -27,6 +28,7 @@ def add_user_offline(
     settings: Settings, user: str, password: str, mechanisms: Iterable[str], iterations: int = DEFAULT_ITERATIONS
 ) -> None:
     """In the data folder of a broker that does not run; DataDirError if it does."""
+    check_password(settings.security, password)
     # Nothing is served, so it does not matter that nobody could log in yet.
     broker = Broker(settings._replace(net=NetConfig(), security=SecurityConfig()))
     try:

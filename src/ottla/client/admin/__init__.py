@@ -1,1 +1,1 @@
-"""Topics, settings, groups, offsets and the cluster: looking at them and changing them."""
+"""Administration: topics, configs, groups, offsets and the cluster."""

@@ -1,4 +1,4 @@
-"""ACLs: who may do what."""
+"""ACLs."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ class Acl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """None and ANY leave a field free; the filter with nothing given means every ACL."""
+    """None and ANY match any value; an empty filter matches every ACL."""
 
     principal: str | None = None
     operation: AclOperation = AclOperation.ANY
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
     pattern_type: PatternType = PatternType.ANY
-    """MATCH finds every ACL that bears on the resource of that name: literal, prefixed and wildcard."""
+    """MATCH finds every ACL that applies to the resource of that name: literal, prefixed and wildcard."""
     permission: AclPermission = AclPermission.ANY
     host: str | None = None
 
 
 class AclAdmin(Asking):
     async def list_acls(self, wanted: AclFilter | None = None) -> list[Acl]:
-        """Those that the filter means, in order; without one, all."""
+        """The ACLs that match the filter, in order; without a filter, all."""
         given = wanted or AclFilter()
         request = DescribeAclsRequest(
             resource_type_filter=given.resource_type,
@@ -73,7 +73,7 @@ class AclAdmin(Asking):
         )
 
     async def create_acls(self, acls: Iterable[Acl]) -> dict[Acl, BrokerError | None]:
-        """Add them; one that is there already stays. An error for each that could not be added."""
+        """Add ACLs; existing ones are kept. Returns an error for each that could not be added."""
         wanted = tuple(dict.fromkeys(acls))
         creations = tuple(
             AclCreation(
@@ -98,7 +98,7 @@ class AclAdmin(Asking):
         }
 
     async def delete_acls(self, wanted: AclFilter) -> list[Acl]:
-        """Delete those that the filter means; which those were."""
+        """Delete the ACLs that match the filter, and return them."""
         asked = DeleteAclsFilter(
             resource_type_filter=wanted.resource_type,
             resource_name_filter=wanted.resource_name,

@@ -1,4 +1,4 @@
-"""All that an administrator can ask for, in one class."""
+"""All admin calls in one class."""
 
 from __future__ import annotations
 
@@ -26,4 +26,4 @@ class Admin(
     TokenAdmin,
     TransactionAdmin,
 ):
-    """`client.admin`. A call about one thing raises its error; one about many returns an error for each that failed."""
+    """`client.admin`. A call for one item raises its error; a call for several returns the errors of failed items."""

@@ -1,7 +1,6 @@
-"""Asking the broker that must be asked: the controller, a group's coordinator, the leaders of partitions.
+"""Requests to the broker that must handle them: the controller, a coordinator or a partition leader.
 
-Who that is may change at any time. An answer that says so is not passed on: it is asked again of whoever it is then,
-until the request timeout.
+If it has moved, the request is retried at the new one, until the request timeout.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _LEADER_MOVED: Final = frozenset(
 
 
 class Asking:
-    """What the parts of Admin have in common."""
+    """Shared by the parts of Admin."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -59,7 +58,7 @@ class Asking:
     async def _ask_controller(
         self, request: RequestFor[ResponseT], codes_of: Callable[[ResponseT], Iterable[int]]
     ) -> ResponseT:
-        """Any broker passes such a request on to the controller today; older ones must be asked themselves."""
+        """Any current broker forwards such a request to the controller; older ones require the controller itself."""
 
         async def ask() -> ResponseT:
             controller = self._router.view.controller_id
@@ -90,7 +89,7 @@ class Asking:
         return await self._until_settled(ask, codes_of, look_again)
 
     async def _find_group(self, group: str, request: RequestFor[ResponseT]) -> Any:  # noqa: ANN401 - as it is described
-        """What the coordinator says of this one group; None if there is none of the kind that the request is for."""
+        """The coordinator's description of the group; None if there is no such group of the requested type."""
 
         def codes_of(answer: Any) -> Iterable[int]:  # noqa: ANN401 - a description of groups, of whichever kind
             return (each.error_code for each in answer.groups)
@@ -124,7 +123,7 @@ class Asking:
             await look_again()
 
     async def _ask_leaders(self, asked: LeaderQuestion[ItemT, FoundT]) -> dict[TopicPartition, FoundT | BrokerError]:
-        """Ask the leader of each partition; one that has none, or moves, is asked for again."""
+        """Send the request to each partition's leader; retry partitions without a leader or with a moved one."""
         patience = Patience(self._router)
         found: dict[TopicPartition, FoundT | BrokerError] = {}
         left = dict(asked.items)
@@ -140,7 +139,7 @@ class Asking:
 
 
 class LeaderQuestion(Generic[ItemT, FoundT]):
-    """Something to ask about each of these partitions; `ask` puts it to one broker about those it leads."""
+    """A request for each of these partitions; `ask` sends it to one broker for the partitions it leads."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The cluster itself."""
+"""The cluster."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 class ClusterDescription:
     cluster_id: str | None
     controller_id: int
-    """The broker to send changes to; -1 if there is none now."""
+    """The controller's broker id; -1 if there is none."""
     brokers: tuple[BrokerAddress, ...]
 
 
 class ClusterAdmin(Asking):
     async def describe_cluster(self) -> ClusterDescription:
-        """The cluster's id and its live brokers, as they are now."""
+        """The cluster id and the live brokers."""
         await self._router.refresh(())
         view = self._router.view
         brokers = tuple(view.brokers[node_id] for node_id in sorted(view.brokers))

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and groups."""
+"""Configs of topics, brokers and groups."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ConfigKind(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, by Kafka's names."""
+    """The source of a value, with Kafka's names."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1
@@ -59,7 +59,7 @@ class _Change(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigResource:
-    """What is configured: `ConfigResource.topic("orders")`."""
+    """The resource of a config: `ConfigResource.topic("orders")`."""
 
     kind: ConfigKind
     name: str
@@ -70,7 +70,7 @@ class ConfigResource:
 
     @classmethod
     def broker(cls, node_id: int | None = None) -> ConfigResource:
-        """One broker; None for the default of all."""
+        """One broker; None for the cluster-wide default."""
         return cls(ConfigKind.BROKER, "" if node_id is None else str(node_id))
 
     @classmethod
@@ -85,7 +85,7 @@ class ConfigResource:
 class ConfigEntry:
     name: str
     value: str | None
-    """None if it is not set, or secret."""
+    """None if it is unset or sensitive."""
     source: ConfigSource
     is_read_only: bool
     is_sensitive: bool
@@ -100,7 +100,7 @@ class ConfigAdmin(Asking):
     async def describe_configs(
         self, resource: ConfigResource, names: Iterable[str] | None = None, *, with_documentation: bool = False
     ) -> dict[str, ConfigEntry]:
-        """The settings by name: those named, or all."""
+        """The configs by name: the given ones, or all."""
         asked = DescribeConfigsResource(
             resource_type=resource.kind,
             resource_name=resource.name,
@@ -132,7 +132,7 @@ class ConfigAdmin(Asking):
         subtract: Mapping[str, str] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Change, delete, append to or subtract from single settings; the others stay as they are."""
+        """Set, delete, append to or subtract from single configs; others are unchanged."""
         changes = (
             *_changes(_Change.SET, change),
             *(AlterableConfig(name=name, config_operation=_Change.DELETE, value=None) for name in delete),
@@ -153,7 +153,7 @@ class ConfigAdmin(Asking):
         return await self._ask_controller(request, lambda answer: (each.error_code for each in answer.responses))
 
     def _broker_of(self, resource: ConfigResource) -> int | None:
-        """A broker answers for itself; for all else any broker does."""
+        """Broker configs are served by that broker, all others by any broker."""
         is_one_broker = resource.kind is ConfigKind.BROKER and resource.name.isdigit()
         return int(resource.name) if is_one_broker else None
 

@@ -1,4 +1,4 @@
-"""Consumer groups: which there are, who is in them, and deleting them."""
+"""Groups: list, describe and delete."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class GroupListing:
     group: str
     protocol_type: str
     state: str
-    """Empty with a broker that is too old to say."""
+    """Empty if the broker is too old to report it."""
     type: str
-    """classic, consumer or share; empty with a broker that is too old to say."""
+    """classic, consumer or share; empty if the broker is too old to report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class GroupMemberDescription:
     client_host: str
     partitions: frozenset[TopicPartition]
     epoch: int | None = None
-    """How far it has followed its assignment; None in a classic group."""
+    """The member epoch; None in a classic group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class GroupDescription:
     type: str = "classic"
     """classic, consumer or share."""
     epoch: int | None = None
-    """How often it was assigned anew; None for a classic group."""
+    """The assignment epoch; None for a classic group."""
 
 
 class GroupAdmin(ShareGroupAdmin):
     async def list_groups(self, *, states: Iterable[str] = ()) -> list[GroupListing]:
-        """All groups, or those in these states. Each broker knows its own, so all of them must answer."""
+        """All groups, or those in these states. Each broker lists its own, so all of them are queried."""
         request = ListGroupsRequest(states_filter=tuple(states))
         await self._router.refresh(())
         answers = await asyncio.gather(
@@ -72,7 +72,7 @@ class GroupAdmin(ShareGroupAdmin):
         )
         listed = {}
         for answer in answers:
-            raise_for(answer.error_code, "cannot list the groups")
+            raise_for(answer.error_code, "cannot list groups")
             for each in answer.groups:
                 listed[each.group_id] = GroupListing(
                     each.group_id, each.protocol_type, each.group_state, each.group_type
@@ -80,7 +80,7 @@ class GroupAdmin(ShareGroupAdmin):
         return [listed[name] for name in sorted(listed)]
 
     async def describe_group(self, group: str) -> GroupDescription:
-        """A group's state and members, of the classic protocol, the new one (KIP-848), or a share group (KIP-932)."""
+        """A group's state and members: a classic, consumer (KIP-848) or share group (KIP-932)."""
         described = await self._describe_consumer_group(group)
         if described is not None:
             return described
@@ -93,7 +93,7 @@ class GroupAdmin(ShareGroupAdmin):
             return _described_share_group(shared, await self._router.coordinator(group))
 
     async def delete_group(self, group: str) -> None:
-        """Forget a group that has no members, and its offsets."""
+        """Delete an empty group and its offsets."""
         request = DeleteGroupsRequest(groups_names=(group,))
         response = await self._ask_coordinator(
             group, request, lambda answer: (each.error_code for each in answer.results)
@@ -102,7 +102,7 @@ class GroupAdmin(ShareGroupAdmin):
         raise_for(result.error_code, f"cannot delete group {group!r}")
 
     async def delete_groups(self, groups: Iterable[str]) -> dict[str, BrokerError | None]:
-        """Delete groups; for each an error, or None if it was deleted."""
+        """Delete groups; returns for each an error, or None."""
 
         async def delete(group: str) -> tuple[str, BrokerError | None]:
             try:
@@ -115,7 +115,7 @@ class GroupAdmin(ShareGroupAdmin):
 
     async def _describe_consumer_group(self, group: str) -> GroupDescription | None:
         request = ConsumerGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
-        # A group of the classic protocol is not found by this request, nor is one that does not exist.
+        # This request finds neither classic groups nor groups that do not exist.
         found = await self._find_group(group, request)
         return None if found is None else _described_consumer_group(found, await self._router.coordinator(group))
 
@@ -127,7 +127,7 @@ class GroupAdmin(ShareGroupAdmin):
         )
         [result] = response.groups
         raise_for(result.error_code, f"cannot describe group {group!r}", result.error_message)
-        if result.group_state == _DEAD:  # how a broker older than Kafka 4 says that there is no such group
+        if result.group_state == _DEAD:  # brokers before Kafka 4: no such group
             raise broker_error(ErrorCode.GROUP_ID_NOT_FOUND, f"cannot describe group {group!r}")
         return _described_classic_group(result, await self._router.coordinator(group))
 
@@ -205,7 +205,7 @@ def _described_classic_group(result: DescribedGroup, coordinator: int) -> GroupD
 
 
 def _assigned(protocol_type: str, member: DescribedGroupMember) -> frozenset[TopicPartition]:
-    """What a consumer was assigned; members of other kinds of groups write what they like there."""
+    """A consumer's assignment; other member types have their own formats."""
     if protocol_type != CONSUMER_PROTOCOL or not member.member_assignment:
         return frozenset()
     return frozenset(each_partition(decode_assignment(member.member_assignment).assigned_partitions))

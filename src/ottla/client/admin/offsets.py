@@ -1,4 +1,4 @@
-"""Offsets: where partitions begin and end, how far groups have read, and forgetting records."""
+"""Offsets of partitions and groups, and deleting records."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ _LATEST: Final = -1
 _EARLIEST: Final = -2
 _NO_REPLICA: Final = -1
 _LAST_BY_NAME: Final = 9
-"""From version 10 on, offsets of groups travel with topic ids; a topic that was deleted has none to ask with."""
+"""From version 10 on, group offsets use topic ids; a deleted topic has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundOffset:
     offset: int
-    """-1 if there is none: nothing was written at or after the time asked for."""
+    """-1 if there is none: no record at or after the given time."""
     timestamp: int
-    """When the record there was written; -1 if not known."""
+    """The record's timestamp; -1 if unknown."""
     leader_epoch: int
 
 
@@ -56,27 +56,27 @@ class OffsetAdmin(Asking):
     async def earliest_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, FoundOffset | BrokerError]:
-        """The first offset that each partition holds."""
+        """The log start offset of each partition."""
         return await self.offsets_at(dict.fromkeys(partitions, _EARLIEST))
 
     async def latest_offsets(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, FoundOffset | BrokerError]:
-        """The offset that the next message of each partition will get."""
+        """The log end offset of each partition."""
         return await self.offsets_at(dict.fromkeys(partitions, _LATEST))
 
     async def offsets_at(
         self, timestamps_ms: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, FoundOffset | BrokerError]:
-        """The first offset of each partition that was written at its time, in ms since 1970, or later."""
+        """The first offset of each partition at or after its time, in ms since 1970."""
         return await self._ask_leaders(LeaderQuestion(timestamps_ms, self._list_offsets))
 
     async def delete_records(self, before: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | BrokerError]:
-        """Forget the records below these offsets, -1 for all; for each partition the first offset it still holds."""
+        """Delete the records below these offsets, -1 for all; returns the log start offset of each partition."""
         return await self._ask_leaders(LeaderQuestion(before, self._delete_records))
 
     async def group_offsets(self, group: str) -> dict[TopicPartition, CommittedOffset]:
-        """All offsets that a group has committed; none, if there is no such group."""
+        """All committed offsets of a group; empty if there is no such group."""
         request = OffsetFetchRequest(
             group_id=group, topics=None, groups=(OffsetFetchRequestGroup(group_id=group, topics=None),)
         )
@@ -95,7 +95,7 @@ class OffsetAdmin(Asking):
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Set offsets of a group without members; for each partition an error, or None if it was set."""
+        """Set offsets of an empty group; returns for each partition an error, or None."""
         topics = tuple(
             OffsetCommitRequestTopic(
                 name=name,
@@ -120,7 +120,7 @@ class OffsetAdmin(Asking):
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Forget offsets of a group in topics that no member reads; for each an error, or None if it was forgotten."""
+        """Delete a group's offsets of topics that no member subscribes to; returns for each an error, or None."""
         topics = tuple(
             OffsetDeleteRequestTopic(
                 name=name,
@@ -157,7 +157,7 @@ class OffsetAdmin(Asking):
         response = await self._router.ask(request, node_id=node_id)
         return {
             (where := TopicPartition(topic.name, each.partition_index)): outcome(
-                each.error_code, f"cannot find an offset of {where}"
+                each.error_code, f"cannot list offsets of {where}"
             )
             or FoundOffset(each.offset, each.timestamp, each.leader_epoch)
             for topic in response.topics

@@ -1,4 +1,4 @@
-"""Who holds partitions and who leads them, and having that changed."""
+"""Replica assignment and leadership."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reassignment:
-    """A move that is under way."""
+    """A reassignment in progress."""
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...]
@@ -34,7 +34,7 @@ class PartitionAdmin(Asking):
     async def reassign_partitions(
         self, targets: Mapping[TopicPartition, Sequence[int] | None]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Begin to move partitions to these brokers; None takes a move back. For each an error, or None."""
+        """Start reassigning partitions to these brokers; None cancels one. Returns for each an error, or None."""
         topics: dict[str, list[ReassignablePartition]] = {}
         for where, replicas in targets.items():
             wanted = None if replicas is None else tuple(replicas)
@@ -46,20 +46,20 @@ class PartitionAdmin(Asking):
             topics=tuple(ReassignableTopic(name=name, partitions=tuple(parts)) for name, parts in topics.items()),
         )
         response = await self._ask_controller(request, lambda answer: (answer.error_code,))
-        raise_for(response.error_code, "partitions cannot be moved", response.error_message)
+        raise_for(response.error_code, "cannot reassign partitions", response.error_message)
         return {
             TopicPartition(topic.name, part.partition_index): _outcome(
-                part.error_code, f"cannot move {topic.name}-{part.partition_index}", part.error_message
+                part.error_code, f"cannot reassign {topic.name}-{part.partition_index}", part.error_message
             )
             for topic in response.responses
             for part in topic.partitions
         }
 
     async def list_reassignments(self) -> dict[TopicPartition, Reassignment]:
-        """The moves that are under way."""
+        """The reassignments in progress."""
         request = ListPartitionReassignmentsRequest(timeout_ms=self._timeout_ms, topics=None)
         response = await self._ask_controller(request, lambda answer: (answer.error_code,))
-        raise_for(response.error_code, "moves cannot be listed", response.error_message)
+        raise_for(response.error_code, "cannot list reassignments", response.error_message)
         return {
             TopicPartition(topic.name, part.partition_index): Reassignment(
                 part.replicas, part.adding_replicas, part.removing_replicas
@@ -71,9 +71,9 @@ class PartitionAdmin(Asking):
     async def elect_leaders(
         self, partitions: Iterable[TopicPartition] | None = None, *, unclean: bool = False
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Let preferred replicas lead; with `unclean`, where nobody leads, whoever is there. None means all partitions.
+        """Elect preferred replicas; with `unclean`, any live replica of leaderless partitions. None: all partitions.
 
-        For each an error, or None if it has a new leader now.
+        Returns for each an error, or None if it has a new leader.
         """
         wanted: dict[str, list[int]] = {}
         for where in partitions or ():
@@ -85,10 +85,10 @@ class PartitionAdmin(Asking):
             timeout_ms=self._timeout_ms,
         )
         response = await self._ask_controller(request, lambda answer: (answer.error_code,))
-        raise_for(response.error_code, "no leaders can be elected", None)
+        raise_for(response.error_code, "cannot elect leaders", None)
         return {
             TopicPartition(topic.topic, part.partition_id): _outcome(
-                part.error_code, f"no new leader of {topic.topic}-{part.partition_id}", part.error_message
+                part.error_code, f"cannot elect a leader of {topic.topic}-{part.partition_id}", part.error_message
             )
             for topic in response.replica_election_results
             for part in topic.partition_result

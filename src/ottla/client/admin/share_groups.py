@@ -1,4 +1,4 @@
-"""Share groups (KIP-932): who is in them, and how far they are."""
+"""Share groups (KIP-932): members and offsets."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class ShareOffset:
     start: int
-    """The first record that the group is not done with."""
+    """The share-partition start offset."""
     lag: int | None
-    """How many there are from there on that it is not done with; None if the broker does not say."""
+    """The number of unfinished records from there on; None if the broker does not report it."""
 
 
 class ShareGroupAdmin(Asking):
     async def share_group_offsets(self, group: str) -> dict[TopicPartition, ShareOffset]:
-        """Where a share group is, of all partitions that it has begun with."""
+        """The offsets of a share group, for all its initialized partitions."""
         asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
         request = DescribeShareGroupOffsetsRequest(groups=(asked,))
         response = await self._ask_coordinator(
             group, request, lambda answer: (each.error_code for each in answer.groups)
         )
         [result] = response.groups
-        raise_for(result.error_code, f"cannot tell where group {group!r} is", result.error_message)
+        raise_for(result.error_code, f"cannot describe offsets of share group {group!r}", result.error_message)
         return {
             TopicPartition(topic.topic_name, part.partition_index): ShareOffset(
                 part.start_offset, None if part.lag < 0 else part.lag
@@ -62,7 +62,7 @@ class ShareGroupAdmin(Asking):
     async def alter_share_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, BrokerError | None]:
-        """Have a share group without members begin there; for each partition an error, or None if it does."""
+        """Set the start offsets of an empty share group; returns for each partition an error, or None."""
         topics = tuple(
             AlterShareGroupOffsetsRequestTopic(
                 topic_name=name,
@@ -85,7 +85,7 @@ class ShareGroupAdmin(Asking):
         }
 
     async def delete_share_group_offsets(self, group: str, topics: Iterable[str]) -> dict[str, BrokerError | None]:
-        """Have a share group without members forget these topics; for each an error, or None if it did."""
+        """Delete an empty share group's offsets of these topics; returns for each an error, or None."""
         request = DeleteShareGroupOffsetsRequest(
             group_id=group, topics=tuple(DeleteShareGroupOffsetsRequestTopic(topic_name=name) for name in topics)
         )
@@ -99,6 +99,6 @@ class ShareGroupAdmin(Asking):
         }
 
     async def _find_share_group(self, group: str) -> DescribedGroup | None:
-        """None if there is no share group of this name."""
+        """None if there is no such share group."""
         request = ShareGroupDescribeRequest(group_ids=(group,), include_authorized_operations=False)
         return await self._find_group(group, request)  # type: ignore[no-any-return]

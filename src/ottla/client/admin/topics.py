@@ -34,12 +34,12 @@ BROKERS_CHOICE = -1
 class NewTopic:
     name: str
     partitions: int = BROKERS_CHOICE
-    """How many; -1 for the broker's default."""
+    """The number of partitions; -1 for the broker's default."""
     replication_factor: int = BROKERS_CHOICE
-    """How many brokers hold each; -1 for the broker's default."""
+    """The replication factor; -1 for the broker's default."""
     configs: Mapping[str, str | None] = field(default_factory=dict)
     assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
-    """Which brokers hold each partition, instead of how many of both."""
+    """The brokers of each partition, instead of the two numbers."""
 
 
 class TopicAdmin(Asking):
@@ -52,7 +52,7 @@ class TopicAdmin(Asking):
         configs: Mapping[str, str | None] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Create one topic, or only ask whether it could be."""
+        """Create one topic, or only validate the request."""
         topic = NewTopic(name=name, partitions=partitions, replication_factor=replication_factor, configs=configs or {})
         [outcome] = (await self.create_topics([topic], validate_only=validate_only)).values()
         raise_if_error(outcome)
@@ -60,7 +60,7 @@ class TopicAdmin(Asking):
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> dict[str, BrokerError | None]:
-        """Create topics; for each an error, or None if it was created."""
+        """Create topics; returns for each an error, or None."""
         request = CreateTopicsRequest(
             topics=tuple(map(_creatable, topics)), timeout_ms=self._timeout_ms, validate_only=validate_only
         )
@@ -75,7 +75,7 @@ class TopicAdmin(Asking):
         raise_if_error(outcome)
 
     async def delete_topics(self, names: Iterable[str]) -> dict[str, BrokerError | None]:
-        """Delete topics; for each an error, or None if it was deleted."""
+        """Delete topics; returns for each an error, or None."""
         wanted = tuple(names)
         request = DeleteTopicsRequest(
             topic_names=wanted,
@@ -90,7 +90,7 @@ class TopicAdmin(Asking):
         }
 
     async def list_topics(self, *, include_internal: bool = False) -> list[str]:
-        """The names of all topics, Kafka's own among them if asked for."""
+        """The names of all topics, optionally with internal ones."""
         await self._router.refresh()
         known = self._router.view.topics.values()
         return sorted(
@@ -104,7 +104,7 @@ class TopicAdmin(Asking):
         return raise_if_error(described)
 
     async def describe_topics(self, names: Iterable[str]) -> dict[str, TopicView | BrokerError]:
-        """The partitions of topics, with their leaders and replicas, as they are now."""
+        """The partitions of topics, with their current leaders and replicas."""
         wanted = list(names)
         await self._router.refresh(wanted)
         return {name: self._described(name) for name in wanted}
@@ -124,7 +124,7 @@ class TopicAdmin(Asking):
         assignments: Sequence[Sequence[int]] | None = None,
         validate_only: bool = False,
     ) -> None:
-        """Give a topic more partitions, so that it has `total`; `assignments` says which brokers hold the new ones."""
+        """Increase a topic's partitions to `total`; `assignments` are the brokers of the new ones."""
         placed = None
         if assignments is not None:
             placed = tuple(CreatePartitionsAssignment(broker_ids=tuple(brokers)) for brokers in assignments)
@@ -135,7 +135,7 @@ class TopicAdmin(Asking):
         )
         response = await self._ask_controller(request, lambda answer: (each.error_code for each in answer.results))
         [result] = response.results
-        raise_for(result.error_code, f"cannot give topic {topic!r} {total} partitions", result.error_message)
+        raise_for(result.error_code, f"cannot increase topic {topic!r} to {total} partitions", result.error_message)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

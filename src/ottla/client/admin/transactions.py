@@ -1,4 +1,4 @@
-"""Transactions: which there are, what keeps readers of committed records waiting, and ending it."""
+"""Transactions: list, describe, abort, and find hanging ones."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TransactionDescription:
     coordinator: int
     timeout_ms: int
     started_ms: int | None
-    """None if it has none under way."""
+    """None if no transaction is open."""
     partitions: frozenset[TopicPartition]
 
 
@@ -74,7 +74,7 @@ class TransactionAdmin(Asking):
         longer_than_ms: int = _NONE,
         pattern: str | None = None,
     ) -> list[TransactionListing]:
-        """All transactional ids, or those meant. Each broker knows its own, so all of them must answer."""
+        """All transactional ids, or the matching ones. Each broker lists its own, so all of them are queried."""
         request = ListTransactionsRequest(
             state_filters=tuple(states),
             producer_id_filters=tuple(producer_ids),
@@ -86,7 +86,7 @@ class TransactionAdmin(Asking):
         answers = await asyncio.gather(*(self._router.ask(request, node_id=node_id) for node_id in nodes))
         found = {}
         for node_id, answer in zip(nodes, answers, strict=True):
-            raise_for(answer.error_code, "cannot list the transactions")
+            raise_for(answer.error_code, "cannot list transactions")
             for each in answer.transaction_states:
                 found[each.transactional_id] = TransactionListing(
                     each.transactional_id, each.producer_id, each.transaction_state, node_id
@@ -117,15 +117,15 @@ class TransactionAdmin(Asking):
         )
 
     async def end_transactions_of(self, transactional_id: str) -> None:
-        """Abort what is open under this id; its producer is fenced, as by a successor."""
-        await self.describe_transaction(transactional_id)  # asking for an unknown one would create it
+        """Abort the open transaction of this id and fence its producer."""
+        await self.describe_transaction(transactional_id)  # InitProducerId would create an unknown id
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_SHORT_MS)
         patience = Patience(self._router)
         while True:
             response = await self._ask_coordinator(
                 transactional_id, request, lambda answer: (answer.error_code,), kind=_TRANSACTION
             )
-            # Kafka's answer while it aborts.
+            # Kafka's response while the abort is in progress.
             is_under_way = response.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
             if not is_under_way or await patience.is_over():
                 break
@@ -134,18 +134,18 @@ class TransactionAdmin(Asking):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, tuple[ActiveProducer, ...] | BrokerError]:
-        """Who has written to these partitions, and has a transaction open there."""
+        """The producers of these partitions, with their open transactions."""
         return await self._ask_leaders(LeaderQuestion(dict.fromkeys(partitions), self._describe_producers))
 
     async def abort_transaction(self, open_one: OpenTransaction) -> None:
-        """Have a partition's leader end it there, whatever its coordinator knows of it."""
+        """Write an abort marker at the partition's leader, regardless of the coordinator's state."""
         outcomes = await self._ask_leaders(LeaderQuestion({open_one.at: open_one.producer}, self._write_markers))
         raise_if_error(outcomes[open_one.at])
 
     async def find_hanging_transactions(
         self, partitions: Iterable[TopicPartition], older_than_ms: int, now_ms: int
     ) -> list[OpenTransaction]:
-        """Those in which nothing was written for so long and which no coordinator is going to end."""
+        """Open transactions without writes for this long that no coordinator will end."""
         described = await self.describe_producers(partitions)
         suspects = [
             OpenTransaction(at, producer)
@@ -193,7 +193,7 @@ class TransactionAdmin(Asking):
                 producer_epoch=producer.producer_epoch,
                 transaction_result=False,
                 topics=(WritableTxnMarkerTopic(name=at.topic, partition_indexes=(at.partition,)),),
-                # A producer that no marker has ended yet has none.
+                # Not set before the first end marker.
                 coordinator_epoch=max(producer.coordinator_epoch, 0),
             )
             for at, producer in part.items()

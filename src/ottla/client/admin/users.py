@@ -1,4 +1,4 @@
-"""Users who log in with a password, and how much they may take."""
+"""SCRAM users and client quotas."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class ScramInfo(NamedTuple):
 
 class QuotaEntry(NamedTuple):
     entity: dict[str, str | None]
-    """By user, client-id or ip; None for the default of all."""
+    """By user, client-id or ip; None for the default entity."""
     limits: dict[str, float]
 
 
 class UserAdmin(Asking):
     async def list_users(self) -> dict[str, list[ScramInfo]]:
-        """Who can log in with a password, and how."""
+        """The SCRAM users and their mechanisms."""
         response = await self._router.ask(DescribeUserScramCredentialsRequest(users=None))
         raise_for(response.error_code, "cannot list users", response.error_message)
         found: dict[str, list[ScramInfo]] = {}
@@ -56,14 +56,14 @@ class UserAdmin(Asking):
         mechanisms: Iterable[ScramMechanism] = (ScramMechanism.SCRAM_SHA_512, ScramMechanism.SCRAM_SHA_256),
         iterations: int = DEFAULT_ITERATIONS,
     ) -> None:
-        """Let a user log in with this password; the user is made if there is none. It does not leave this machine."""
+        """Set a user's password; creates the user if necessary. The password does not leave this machine."""
         upsertions = [
             await asyncio.to_thread(_upsertion, user, mechanism, password, iterations) for mechanism in mechanisms
         ]
         await self._alter_user(user, AlterUserScramCredentialsRequest(deletions=(), upsertions=tuple(upsertions)))
 
     async def delete_user(self, user: str, mechanisms: Iterable[ScramMechanism] | None = None) -> None:
-        """Let a user log in with these mechanisms no more; without any given, not at all."""
+        """Delete these SCRAM credentials of a user, or all of them."""
         gone = mechanisms
         if gone is None:
             gone = [info.mechanism for info in (await self.list_users()).get(user, ())] or list(ScramMechanism)[:1]
@@ -87,7 +87,7 @@ class UserAdmin(Asking):
         ]
 
     async def alter_quota(self, entity: Mapping[str, str | None], limits: Mapping[str, float | None]) -> None:
-        """Set limits, or remove those that are None: `alter_quota({"user": "ann"}, {"producer_byte_rate": 1e6})`."""
+        """Set quotas, or remove those that are None: `alter_quota({"user": "ann"}, {"producer_byte_rate": 1e6})`."""
         entry = EntryData(
             entity=tuple(EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()),
             ops=tuple(
@@ -98,7 +98,7 @@ class UserAdmin(Asking):
         request = AlterClientQuotasRequest(entries=(entry,), validate_only=False)
         response = await self._ask_controller(request, lambda answer: (each.error_code for each in answer.entries))
         [result] = response.entries
-        raise_for(result.error_code, "cannot change the quota", result.error_message)
+        raise_for(result.error_code, "cannot alter the quota", result.error_message)
 
 
 def _upsertion(user: str, mechanism: ScramMechanism, password: str, iterations: int) -> ScramCredentialUpsertion:

@@ -1,4 +1,4 @@
-"""The client for scripts, notebooks and threads: calls that return when they are done.
+"""The blocking client, for scripts, notebooks and threads.
 
-Each object runs the asyncio client in a thread of its own. Any thread may use it.
+Each object runs the asyncio client in a background thread. All of them are thread-safe.
 """

@@ -1,4 +1,4 @@
-"""`ottla.Admin`: administration without an event loop of the caller's."""
+"""`ottla.Admin`: blocking administration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 def _blocking(
     method: Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Admin, P], T]:
-    """The same method, with the same arguments and documentation, that returns when it is done."""
+    """The blocking form of the method, with the same arguments and documentation."""
 
     @wraps(method)
     def call(self: Admin, /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -44,11 +44,11 @@ class Admin:
         self.close()
 
     def close(self) -> None:
-        """May be called again."""
+        """Idempotent."""
         self._background.close()
 
     def run(self, ask: Callable[[AsyncAdmin], Coroutine[Any, Any, T]]) -> T:
-        """Ask something of the async one, in its event loop."""
+        """Run a call of the async admin in its event loop."""
 
         async def asked() -> T:
             return await ask(self._background.client.admin)

@@ -1,4 +1,4 @@
-"""An asyncio client in a thread of its own, which never keeps a program from ending."""
+"""An asyncio client in a background thread, which never blocks program exit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
 
 _LAST_CHANCE_S: Final = 5.0
-"""How long something that was never closed may take to send what it holds when the program ends."""
+"""How long an unclosed client may take to send buffered records at exit."""
 
 
 class Background:
@@ -42,7 +42,7 @@ class Background:
             raise
 
     def call(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
-        """Run it over there and wait for what comes of it."""
+        """Run it in the background loop and wait for the result."""
         try:
             self._refuse_if_unusable()
         except BaseException:
@@ -51,12 +51,12 @@ class Background:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(timeout_s)
-        except BaseException:  # an interrupt, too, must not leave it running
+        except BaseException:  # an interrupt must not leave it running either
             future.cancel()
             raise
 
     def do(self, function: Callable[..., T], *arguments: Any) -> T:  # noqa: ANN401
-        """Call a plain function of something that belongs to the loop."""
+        """Call a plain function in the background loop."""
 
         async def done() -> T:
             return function(*arguments)
@@ -65,14 +65,14 @@ class Background:
 
     def _refuse_if_unusable(self) -> None:
         if self._is_closed:
-            raise ClientClosed(f"the {self._what} is closed; make a new one")
+            raise ClientClosed(f"the {self._what} is closed; create a new one")
         if os.getpid() != self._pid:
-            raise ClientClosed(f"the {self._what} belongs to the process that made it; make a new one after a fork")
+            raise ClientClosed(f"the {self._what} cannot be used after a fork; create a new one in the child process")
         if threading.get_ident() == self._thread.ident:
-            raise ClientError(f"a callback of the {self._what} must not wait for it: its thread would wait for itself")
+            raise ClientError(f"a callback of the {self._what} must not block on it: that would deadlock its thread")
 
     def close(self) -> None:
-        """Close the client and all it made. May be called again, and does nothing in a fork of the process."""
+        """Close the client and everything it created. Idempotent, and a no-op in a forked process."""
         if self._is_closed or os.getpid() != self._pid:
             return
         self._refuse_if_unusable()
@@ -83,14 +83,14 @@ class Background:
             self._end_loop()
 
     def _end_loop(self) -> None:
-        # Over there: in a notebook another event loop runs in this thread.
+        # In the background loop: in a notebook another event loop runs in this thread.
         asyncio.run_coroutine_threadsafe(self._loop.shutdown_default_executor(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
     def closes_with(self, owner: object) -> None:
-        """Close when the owner is forgotten, or the program ends, without having been closed."""
+        """Close when the owner is garbage collected, or at exit, without having been closed."""
         weakref.finalize(owner, self._close_forgotten)
 
     def _close_forgotten(self) -> None:
@@ -98,13 +98,13 @@ class Background:
             return
         warnings.warn(f"a {self._what} was not closed; use it in a `with` block", ResourceWarning, stacklevel=2)
         if threading.get_ident() == self._thread.ident:
-            # The garbage collector came by in its own thread, which cannot wait for itself.
+            # Garbage collection ran in the background thread, which cannot wait for itself.
             self._is_closed = True
             asyncio.ensure_future(self.client.close(), loop=self._loop).add_done_callback(lambda _: self._loop.stop())
             return
         try:
             self.call(self.client.close(), _LAST_CHANCE_S)
         except (ClientError, TimeoutError) as failed:
-            _log.error("the %s was not closed, and at the end of the program: %r", self._what, failed)
+            _log.error("the %s was not closed; closing it at exit failed: %r", self._what, failed)
         self._is_closed = True
         self._loop.call_soon_threadsafe(self._loop.stop)

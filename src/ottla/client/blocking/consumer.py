@@ -1,4 +1,4 @@
-"""`ottla.Consumer`: reads without an event loop of the caller's."""
+"""`ottla.Consumer`: the blocking consumer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 _AT_A_TIME: Final = 5_000
-"""To wake another thread costs as much as to decode hundreds of records."""
+"""Waking another thread costs as much as decoding hundreds of records."""
 
 
 class Consumer(Generic[K, V]):
     """`with ottla.Consumer("localhost:9092", topics=["orders"], group="g") as consumer: for record in consumer: …`.
 
-    Connects when it is made. Threads that share one get different records.
+    Connects when created. Threads that share a consumer get different records.
     """
 
     def __init__(
@@ -63,36 +63,36 @@ class Consumer(Generic[K, V]):
         self.close()
 
     def close(self) -> None:
-        """Commit, if that is automatic, leave the group and give up the partitions. May be called again."""
+        """Commit, with auto_commit, leave the group and release the partitions. Idempotent."""
         self._background.close()
 
     # Records
 
     def __iter__(self) -> Iterator[ConsumerRecord[K, V]]:
-        """All records, one after the other, for ever."""
+        """All records, without end."""
         while True:
             with self._taking:
                 records = self._background.call(self._consumer.take(_AT_A_TIME))
             yield from records
 
     def poll(self, max_records: int = 500, timeout_ms: float | None = None) -> list[ConsumerRecord[K, V]]:
-        """The records that are here, at most so many. Blocks for the first one, as long as the timeout allows."""
+        """The available records, at most `max_records`. Blocks for the first one up to the timeout."""
         with self._taking:
             return self._background.call(self._consumer.poll(max_records, timeout_ms))
 
     def fetch_arrow(self, **limits: Any) -> pa.Table:  # noqa: ANN401
-        """What has been fetched, as columns; see the async consumer for the limits."""
+        """The fetched records as columns; see the async consumer for the limits."""
         with self._taking:
             return self._background.call(self._consumer.fetch_arrow(**limits))
 
     # Which partitions
 
     def subscribe(self, *topics: str) -> None:
-        """Read these topics from now on, and no others."""
+        """Subscribe to these topics, replacing the subscription."""
         self._background.call(self._consumer.subscribe(*topics))
 
     def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from now on, and no others."""
+        """Assign these partitions, replacing the assignment."""
         self._background.call(self._consumer.assign(partitions))
 
     @property
@@ -100,7 +100,7 @@ class Consumer(Generic[K, V]):
         return self._background.do(lambda: self._consumer.assignment)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these partitions, or of any."""
+        """Pause these partitions, or all."""
         self._background.do(self._consumer.pause, *partitions)
 
     def resume(self, *partitions: TopicPartition) -> None:
@@ -109,23 +109,23 @@ class Consumer(Generic[K, V]):
     # Positions
 
     def seek(self, at: TopicPartition, offset: int) -> None:
-        """The next record of this partition is the one at this offset."""
+        """Continue with this offset."""
         self._background.do(self._consumer.seek, at, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the first record there is, of these partitions or all."""
+        """Seek these partitions, or all, to the first available record."""
         self._background.do(self._consumer.seek_to_beginning, *partitions)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Past the last record there is, of these partitions or all."""
+        """Seek these partitions, or all, past the last record."""
         self._background.do(self._consumer.seek_to_end, *partitions)
 
     def position(self, at: TopicPartition) -> int:
-        """The offset of the next record to be handed out."""
+        """The offset of the next record to be delivered."""
         return self._background.call(self._consumer.position(at))
 
     def lag(self, at: TopicPartition) -> int:
-        """How many records of this partition are still to be handed out."""
+        """The lag of this partition."""
         return self._background.call(self._consumer.lag(at))
 
     def beginning_offsets(self, *partitions: TopicPartition) -> dict[TopicPartition, int]:
@@ -135,19 +135,19 @@ class Consumer(Generic[K, V]):
         return self._background.call(self._consumer.end_offsets(*partitions))
 
     def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after each time; None where there is none so late."""
+        """The first offset at or after each time; None if there is none."""
         return self._background.call(self._consumer.offsets_for_times(times_ms))
 
     # Commits
 
     def progress(self, offsets: Mapping[TopicPartition, int] | None = None) -> GroupProgress:
-        """What `commit` would tell the group, for a producer to send with its transaction instead."""
+        """The offsets that `commit` would commit, for a producer's transaction."""
         return self._background.do(self._consumer.progress, offsets)
 
     def commit(self, offsets: Mapping[TopicPartition, int] | None = None) -> None:
-        """Remember for the group how far it has read: these offsets, or all that was handed out."""
+        """Commit these offsets, or everything that was delivered."""
         self._background.call(self._consumer.commit(offsets))
 
     def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Committed]:
-        """How far the group has read."""
+        """The group's committed offsets."""
         return self._background.call(self._consumer.committed(*partitions))

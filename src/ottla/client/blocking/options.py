@@ -1,4 +1,4 @@
-"""Options of the client and of what it makes, given together."""
+"""Options of the client and of a producer or consumer, combined."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class BlockingConsumerOptions(ClientOptions, ConsumerOptions, total=False):
 
 
 def split(options: Mapping[str, Any], config: type[Any]) -> tuple[ClientOptions, dict[str, Any]]:
-    """Those of the client, and the others, which must be of this config."""
+    """The client's options, and the others, which must belong to this config."""
     of_client = {field.name for field in fields(ClientConfig)}
     of_config = {field.name for field in fields(config)}
     for name in options:
         if name not in of_client | of_config:
             likely = closest(name, of_client | of_config)
-            raise TypeError(f"there is no option {name!r}" + (f"; did you mean {likely!r}?" if likely else ""))
+            raise TypeError(f"unknown option {name!r}" + (f"; did you mean {likely!r}?" if likely else ""))
     client_options = {name: value for name, value in options.items() if name in of_client}
     return cast("ClientOptions", client_options), {
         name: value for name, value in options.items() if name not in of_client

@@ -1,4 +1,4 @@
-"""`ottla.Producer`: sends without an event loop of the caller's."""
+"""`ottla.Producer`: the blocking producer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Producer(Generic[K, V]):
     """`with ottla.Producer("localhost:9092") as producer: producer.send("orders", b"two coffees")`.
 
-    Connects when it is made. Leaving the block, or close(), sends what is left.
+    Connects when created. Leaving the block, or close(), sends buffered records.
     """
 
     def __init__(
@@ -66,10 +66,10 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Put a record into its partition's batch; blocks only if there is no room, or for a topic's first time.
+        """Add a record to its partition's batch; blocks only if all buffers are full, or on first use of a topic.
 
-        `.result()` of what is returned says where the record is, or raises why it is nowhere. Who does not ask is told
-        of failures by flush() and close().
+        `.result()` of the returned delivery returns the record's offset or raises. Failures of other deliveries are
+        raised by flush() and close().
         """
         delivery = self._offer(topic, value, key, partition, timestamp_ms, headers)
         if delivery is not None:
@@ -84,7 +84,7 @@ class Producer(Generic[K, V]):
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """`with producer.transaction():` sends all that is sent in the block, or none of it; see the async one."""
+        """`with producer.transaction():` commits the records of the block atomically; see the async producer."""
         transaction = self._producer.transaction()
         self._background.call(transaction.__aenter__())
         try:
@@ -95,7 +95,7 @@ class Producer(Generic[K, V]):
         self._background.call(transaction.__aexit__(None, None, None))
 
     def send_offsets(self, progress: GroupProgress) -> None:
-        """Commit how far a group has read with the transaction: `consumer.progress()`."""
+        """Commit a group's offsets with the transaction: `consumer.progress()`."""
         self._background.call(self._producer.send_offsets(progress))
 
     def partitions(self, topic: str) -> list[int]:
@@ -103,9 +103,9 @@ class Producer(Generic[K, V]):
         return self._background.call(self._background.client.partitions(topic))
 
     def flush(self) -> None:
-        """Send everything now and block until it is acknowledged; raises DeliveryFailed as the async one does."""
+        """Send everything now and block until it is acknowledged; raises DeliveryFailed like the async producer."""
         self._background.call(self._producer.flush())
 
     def close(self) -> None:
-        """Send what is left and take no more. May be called again."""
+        """Send buffered records and close. Idempotent."""
         self._background.close()

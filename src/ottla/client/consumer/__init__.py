@@ -1,1 +1,1 @@
-"""Reading topics."""
+"""The consumer."""

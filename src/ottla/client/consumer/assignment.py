@@ -1,4 +1,4 @@
-"""The partitions of one consumer, and all that is under way for them: looked up, fetched, ready, failed."""
+"""The partitions of one consumer with their state: being located, fetched, ready, failed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Assignment:
             return self.queues[at]
         except KeyError:
             known = ", ".join(map(str, sorted(self.queues))) or "nothing"
-            raise ClientError(f"{at} is not assigned to this consumer; it has {known}") from None
+            raise ClientError(f"{at} is not assigned to this consumer; assigned: {known}") from None
 
     def add(
         self, partitions: Iterable[TopicPartition], start: Start = Start.COMMITTED, *, is_held_back: bool = False
@@ -78,7 +78,7 @@ class Assignment:
         for at in partitions:
             queue = self.queues.pop(at, None)
             if queue is not None:
-                # Empty, and of another era: whatever still refers to it finds nothing to do.
+                # Empty, and of another era: stale references do nothing.
                 queue.seek_to(Start.COMMITTED)
             self._forget_merged(at)
 
@@ -111,7 +111,7 @@ class Assignment:
     # Taking
 
     def take(self, count: int) -> list[Record]:
-        """What there is, at most `count`; an error that was found meanwhile is raised instead, once."""
+        """The available records, at most `count`; a pending error is raised instead, once."""
         self.raise_errors()
         if self._merge is None:
             return self.ready.take(count)
@@ -124,7 +124,7 @@ class Assignment:
             raise self._errors.popleft()
 
     async def wait(self, deadline: float | None) -> bool:
-        """Wait for any news; False once the deadline has passed."""
+        """Wait for any change; False once the deadline has passed."""
         loop = asyncio.get_running_loop()
         if deadline is not None and loop.time() >= deadline:
             return False
@@ -138,16 +138,16 @@ class Assignment:
         return True
 
     def report(self, error: Exception) -> None:
-        """To be raised at the next call."""
+        """Raise this at the next call."""
         self._errors.append(error)
         self._news.set()
 
     def has_room_since_turn(self) -> bool:
-        """Whether a fetch may go out, once the event loop gets to it."""
+        """Whether a fetch may be sent once the event loop runs."""
         has_room, self._has_room_now = self._has_room_now, False
         return has_room
 
-    # What the tasks tell
+    # Called by the tasks
 
     def _filled(self, queue: PartitionQueue) -> None:
         self.ready.add(queue)

@@ -1,4 +1,4 @@
-"""A fetch task of one broker: at most one request under way, for every partition that has room."""
+"""A fetch task of one broker: at most one request in flight, for every partition with free buffers."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from ottla.wire.messages.fetch import FetchResponse, PartitionData
 
 _BY_NAME_UNTIL: Final = 12
-"""Later versions name topics by id, of which the same name may have several in time."""
+"""Later versions use topic ids, which change when a topic is re-created."""
 _MOST_ANSWER_BYTES: Final = 50 << 20
-"""fetch.max.bytes of Kafka."""
+"""Kafka's fetch.max.bytes."""
 
 Asked = dict[tuple[str, int], tuple["PartitionQueue", int]]
 
 
 class BrokerFetch:
-    """The long polls; or, given those, what need not wait for their end."""
+    """The long polls; or, given those, fetches that need not wait for their end."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class BrokerFetch:
         self._timeout_s = (client.request_timeout_ms + config.consumer_max_wait_ms) / 1000
 
     def wake(self) -> None:
-        """Something changed that this task may care about."""
+        """Something changed that may concern this task."""
         self._wait.has_room()
         self._wake.set()
 
@@ -78,7 +78,7 @@ class BrokerFetch:
                 for queue, era in asked.values():
                     queue.unanswered(era)
                 if self._long_polls is not None:
-                    # It may have looked while these were under way, and found nothing to ask for.
+                    # It may have checked while these were in flight, and found nothing to fetch.
                     self._long_polls.wake()
             # As may those have that lead them by now.
             for queue, _ in asked.values():
@@ -132,7 +132,7 @@ class BrokerFetch:
     def _request(self, plan: FetchPlan) -> FetchRequest:
         topics: dict[str, list[FetchPartition]] = {}
         for queue in plan.ready:
-            if queue.fetch_offset is not None:  # or it was given up while the connection was made
+            if queue.fetch_offset is not None:  # otherwise it was released while connecting
                 topics.setdefault(queue.at.topic, []).append(self._partition(queue, queue.fetch_offset))
         return FetchRequest(
             max_wait_ms=self._wait.next_wait_ms(has_all=plan.has_all) if self._long_polls is None else 0,
@@ -155,7 +155,7 @@ class BrokerFetch:
         self._failures = 0
         self._not_before = asyncio.get_running_loop().time() + response.throttle_time_ms / 1000
         if response.error_code:
-            raise broker_error(response.error_code, f"a fetch from broker {self._node_id}")
+            raise broker_error(response.error_code, f"fetch from broker {self._node_id}")
         for topic in response.responses:
             for data in topic.partitions:
                 queue, era = asked.get((topic.topic, data.partition_index), (None, 0))
@@ -179,7 +179,7 @@ class BrokerFetch:
             self._fetcher.wake(queue)
 
     def _unavailable(self, asked: Asked) -> None:
-        """Once more at once, it may have been an idle connection; then after a pause."""
+        """Retry at once, in case an idle connection broke; then after a delay."""
         self._not_before = asyncio.get_running_loop().time() + self._router.backoff.delay_s(self._failures)
         self._failures += 1
         self._router.mark_stale()
@@ -187,7 +187,7 @@ class BrokerFetch:
             queue.replica = NO_REPLICA
 
     def _refused(self, asked: Asked, error: ClientError) -> None:
-        """All of the request: again a little later if that may help."""
+        """Handle an error of the whole request: retry after a delay if it is retriable."""
         for queue, era in asked.values():
             if error.is_retriable:
                 self._fetcher.refused(queue, era, getattr(error, "code", ErrorCode.UNKNOWN_SERVER_ERROR))

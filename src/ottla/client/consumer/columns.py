@@ -1,4 +1,4 @@
-"""Records as Arrow columns, straight from what was fetched. Needs pyarrow: `pip install ottla[arrow]`."""
+"""Records as Arrow columns, directly from fetched batches. Needs pyarrow: `pip install ottla[arrow]`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SCHEMA: Final = pa.schema(
 
 
 def take_columns(ready: ReadyQueues, max_bytes: int, *, check_crcs: bool) -> tuple[pa.Table, dict[TopicPartition, int]]:
-    """All that is ready, a chunk for each buffer, and the first offset of each partition in it.
+    """All ready records, a chunk per buffer, and the first offset of each partition in it.
 
     At least one buffer, and more while their batches take less than `max_bytes`.
     """
@@ -57,7 +57,7 @@ def _take_buffer(queue: PartitionQueue, *, check_crcs: bool) -> tuple[pa.RecordB
     try:
         rows = to_arrow(batches, from_offset, check_crcs=check_crcs)
     except CorruptMessage:
-        # What comes before the damage is handed out first.
+        # Records before the corruption are delivered first.
         intact, _ = count_intact(batches, 0)
         if not 0 < intact < len(batches):
             raise

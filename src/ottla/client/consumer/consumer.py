@@ -1,4 +1,4 @@
-"""The consumer: reads the partitions it was assigned, or that its group gives it."""
+"""The consumer: reads assigned partitions, or those of its group membership."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 _AT_A_TIME: Final = 500
 _MOST_COLUMN_BYTES: Final = 64 << 20
 _TURN_S: Final = 0.01
-"""The event loop gets a turn at least this often, so that whatever else runs in it is not starved."""
+"""Yield to the event loop at least this often, so that other tasks are not starved."""
 
 
 class Consumer(Seeking, Generic[K, V]):
     """`async with client.consumer("orders") as consumer:`, and then `async for record in consumer:`.
 
-    It belongs to its event loop. One task may take records at a time.
+    It is bound to its event loop. Only one task at a time may take records.
     """
 
     def __init__(
@@ -69,10 +69,10 @@ class Consumer(Seeking, Generic[K, V]):
         self._turn_at = 0.0
         self._closing = asyncio.Lock()
 
-    # Beginning and end
+    # Start and close
 
     async def start(self) -> None:
-        """Begin to read; fails if a topic does not exist. `async with` and the first call for records do this."""
+        """Start reading; fails if a topic does not exist. `async with` and the first call for records do this."""
         if self._is_closed:
             raise ClientClosed(CLOSED)
         if self._assignment is not None:
@@ -92,7 +92,7 @@ class Consumer(Seeking, Generic[K, V]):
         return self._is_closed
 
     async def close(self) -> None:
-        """Commit what was handed out, if that is automatic, and give up the partitions. May be called again."""
+        """Commit, with auto_commit, and release the partitions. Idempotent."""
         self._handout.come_back()
         await self._close()
 
@@ -117,17 +117,17 @@ class Consumer(Seeking, Generic[K, V]):
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
             self._handout.come_back()
-        # After an error, what the application had in hand is not done.
+        # After an error, records being processed are not committed.
         await self._close()
 
-    # Which partitions
+    # Subscription and assignment
 
     async def subscribe(
         self, *topics: str, pattern: str | None = None, listener: RebalanceListener | None = None
     ) -> None:
-        """Read these topics from now on, or those whose whole name matches the pattern, and no others.
+        """Subscribe to these topics, or to those whose whole name matches the pattern, replacing the subscription.
 
-        The group shares their partitions out among its members; without a group this consumer reads all of them.
+        The group distributes their partitions among its members; without a group this consumer reads all of them.
         """
         selection = Selection(topics, pattern)
         await self.start()
@@ -138,14 +138,16 @@ class Consumer(Seeking, Generic[K, V]):
         self._is_subscribed = True
 
     async def assign(self, partitions: Iterable[TopicPartition]) -> None:
-        """Read these partitions from now on, and no others; those it has already go on where they are."""
+        """Assign these partitions, replacing the assignment; partitions kept continue at their position."""
         await self.start()
         wanted = set(partitions)
         for topic in sorted({at.topic for at in wanted}):
             known = (await self._router.topic(topic)).partitions
             for at in wanted:
                 if at.topic == topic and at.partition not in known:
-                    raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{at}, of {len(known)} partitions")
+                    raise broker_error(
+                        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {at} (the topic has {len(known)})"
+                    )
         self._stop_following()
         if self._grouping is not None:
             await self._grouping.go_alone()
@@ -154,7 +156,7 @@ class Consumer(Seeking, Generic[K, V]):
         self._assigned.add(wanted)
 
     async def unsubscribe(self) -> None:
-        """Leave the group, and read nothing."""
+        """Leave the group and clear the assignment."""
         self._stop_following()
         if self._grouping is not None:
             await self._grouping.leave()
@@ -185,9 +187,9 @@ class Consumer(Seeking, Generic[K, V]):
     # Records
 
     async def poll(self, max_records: int = _AT_A_TIME, timeout_ms: float | None = None) -> list[ConsumerRecord[K, V]]:
-        """The records that are here, at most so many. Waits for the first one, as long as the timeout allows.
+        """The available records, at most `max_records`. Waits for the first one up to the timeout.
 
-        An error of one partition is raised once; the others go on at the next call.
+        An error of one partition is raised once; the others continue at the next call.
         """
         if max_records < 1:
             raise ValueError(f"max_records must be at least 1, got {max_records}")
@@ -198,13 +200,13 @@ class Consumer(Seeking, Generic[K, V]):
             self._end_call()
 
     async def __aiter__(self) -> AsyncIterator[ConsumerRecord[K, V]]:
-        """All records, one after the other, for ever."""
+        """All records, without end."""
         while True:
             for record in await self.take():
                 yield record
 
     async def take(self, max_records: int = _AT_A_TIME) -> Iterator[ConsumerRecord[K, V]]:
-        """The records that are here, to be worked on one by one; waits for the first."""
+        """The available records, to be processed one by one; waits for the first."""
         try:
             await self._collect(max_records, None)
         finally:
@@ -212,9 +214,9 @@ class Consumer(Seeking, Generic[K, V]):
         return self._handout.iterate()
 
     async def fetch_arrow(self, *, max_bytes: int = _MOST_COLUMN_BYTES, timeout_ms: float | None = None) -> pa.Table:
-        """What has been fetched, as columns, keys and values as bytes; a table without rows after the timeout.
+        """The fetched records as columns, keys and values as bytes; an empty table after the timeout.
 
-        At least one buffer of one partition, and more while they take less than `max_bytes` as they were fetched.
+        At least one buffer of one partition, and more while their fetched size is less than `max_bytes`.
         """
         from ottla.client.consumer.columns import SCHEMA, take_columns
 
@@ -237,7 +239,7 @@ class Consumer(Seeking, Generic[K, V]):
         return table
 
     async def _collect(self, max_records: int, deadline: float | None) -> None:
-        """Have something to hand out, unless the deadline passes before. Nothing is lost if this is cancelled."""
+        """Wait until there are records to deliver, or the deadline passes. Nothing is lost if this is cancelled."""
         assigned = await self._begin_call()
         while not self._handout.has_left:
             records = assigned.take(max_records)
@@ -251,7 +253,7 @@ class Consumer(Seeking, Generic[K, V]):
         if self._assignment is None or self._is_closed:
             await self.start()
         if not self._is_subscribed and not self._assigned.queues:
-            raise ClientError("there is nothing to read; subscribe to topics or assign partitions first")
+            raise ClientError("no topics or partitions; subscribe to topics or assign partitions first")
         self._handout.come_back()
         if self._grouping is not None:
             await self._grouping.poll_begins()
@@ -268,7 +270,7 @@ class Consumer(Seeking, Generic[K, V]):
         return is_in_time
 
     async def _give_turn(self) -> None:
-        """Let fetch requests go out for the buffers that were emptied, before the work on others begins."""
+        """Send fetches for the emptied buffers before the records are processed."""
         now = asyncio.get_running_loop().time()
         if now - self._turn_at > _TURN_S or self._assigned.has_room_since_turn():
             self._turn_at = now
@@ -277,24 +279,24 @@ class Consumer(Seeking, Generic[K, V]):
     # Commits
 
     async def commit(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> None:
-        """Tell the group how far it is: up to and with all that was handed out, unless offsets are given.
+        """Commit everything that was delivered, or the given offsets.
 
-        Raises CommitFailed if the group has given a partition to another member.
+        Raises CommitFailed if a partition was assigned to another member.
         """
         await self._group.commit(self._to_commit(offsets))
 
     def commit_soon(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> None:
-        """The same without waiting; what goes wrong is raised at the next call for records."""
+        """Commit without waiting; an error is raised at the next call for records."""
         task = asyncio.create_task(self._group.commit(self._to_commit(offsets)))
         self._commits.add(task)
         task.add_done_callback(self._committed_soon)
 
     def progress(self, offsets: Mapping[TopicPartition, int | Committed] | None = None) -> GroupProgress:
-        """What `commit` would tell the group, for a producer to send with its transaction instead."""
+        """The offsets that `commit` would commit, for a producer's transaction."""
         return self._group.progress(self._to_commit(offsets))
 
     async def committed(self, *partitions: TopicPartition) -> dict[TopicPartition, Committed]:
-        """How far the group is, of these partitions or all; without those where it has not been."""
+        """The group's committed offsets of these partitions, or all."""
         return await self._group.committed(partitions or tuple(self.assignment))
 
     def _to_commit(self, offsets: Mapping[TopicPartition, int | Committed] | None) -> dict[TopicPartition, Committed]:
@@ -310,7 +312,7 @@ class Consumer(Seeking, Generic[K, V]):
     @property
     def _group(self) -> Grouping:
         if self._grouping is None:
-            raise ClientError("commits need a group, client.consumer(…, group=…), and a consumer that was started")
+            raise ClientError("commit needs a started consumer with a group: client.consumer(…, group=…)")
         return self._grouping
 
 

@@ -1,4 +1,4 @@
-"""Keeps the queues of one consumer filled: two fetch tasks for each broker that has any of them."""
+"""Keeps the queues of one consumer filled: two fetch tasks per broker."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Fetcher:
         self._brokers: dict[int, tuple[BrokerFetch, BrokerFetch]] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._missing: dict[TopicPartition, asyncio.TimerHandle] = {}
-        """Partitions of which no broker knows, and when to say so."""
+        """Unknown partitions, and when to raise that."""
         self._stop_listening = router.subscribe_to_changes(self._view_changed)
 
     async def close(self) -> None:
@@ -55,7 +55,7 @@ class Fetcher:
                 each.close()
 
     def wake(self, queue: PartitionQueue) -> None:
-        """This queue may have become ready to be fetched."""
+        """This queue may have become ready to fetch."""
         if not queue.is_wanted:
             return
         node_id = self._node_of(queue)
@@ -92,13 +92,13 @@ class Fetcher:
         return (queue for queue in self._queues.values() if self._node_of(queue) == node_id)
 
     def leader_epoch(self, queue: PartitionQueue) -> int:
-        """As far as is known, so that a leader that was deposed, or does not know it is one yet, says so (KIP-320)."""
+        """The known leader epoch, so that a stale or not yet informed leader rejects the fetch (KIP-320)."""
         topic = self._router.view.topics.get(queue.at.topic)
         known = None if topic is None else topic.partitions.get(queue.at.partition)
         return -1 if known is None else known.leader_epoch
 
     def refused(self, queue: PartitionQueue, era: int, code: int) -> None:
-        """A broker answered with an error for this partition."""
+        """Handle an error code of this partition."""
         if queue.era != era:
             return
         was_follower, queue.replica = queue.replica != NO_REPLICA, NO_REPLICA
@@ -127,7 +127,7 @@ class Fetcher:
             self._router.mark_stale()
 
     def miss(self, queue: PartitionQueue) -> None:
-        """Nobody leads it, or it is gone; it may come back, so that is said only after a while, and once."""
+        """No leader, or deleted; it may come back, so the error is raised only after a while, and once."""
         self._router.mark_stale()
         if queue.at not in self._missing:
             self._look_again(queue, is_to_be_said=True)
@@ -161,6 +161,6 @@ class Fetcher:
         self.wake_all()
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A fetch task ends only by being cancelled, or by a mistake of ours, which must not go unseen."""
+        """A fetch task ends only by cancellation, or by a bug, which must be reported."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._on_error(error if isinstance(error, Exception) else ClientError(repr(error)))

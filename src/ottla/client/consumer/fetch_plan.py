@@ -1,9 +1,9 @@
-"""Which partitions of a broker to ask for now, and how long the broker may wait: pure rules.
+"""Which partitions of a broker to fetch now, and the fetch's maximum wait: pure rules.
 
-A broker answers one fetch of a connection at a time, so a partition that becomes ready during a long poll would wait
-for its end. Hence there are two connections: what becomes ready meanwhile is asked for on the second one, where the
-broker never waits. What has caught up has to be in the next long poll; so one that leaves out partitions, because their
-buffers are full, is a short one at first, and twice as long each time in which none of them was emptied.
+A broker answers one fetch per connection at a time, so a partition that becomes ready during a long poll would wait
+for its end. Hence there are two connections: such partitions are fetched on the second one, with no wait time.
+Partitions that have caught up must be in the next long poll; so one that omits partitions, because their
+buffers are full, is short at first, and doubles each time in which none of them was emptied.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ _buffer_count: Final = attrgetter("buffer_count")
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
     ready: list[PartitionQueue]
-    """With room for more, and no request under way; the emptiest first, which the broker serves first."""
+    """With free buffers, and no request in flight; the emptiest first, which the broker serves first."""
     attached: int
-    """How many there are that could be ready."""
+    """How many could become ready."""
     retry_at: float | None
-    """When the first of those that met an error may be asked for again."""
+    """When the first partition after an error may be fetched again."""
 
     @property
     def has_all(self) -> bool:
         return len(self.ready) == self.attached
 
     def send_at(self, rule: BundleRule, first_at: float) -> float | None:
-        """When to send; None if there is nothing to send. Nobody who has run out waits for company."""
+        """When to send; None if there is nothing to send. A partition without buffered records does not wait."""
         if not self.ready:
             return None
         if self.ready[0].buffer_count == 0:
@@ -62,7 +62,7 @@ def plan_fetch(queues: Iterable[PartitionQueue], now: float, *, with_caught_up: 
 
 
 class WaitRule:
-    """How long the broker may wait for data."""
+    """The fetch's max_wait_ms."""
 
     def __init__(self, max_wait_ms: int) -> None:
         self._max_wait_ms = max_wait_ms

@@ -1,4 +1,4 @@
-"""Reading without a group: all partitions of some topics, those that are added later too."""
+"""Reading without a group: all partitions of the topics, including partitions added later."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Following:
         self._stop_listening = router.subscribe_to_changes(self._view_changed)
 
     async def start(self) -> list[TopicPartition]:
-        """The partitions to begin with; fails if a topic does not exist."""
+        """The initial partitions; fails if a topic does not exist."""
         if self._selection.named is None:
             self._router.watch(None)
             await self._router.refresh(None)
@@ -35,7 +35,7 @@ class Following:
         self._stop_listening()
 
     def _view_changed(self) -> None:
-        # From its beginning: nobody has read anything of a partition that was not there before.
+        # From its beginning: all records of a new partition are unread.
         if self._has_begun:
             self._assignment.add(self._partitions(), Start.EARLIEST)
 

@@ -1,4 +1,4 @@
-"""A consumer and its group: a membership if it subscribes, commits in any case."""
+"""A consumer and its group: membership if it subscribes; commits in any case."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Alone:
-    """One who chooses its partitions itself commits as nobody in particular."""
+    """A consumer with manual assignment commits without a member id."""
 
     generation = NO_GENERATION
     member_id = ""
@@ -60,7 +60,7 @@ class Grouping:
         self._error: ClientError | None = None
         assignment.locator.committed = self._committed_offsets
 
-    # What the consumer calls
+    # Called by the consumer
 
     async def subscribe(self, selection: Selection, listener: RebalanceListener | None) -> None:
         for topic in selection.named or ():
@@ -74,14 +74,14 @@ class Grouping:
         await self._member.start()
 
     async def go_alone(self) -> None:
-        """Partitions are chosen by hand from now on."""
+        """Switch to manual assignment."""
         if self._member is not None:
             await self.leave()
         if self._config.auto_commit and self._committing is None:
             self._committing = asyncio.create_task(self._alone.keep_committing())
 
     async def leave(self) -> None:
-        """Give up what the group gave, and the rest; commits first, where that is automatic."""
+        """Release all partitions; commits first, with auto_commit."""
         try:
             if self._member is not None:
                 await self._member.close()
@@ -92,7 +92,7 @@ class Grouping:
             await self._alone.commit_positions(list(self._assignment.queues))
 
     async def poll_begins(self) -> None:
-        """The application is done with what it had."""
+        """The application has processed the delivered records."""
         if self._error is not None:
             raise self._error
         if self._member is not None:
@@ -118,10 +118,10 @@ class Grouping:
         return await self._offsets.fetch(partitions)
 
     def handed_out(self) -> dict[TopicPartition, Committed]:
-        """All that was handed out: a commit by hand says that it is done."""
+        """Everything that was delivered: a manual commit marks it as processed."""
         return self._up_to(self._handout.positions_left())
 
-    # What the membership calls
+    # Called by the membership
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
         self._assignment.add(partitions, Start.COMMITTED, is_held_back=True)
@@ -134,7 +134,7 @@ class Grouping:
         self._handout.drop(partitions)
         for at in partitions:
             if at in left:
-                # Taken and never handed out: whoever has the partition next begins with it.
+                # Taken but not delivered: the next owner of the partition starts with it.
                 self._assignment.seek(at, left[at])
         self._assignment.hold_back(partitions)
 
@@ -142,14 +142,14 @@ class Grouping:
         self._assignment.remove(partitions)
 
     def positions(self) -> dict[TopicPartition, Committed]:
-        """Up to what the application may still be working on."""
+        """Up to the records that the application may still be processing."""
         return self._up_to(self._handout.positions_in_hand())
 
     def fail(self, error: ClientError) -> None:
         self._error = error
         self._assignment.report(error)
 
-    # How far it is
+    # Offsets
 
     def _up_to(self, firsts: Mapping[TopicPartition, int]) -> dict[TopicPartition, Committed]:
         found = {}

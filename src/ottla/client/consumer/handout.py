@@ -1,4 +1,4 @@
-"""What was taken from the queues: what the caller has in hand, and what waits to be iterated over."""
+"""Records taken from the queues: those the caller is processing, and those yet to be iterated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Handout:
-    """Nothing is noted per record: a list's iterator knows how far it is."""
+    """Nothing is tracked per record: a list's iterator has the position."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
@@ -29,21 +29,21 @@ class Handout:
 
     @property
     def has_any(self) -> bool:
-        """Whether the caller has work."""
+        """Whether the caller has unprocessed records."""
         return self.has_left or bool(self._in_hand)
 
     def keep(self, records: list[Record]) -> None:
-        """These are to be handed out next."""
+        """Deliver these next."""
         self._records, self._left = records, iter(records)
         self._is_iterated = False
 
     def iterate(self) -> Iterator[Any]:
-        """One at a time: only the last one is in the caller's hand."""
+        """One at a time: only the last one is being processed."""
         self._is_iterated = True
         return self._left
 
     def all_left(self, limit: int) -> list[Any]:
-        """All at once, in the caller's hand until the next call."""
+        """All at once: all are being processed until the next call."""
         left = self._records if length_hint(self._left) == len(self._records) else list(self._left)
         handed_out = left if len(left) <= limit else left[:limit]
         self.keep(left[limit:])
@@ -51,16 +51,16 @@ class Handout:
         return handed_out
 
     def columns(self, starts: Mapping[TopicPartition, int]) -> None:
-        """Records from these offsets on were handed out in another form."""
+        """Records from these offsets on were delivered in another form."""
         self._in_hand = starts
 
     def come_back(self) -> None:
-        """The caller asks for more, and so is done with what it had."""
+        """The caller asks for more, so it has processed the previous ones."""
         self._in_hand = []
         self._is_iterated = False
 
     def drop(self, unwanted: Iterable[TopicPartition]) -> None:
-        """Forget the records of these partitions; whoever iterates goes on with the others."""
+        """Drop the records of these partitions; iteration continues with the others."""
         gone = {(at.topic, at.partition) for at in unwanted}
         in_hand = self._last_iterated()
         left = [record for record in self._left if (record.topic, record.partition) not in gone]
@@ -68,12 +68,12 @@ class Handout:
         self.keep(left)
 
     def positions_left(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that was taken and not handed out."""
+        """The first offset of each partition that was taken but not delivered."""
         done = len(self._records) - length_hint(self._left)
         return _firsts(self._records[done:])
 
     def positions_in_hand(self) -> dict[TopicPartition, int]:
-        """The first offset of each partition that the caller may still be working on, or has not got yet."""
+        """The first offset of each partition that may be unprocessed or undelivered."""
         in_hand = self._last_iterated() or self._in_hand
         return self.positions_left() | (_firsts(in_hand) if isinstance(in_hand, list) else dict(in_hand))
 
@@ -83,5 +83,5 @@ class Handout:
 
 
 def _firsts(records: list[Record]) -> dict[TopicPartition, int]:
-    # Backwards, so that the first of each partition is the one that stays.
+    # Backwards, so that the first of each partition wins.
     return {TopicPartition(record.topic, record.partition): record.offset for record in reversed(records)}

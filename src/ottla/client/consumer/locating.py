@@ -1,4 +1,4 @@
-"""Finds out where to begin: where the group left off, else as the reset policy says."""
+"""Finds start positions: the committed offset, else by the reset policy."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Locator:
         on_error: Callable[[Exception], None],
     ) -> None:
         self.committed: Committed | None = None
-        """Where the group left off; partitions without a committed offset are left out."""
+        """The committed offsets; partitions without one are omitted."""
         self._router = router
         self._config = config
         self._queues = queues
@@ -99,12 +99,12 @@ class Locator:
         self._on_located(queue)
 
     def _time_for(self, queue: PartitionQueue) -> int | None:
-        """The special time to ask for; None if the policy is to say that there is no offset."""
+        """The special timestamp to query; None if the policy is to raise an error."""
         if queue.start in (Start.EARLIEST, Start.LATEST):
             return _TIMES[queue.start.value]
         if self._config.auto_offset_reset == "none":
             queue.fail()
-            why = f"{queue.at} has no offset to begin at"
+            why = f"{queue.at} has no valid offset and no reset policy"
             self._on_error(broker_error(ErrorCode.OFFSET_OUT_OF_RANGE, why))
             return None
         return _TIMES[self._config.auto_offset_reset]

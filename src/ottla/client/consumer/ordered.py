@@ -1,7 +1,7 @@
-"""One sequence out of many partitions: by timestamp, then by offset.
+"""Merges partitions into one stream: by timestamp, then by offset.
 
-The next record of all is known once every partition has shown its own next one, or is at its end. A partition that is
-at its end is not waited for: an older record that is written to it later comes later.
+The next record is known once every partition has a next record, or is at its end. A partition at
+its end is not waited for: an older record that is written to it later is delivered later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class OrderedMerge:
         self._held: dict[TopicPartition, deque[Record]] = {}
 
     def take(self, queues: Iterable[PartitionQueue], count: int) -> list[Record]:
-        """At most `count` records of those that nothing older can come before."""
+        """At most `count` records that no older record can precede."""
         heap: list[Entry] = []
         for queue in queues:
             if not queue.is_delivered:
@@ -63,7 +63,7 @@ class OrderedMerge:
         return held
 
     def _has_more(self, queue: PartitionQueue, held: deque[Record]) -> bool:
-        """An error is left to the next call, after what has been merged already."""
+        """An error is left to the next call, after the records merged so far."""
         try:
             held.extend(queue.take(_AHEAD))
         except Exception:  # noqa: BLE001 - the next call meets it again
@@ -71,7 +71,7 @@ class OrderedMerge:
         return bool(held)
 
     def position(self, at: TopicPartition) -> int | None:
-        """Of the first record that is held back here."""
+        """Of the first record held here."""
         held = self._held.get(at)
         return held[0].offset if held else None
 

@@ -1,7 +1,7 @@
-"""One assigned partition: where reading is, what has been fetched and not handed out, and what is under way.
+"""One assigned partition: its position, fetched records, and the fetch in flight.
 
-A queue is filled by the fetch task of its leader and emptied by the consumer. Each seek begins another era: an
-answer to a request of an earlier era is dropped, however late it comes.
+A queue is filled by the fetch task of its leader and emptied by the consumer. Each seek starts another era: a late
+response to a request of an earlier era is dropped.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 _UNLIMITED: Final = (1 << 63) - 1
 NO_REPLICA: Final = -1
 _SMALL_SHARE: Final = 8
-"""What is a smaller part of its answer than this is copied, or it would keep all of it in memory."""
+"""A smaller part of its response than this is copied, so that it does not keep the whole response in memory."""
 
 
 class Start(Enum):
-    """Where to begin when no offset is known yet."""
+    """Where to start when no offset is known yet."""
 
     COMMITTED = "committed"
-    """Where the group left off; as the reset policy says if it never was here."""
+    """The committed offset; by the reset policy if there is none."""
     RESET = "reset"
     EARLIEST = "earliest"
     LATEST = "latest"
@@ -42,7 +42,7 @@ class Start(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What is the same for all partitions of a consumer."""
+    """Settings shared by all partitions of a consumer."""
 
     max_buffers: int = 2
     max_bytes: int = 1 << 20
@@ -53,7 +53,7 @@ class Reading:
 
 
 class Buffer:
-    """What one fetch brought, from `from_offset` to below `next_offset`."""
+    """One fetched buffer, from `from_offset` to below `next_offset`."""
 
     __slots__ = ("batches", "from_offset", "next_offset", "reader")
 
@@ -95,24 +95,24 @@ class PartitionQueue:
         self.era = 0
         self.start = Start.COMMITTED
         self.position: int | None = None
-        """Of the next record to hand out."""
+        """Of the next record to deliver."""
         self.fetch_offset: int | None = None
-        """Of the next record to ask for; None while it has to be looked up as `start` says."""
+        """Of the next record to fetch; None while it is looked up according to `start`."""
         self.is_pending = False
         self.is_caught_up = False
-        """The last fetch brought nothing: there is something to wait for."""
+        """The last fetch was empty: a long poll is in order."""
         self.is_paused = False
         self.is_held_back = False
-        """The group has not let go of it yet, or is about to take it away."""
+        """Not assigned by the group yet, or about to be revoked."""
         self.is_failed = False
-        """An error was found that only a seek can get past."""
+        """An error that only a seek can get past."""
         self.is_listed = False
-        """Kept by `ReadyQueues`."""
+        """Maintained by `ReadyQueues`."""
         self.replica = NO_REPLICA
-        """The follower that the leader has sent us to, if it has (KIP-392)."""
+        """The preferred read replica chosen by the leader, if any (KIP-392)."""
         self.failures = 0
         self.not_before = 0.0
-        """Not to be asked for again before this time, after an error."""
+        """Do not fetch before this time, after an error."""
         self.high_watermark = -1
         self.last_stable_offset = -1
         self.log_start_offset = -1
@@ -151,7 +151,7 @@ class PartitionQueue:
                 self.position = offset
 
     def reset(self, era: int) -> None:
-        """There is no such offset to fetch from: begin anew by the reset policy, after what is here already."""
+        """Offset out of range: restart by the reset policy, after the records already here."""
         if era == self.era:
             self.is_pending = False
             self.fetch_offset = None
@@ -169,7 +169,7 @@ class PartitionQueue:
 
     @property
     def is_wanted(self) -> bool:
-        """Whether records are to be fetched at all, now or once there is room."""
+        """Whether records should be fetched, now or once there is a free buffer."""
         return self.is_delivered and self.fetch_offset is not None
 
     @property
@@ -177,7 +177,7 @@ class PartitionQueue:
         return not (self.is_paused or self.is_failed or self.is_held_back)
 
     def ask(self) -> int:
-        """A request goes out; the era to answer in."""
+        """A request is sent; returns the era of its response."""
         self.is_pending = True
         return self.era
 
@@ -192,7 +192,7 @@ class PartitionQueue:
             self.not_before = not_before
 
     def fill(self, era: int, data: PartitionData) -> bool:
-        """Take what a fetch brought; whether there are more records to hand out now."""
+        """Add a fetched buffer; whether there are more records to deliver now."""
         if era != self.era or self.fetch_offset is None:
             return False
         self.is_pending = False
@@ -200,7 +200,7 @@ class PartitionQueue:
         self.high_watermark = data.high_watermark
         self.last_stable_offset = data.last_stable_offset
         self.log_start_offset = data.log_start_offset
-        # An answer has a limit of its own, and may be full before it is this partition's turn.
+        # A response has its own size limit, and may be full before this partition's turn.
         self.is_caught_up = not data.records and self.fetch_offset >= self.end_offset
         if not data.records:
             return False
@@ -218,7 +218,7 @@ class PartitionQueue:
         return True
 
     def _ask_for_more(self, batches: memoryview, begin: int) -> None:
-        """Brokers before Kafka 0.10.1 cut a batch that is larger than what was asked for."""
+        """Brokers before Kafka 0.10.1 truncate a batch larger than the requested size."""
         is_header_here = len(batches) - begin >= HEADER_BYTES
         self.max_bytes = read_header(batches, begin).size if is_header_here else 2 * self.max_bytes
 
@@ -239,14 +239,14 @@ class PartitionQueue:
             check_crcs=self._reading.check_crcs,
         )
 
-    # Handing out
+    # Delivery
 
     @property
     def has_records(self) -> bool:
         return bool(self._buffers) and self.is_delivered
 
     def take(self, count: int) -> list[Record]:
-        """At most `count` records of the first buffer that has any; an error of a record is met again and again."""
+        """At most `count` records of the first non-empty buffer; a record error is raised repeatedly."""
         while self._buffers:
             buffer = self._buffers[0]
             records = buffer.reader.take(count)
@@ -261,12 +261,12 @@ class PartitionQueue:
 
     @property
     def first_buffer(self) -> tuple[memoryview, int]:
-        """Whole batches, and the offset from which on they have not been handed out."""
+        """Complete batches, and the offset from which on they are undelivered."""
         buffer = self._buffers[0]
         return buffer.batches, max(self.position or 0, buffer.from_offset)
 
     def pass_over(self, byte_count: int) -> None:
-        """So many bytes of the first buffer have been handed out as they are."""
+        """This many bytes of the first buffer have been delivered as batches."""
         buffer = self._buffers[0]
         if byte_count == len(buffer.batches):
             self._buffers.popleft()
@@ -277,26 +277,26 @@ class PartitionQueue:
             self._buffers[0] = Buffer(rest, self.position, buffer.next_offset, self._reader(rest, self.position))
 
     def fail(self) -> None:
-        """The record that comes next cannot be handed out; the position stays at it until a seek."""
+        """The next record cannot be delivered; the position stays there until a seek."""
         self.is_failed = True
         if self._buffers and self.position is not None:
             self.position = max(self.position, self._buffers[0].reader.offset)
 
-    # How far behind
+    # Lag
 
     @property
     def end_offset(self) -> int:
-        """Where the partition ended for this reader when it was last asked; -1 if it never was."""
+        """The last known end offset for this reader; -1 if unknown."""
         return self.last_stable_offset if self._reading.is_committed_only else self.high_watermark
 
     @property
     def lag(self) -> int | None:
-        """How many offsets are still to come; None as long as nobody knows."""
+        """The number of offsets to come; None if unknown."""
         if self.position is None or self.end_offset < 0:
             return None
         return max(0, self.end_offset - self.position)
 
     @property
     def is_at_end(self) -> bool:
-        """Whether everything that was there at the last answer has been handed out."""
+        """Whether everything up to the last known end has been delivered."""
         return not self._buffers and self.lag == 0

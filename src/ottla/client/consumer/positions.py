@@ -1,4 +1,4 @@
-"""Offsets by time: the first, the last, or the first at or after a timestamp, asked of the leaders."""
+"""ListOffsets: the earliest, the latest, or the first offset at or after a timestamp, from the leaders."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LATEST: Final = -1
 EARLIEST: Final = -2
 _CONSUMER: Final = -1
-"""The replica id of those who are none."""
+"""The replica id of consumers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ Found = dict[TopicPartition, OffsetAtTime | ClientError]
 
 
 async def list_offsets(router: Router, wanted: Mapping[TopicPartition, int], isolation: int) -> Found:
-    """One request for each leader; an error for each partition that has none, or whose leader says so."""
+    """One request per leader; an error for each partition without a leader, or that the leader rejects."""
     found: Found = {}
     by_leader: dict[int, dict[TopicPartition, int]] = {}
     for at, timestamp in wanted.items():
@@ -54,9 +54,9 @@ async def list_offsets(router: Router, wanted: Mapping[TopicPartition, int], iso
 
 
 async def offsets_at(router: Router, wanted: Mapping[TopicPartition, int], isolation: int) -> dict[TopicPartition, int]:
-    """The same, tried again until all are found; raises what cannot be got over within the request timeout.
+    """The same with retries until all are found; raises what cannot be resolved within the request timeout.
 
-    -1 where no record is as new as the timestamp.
+    -1 if no record is as new as the timestamp.
     """
     loop = asyncio.get_running_loop()
     give_up_at = loop.time() + router.config.request_timeout_ms / 1000
@@ -93,7 +93,7 @@ async def _ask(router: Router, node_id: int, wanted: Mapping[TopicPartition, int
         response = await router.ask(request, node_id=node_id)
     except BrokerUnavailable as failed:
         return dict.fromkeys(wanted, failed)
-    missing: Found = {at: broker_error(ErrorCode.UNKNOWN_SERVER_ERROR, f"{at} was not answered") for at in wanted}
+    missing: Found = {at: broker_error(ErrorCode.UNKNOWN_SERVER_ERROR, f"no response for {at}") for at in wanted}
     return missing | _read(response)
 
 
@@ -103,7 +103,7 @@ def _read(response: ListOffsetsResponse) -> Found:
         for answer in topic.partitions:
             at = TopicPartition(topic.name, answer.partition_index)
             if answer.error_code:
-                found[at] = broker_error(answer.error_code, f"the offsets of {at}")
+                found[at] = broker_error(answer.error_code, f"offsets of {at}")
             else:
                 found[at] = OffsetAtTime(answer.offset, answer.timestamp)
     return found

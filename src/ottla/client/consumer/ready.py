@@ -1,4 +1,4 @@
-"""The queues that have something to hand out, each in its turn."""
+"""The queues with records to deliver, in turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class ReadyQueues:
-    """A queue goes to the end of the line each time it was served, so that a busy one starves nobody."""
+    """A queue goes to the end of the line after each turn, so that a busy one does not starve others."""
 
     def __init__(self, on_room: Callable[[PartitionQueue], None]) -> None:
         self._line: deque[PartitionQueue] = deque()
@@ -32,9 +32,9 @@ class ReadyQueues:
             self._line.append(queue)
 
     def take(self, count: int) -> list[Record]:
-        """At most `count` records of as many queues as it takes.
+        """At most `count` records of as many queues as needed.
 
-        An error of a queue is raised if no records came before it, and takes the queue out of the line.
+        An error of a queue is raised if no records came before it, and removes the queue from the line.
         """
         records: list[Record] = []
         while count > len(records) and (queue := self.first()) is not None:
@@ -52,7 +52,7 @@ class ReadyQueues:
         return records
 
     def served(self, queue: PartitionQueue) -> None:
-        """Something of the first queue was handed out: the next one is first now."""
+        """The first queue was served: the next one is first now."""
         self._line.rotate(-1)
         if queue.has_room:
             self._on_room(queue)
@@ -66,9 +66,9 @@ class ReadyQueues:
 
 
 def failed(queue: PartitionQueue, error: Exception) -> ClientError:
-    """What is raised for a record that cannot be handed out; its partition stays there until a seek."""
+    """The error for a record that cannot be delivered; its partition stays there until a seek."""
     queue.fail()
     about = f"{queue.at} at offset {queue.position}"
     if isinstance(error, ApiError):
-        return broker_error(error.code, about, f"{error}; seek past it to go on")
-    return SerializationFailed(f"{about}: the deserializer says {error!r}; seek past it to go on")
+        return broker_error(error.code, about, f"{error}; seek past it to continue")
+    return SerializationFailed(f"{about}: the deserializer failed with {error!r}; seek past it to continue")

@@ -1,4 +1,4 @@
-"""What a consumer hands out."""
+"""The record type of a consumer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ V_co = TypeVar("V_co", covariant=True)
 
 
 class ConsumerRecord(Protocol[K_co, V_co]):
-    """One record, and where it is from. `ottla.records.reader.Record` is what it is at run time."""
+    """One record with its topic, partition and offset. At run time it is `ottla.records.reader.Record`."""
 
     @property
     def topic(self) -> str: ...

@@ -1,4 +1,4 @@
-"""What a consumer can be told about its partitions: where to read, and whether."""
+"""Positions and pausing of a consumer's partitions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from ottla.client.router import Router
     from ottla.core.ids import TopicPartition
 
-CLOSED: Final = "the consumer is closed; make a new one"
+CLOSED: Final = "the consumer is closed; create a new one"
 _NOT_STARTED: Final = "the consumer has not been started; use it in an `async with` block, or call start()"
 
 
 class Seeking:
-    """The part of a consumer that is not about records, groups or commits."""
+    """The part of a consumer that concerns positions."""
 
     def __init__(self, router: Router, config: ConsumerConfig, reading: Reading) -> None:
         self.config = config
@@ -38,7 +38,7 @@ class Seeking:
         return frozenset(self._assigned.queues)
 
     def seek(self, at: TopicPartition, offset: int) -> None:
-        """The next record of this partition is the one at this offset."""
+        """Continue with this offset."""
         if offset < 0:
             raise ValueError(f"an offset cannot be negative, got {offset}; see seek_to_beginning and seek_to_end")
         self._assigned.queue(at)
@@ -46,11 +46,11 @@ class Seeking:
         self._assigned.seek(at, offset)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
-        """To the first record there is, of these partitions or all."""
+        """Seek these partitions, or all, to the first available record."""
         self._seek_to(partitions, Start.EARLIEST)
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
-        """Past the last record there is, of these partitions or all."""
+        """Seek these partitions, or all, past the last record."""
         self._seek_to(partitions, Start.LATEST)
 
     def _seek_to(self, partitions: tuple[TopicPartition, ...], start: Start) -> None:
@@ -62,7 +62,7 @@ class Seeking:
             self._assigned.seek_to(at, start)
 
     async def position(self, at: TopicPartition) -> int:
-        """The offset of the next record to be handed out; waits until it is known."""
+        """The offset of the next record to be delivered; waits until it is known."""
         while True:
             left = self._handout.positions_left().get(at)
             position = self._assigned.position(at) if left is None else left
@@ -72,7 +72,7 @@ class Seeking:
             await self._assigned.wait(None)
 
     async def lag(self, at: TopicPartition) -> int:
-        """How many records of this partition are still to be handed out, as far as its broker last said."""
+        """The lag of this partition as of the last fetch."""
         position = await self.position(at)
         end = self._assigned.queue(at).end_offset
         if end < 0:
@@ -80,7 +80,7 @@ class Seeking:
         return max(0, end - position)
 
     def pause(self, *partitions: TopicPartition) -> None:
-        """Hand out nothing of these partitions, or of any."""
+        """Pause these partitions, or all."""
         wanted = partitions or tuple(self.assignment)
         for at in wanted:
             self._assigned.pause(at)
@@ -101,7 +101,7 @@ class Seeking:
         return await self._offsets(dict.fromkeys(partitions, LATEST))
 
     async def offsets_for_times(self, times_ms: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | None]:
-        """The first offset at or after each time; None where there is none so late."""
+        """The first offset at or after each time; None if there is none."""
         found = await self._offsets(times_ms)
         return {at: None if offset < 0 else offset for at, offset in found.items()}
 
@@ -117,7 +117,7 @@ class Seeking:
         return self._assignment
 
     def _unread(self, partitions: Collection[TopicPartition]) -> None:
-        """What was taken of these and not handed out is to be fetched again."""
+        """Fetch the records of these partitions again that were taken but not delivered."""
         left = {at: offset for at, offset in self._handout.positions_left().items() if at in partitions}
         self._handout.drop(left)
         for at, offset in left.items():

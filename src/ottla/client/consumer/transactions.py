@@ -1,4 +1,4 @@
-"""What a reader of committed records does not see: the batches of transactions that were aborted."""
+"""Filtering of aborted batches for read_committed consumers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ if TYPE_CHECKING:
 
 
 def without_aborted(batches: memoryview, aborted: Iterable[AbortedTransaction]) -> memoryview:
-    """These whole batches without those of the aborted transactions, as the broker lists them for this fetch.
+    """Complete batches without those of aborted transactions, as listed in the fetch response.
 
-    A transaction counts as aborted from its first offset to the marker that ends it; the same producer may commit
-    the next one.
+    A transaction is aborted from its first offset to its end marker; the same producer may commit the next one.
     """
     begin_later = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
     if not begin_later:

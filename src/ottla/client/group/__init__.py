@@ -1,1 +1,1 @@
-"""Membership in consumer groups: who reads what, and how far it has read."""
+"""Consumer group membership: assignments and committed offsets."""

@@ -1,4 +1,4 @@
-"""Commits for a group: by a member only for what is its own, and only while the group counts on it."""
+"""Commits for a group: a member commits only partitions it owns, while it is in the group."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Standing(Protocol):
-    """What whoever commits is to the group; `MemberState`, or one who reads alone."""
+    """The committer's state in the group; `MemberState`, or a consumer with manual assignment."""
 
     @property
     def group(self) -> str: ...
@@ -34,13 +34,13 @@ class Standing(Protocol):
 
     @property
     def is_lost(self) -> bool:
-        """Whether what is owned is somebody else's by now."""
+        """Whether the owned partitions belong to other members by now."""
 
     @property
     def owned(self) -> Collection[TopicPartition]: ...
 
     def owned_since(self, at: TopicPartition) -> int | None:
-        """The generation that brought this partition, if it is owned."""
+        """The generation that assigned this partition, if it is owned."""
 
 
 class Commits:
@@ -52,7 +52,7 @@ class Commits:
         positions: Callable[[], Mapping[TopicPartition, Committed]],
         joined: asyncio.Event,
     ) -> None:
-        """`joined` is cleared while the group forms another generation, and this member does not know it yet."""
+        """`joined` is cleared while the group rebalances without this member knowing yet."""
         self.is_automatic = config.auto_commit
         self._offsets = offsets
         self._standing = standing
@@ -62,7 +62,7 @@ class Commits:
         self._last: dict[TopicPartition, tuple[int | None, Committed]] = {}
 
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Raises CommitFailed if a partition is not this member's, or not any more."""
+        """Raises CommitFailed if a partition is not, or no longer, owned by this member."""
         since = {at: self._standing.owned_since(at) for at in offsets}
         sent_in: int | None = None
 
@@ -77,7 +77,7 @@ class Commits:
             try:
                 await self._offsets.commit(offsets, identity)
             except CommitFailed as failed:
-                # If the group has begun another generation, this member may be in it with the same partitions.
+                # After a rebalance this member may own the same partitions in the new generation.
                 is_outrun = not self._joined.is_set() or self._standing.generation != sent_in
                 if failed.code is not ErrorCode.ILLEGAL_GENERATION or sent_in is None or not is_outrun:
                     raise
@@ -88,7 +88,7 @@ class Commits:
                 return
 
     async def until_joined(self) -> bool:
-        """Whether it came to that before the time was up."""
+        """Whether that happened before the deadline."""
         try:
             async with asyncio.timeout(self._offsets.patience_s):
                 await self._joined.wait()
@@ -97,7 +97,7 @@ class Commits:
         return True
 
     async def commit_positions(self, partitions: Collection[TopicPartition]) -> None:
-        """What the application has got to, where that is automatic; a failure means that others read it again."""
+        """Commit the application's progress, with auto_commit; on failure the records are read again by others."""
         if not self.is_automatic:
             return
         reached = self._positions()
@@ -119,8 +119,8 @@ class Commits:
 
     def _check_owned(self, since: Mapping[TopicPartition, int | None]) -> None:
         if self._standing.is_lost:
-            why = f"commit: not a member of group {self._standing.group!r} now"
+            why = f"commit: not a member of group {self._standing.group!r}"
             raise broker_error(ErrorCode.UNKNOWN_MEMBER_ID, why)
         for at, generation in since.items():
             if generation is None or self._standing.owned_since(at) != generation:
-                raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which is not this member's now")
+                raise broker_error(ErrorCode.ILLEGAL_GENERATION, f"commit of {at}, which this member does not own")

@@ -1,4 +1,4 @@
-"""Tells the coordinator that a member is alive, while the rest of it waits for the application or for others."""
+"""Sends heartbeats while the member waits for the application or for other members."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Heartbeats:
         self._is_joining = True
 
     def pause(self) -> None:
-        """While it joins, a member counts as alive, and its connection is taken."""
+        """While it joins, a member counts as alive, and its connection is in use."""
         self._is_joining = True
 
     def resume(self) -> None:
@@ -73,30 +73,30 @@ class Heartbeats:
         try:
             response = await self._link.ask(self._state.heartbeat_request(), self._timeout_s)
         except BrokerUnavailable as failed:
-            _log.info("no heartbeat to group %r: %s", self._state.group, failed)
+            _log.info("heartbeat to group %r failed: %s", self._state.group, failed)
             return
         if self._is_joining or self._state.generation != generation:
-            return  # about a generation that is over
+            return  # of an earlier generation
         outcome = self._state.heartbeat_answered(response.error_code)
         if outcome is Outcome.ELSEWHERE:
             self._link.forget()
         elif outcome is Outcome.AGAIN:
             self._on_rebalance("the group is rebalancing")
         elif outcome is Outcome.LOST:
-            self._on_rebalance("the group has gone on without this member")
+            self._on_rebalance("the member was removed from the group")
 
     async def _drop_out(self) -> None:
-        """The application hangs, or is slow: others had better do its work (KIP-62)."""
+        """The application hangs or is slow: other members should take over (KIP-62)."""
         state = self._state
         _log.warning(
-            "leaving group %r: the application has not asked for messages for max_poll_interval_ms; "
-            "ask for fewer at once, or raise it",
+            "leaving group %r: the application has not polled for max_poll_interval_ms; "
+            "poll fewer messages at once, or raise max_poll_interval_ms",
             state.group,
         )
         request = state.leave_request("the application has not polled for max_poll_interval_ms")
-        is_known = not state.is_static  # a static member's place is kept for it until its session expires
+        is_known = not state.is_static  # a static member stays until its session expires
         state.lose(forgets_id=is_known)
-        self._on_rebalance("the application was away")
+        self._on_rebalance("the application did not poll")
         if is_known:
             try:
                 await self._link.ask(request, self._timeout_s)

@@ -1,12 +1,12 @@
-"""What a consumer and its membership in a group are to each other.
+"""The interface between a consumer and its group membership.
 
-The membership lives in a task of its own, so that heartbeats go out while the application works. It takes partitions
-away only while the application waits for messages, or has got none: what was handed to it before counts as done then,
-and is committed first. Hence the consumer says when a poll begins and ends:
+The membership runs in a separate task, so that heartbeats are sent while the application works. It revokes partitions
+only while the application waits for messages, or has none: messages delivered before then count as processed,
+and are committed first. Hence the consumer reports when a poll begins and ends:
 
-    await member.poll_begins()              the application is done with all that it was given
-    …                                       wait, with `deliver`ed partitions only
-    member.poll_ends(is_busy=bool(records)) it has work; partitions stay until it comes back
+await member.poll_begins()              the application has processed all delivered messages
+…                                       wait, with `deliver`ed partitions only
+member.poll_ends(is_busy=bool(records)) it has work; partitions stay until the next poll
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """How far a group has read: the offset of the next message, and a note."""
+    """A committed offset: the offset of the next message, and metadata."""
 
     offset: int
     leader_epoch: int = -1
@@ -34,7 +34,7 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class GroupProgress:
-    """How far a group has read, to be committed with a transaction: by a member in a generation, or by nobody."""
+    """Offsets to commit with a transaction: by a group member, or without a member."""
 
     group: str
     offsets: Mapping[TopicPartition, Committed]
@@ -44,33 +44,33 @@ class GroupProgress:
 
 
 class Holder(Protocol):
-    """The consumer, as its membership sees it. Nothing here may wait."""
+    """The consumer, as seen by its membership. No method may block."""
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """They are this member's now; nothing of them is delivered before `deliver`."""
+        """These partitions are assigned; nothing of them is delivered before `deliver`."""
 
     def deliver(self, partitions: Collection[TopicPartition]) -> None:
-        """Find out where to begin, unless somebody has sought a place, and deliver."""
+        """Look up the start positions, unless there was a seek, and deliver."""
 
     def hold_back(self, partitions: Collection[TopicPartition]) -> None:
-        """Deliver nothing of these any more: they are about to go."""
+        """Stop delivering these partitions: they are about to be revoked."""
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
-        """They are this member's no more."""
+        """These partitions are no longer owned."""
 
     def positions(self) -> Mapping[TopicPartition, Committed]:
-        """What may be committed: past the last message that was handed out before the latest `poll_begins`."""
+        """The offsets to commit: after the last message delivered before the latest `poll_begins`."""
 
     def fail(self, error: ClientError) -> None:
-        """The membership has ended for good: whoever waits for messages, or asks for them, gets this."""
+        """The membership has failed permanently: raise this from calls for messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceListener:
-    """What the application wants to hear of; each may be a coroutine function or a plain one.
+    """Callbacks of the application; each may be a coroutine function or a plain one.
 
-    `on_revoked` comes before the partitions go, and may still commit; `on_lost` when they are gone already. Without
-    `on_lost`, `on_revoked` is called for both.
+    `on_revoked` is called before partitions are revoked, and may still commit; `on_lost` when they are already lost.
+    Without `on_lost`, `on_revoked` is called for both.
     """
 
     on_assigned: Listener | None = None

@@ -1,4 +1,4 @@
-"""What the leader of a group does: it shares out the partitions, and watches for changes that need another share."""
+"""The group leader: assigns partitions, and watches for changes that require a rebalance."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Leadership:
         return assignor.assign(self._members, layout(self._router.view, self._topics))
 
     async def look(self) -> None:
-        """Others may want topics that this member has never heard of."""
+        """Other members may subscribe to topics unknown to this one."""
         self._router.watch(self._topics)
         try:
             await self._router.refresh(self._topics)
         except BrokerUnavailable as failed:
-            _log.warning("sharing out what is known, which may be old: %s", failed)
+            _log.warning("assigning partitions with possibly stale metadata: %s", failed)
         self._shared_out = self._shape(self._router.view)
 
     def is_outdated(self) -> bool:

@@ -1,7 +1,7 @@
-"""A member's own connection to the coordinator of its group.
+"""A member's connection to its group coordinator.
 
 A broker answers the requests of one connection in order, and a JoinGroup may wait for minutes. So each member has a
-connection of its own for that, and commits go over another.
+separate connection for that, and commits use another.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class CoordinatorLink:
         self._connection: Connection | None = None
 
     async def ask(self, request: RequestFor[ResponseT], timeout_s: float | None = None) -> ResponseT:
-        """Ask the coordinator; if it cannot be reached, it is looked for anew the next time."""
+        """Send a request to the coordinator; if it is unreachable, look it up again the next time."""
         try:
             node_id = await self._router.coordinator(self._group)
             self._connection = await self._router.connection(node_id, Purpose.GROUP, owner=self)
@@ -37,12 +37,12 @@ class CoordinatorLink:
             raise
 
     def forget(self) -> None:
-        """It is another by now, or gone."""
+        """The coordinator has moved or is gone."""
         self._router.forget_coordinator(self._group)
         self.hang_up()
 
     def hang_up(self) -> None:
-        """An answer that is still to come will not come; the next request is sent over another connection."""
+        """Abandon a pending response; the next request uses another connection."""
         if self._connection is not None and self._connection.is_open:
             self._connection.close()
         self._connection = None

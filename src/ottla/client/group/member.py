@@ -1,6 +1,6 @@
-"""A member of a consumer group: joins, takes and gives up partitions, joins again, leaves.
+"""A member of a consumer group: joins, takes and revokes partitions, rejoins, leaves.
 
-Three tasks: this one, which follows the group from generation to generation; heartbeats; automatic commits.
+Three tasks: this one, which follows the group's generations; heartbeats; automatic commits.
 """
 
 from __future__ import annotations
@@ -57,18 +57,18 @@ class GroupMember:
         self._join_timeout_s = config.max_poll_interval_ms / 1000 + _LONGER_THAN_A_REBALANCE_S
         self._topics: frozenset[str] = frozenset()
         self._has_looked = False
-        """Whether all topics were seen once; from then on the router keeps them fresh."""
+        """Whether all topics were loaded once; from then on the router keeps them fresh."""
         self._leadership: Leadership | None = None
         self._reason: str | None = "the consumer has started"
-        """Why to join again; None if there is no reason."""
+        """Why to rejoin; None if there is no reason."""
         self._gone = asyncio.Event()
-        """Cleared while partitions have to go that the application may be working on."""
+        """Cleared while partitions must be revoked that the application may be processing."""
         self._gone.set()
         self._changed = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
         self._stop_listening: Callable[[], None] = lambda: None
 
-    # What the consumer calls
+    # Called by the consumer
 
     @property
     def generation(self) -> int:
@@ -79,7 +79,7 @@ class GroupMember:
         return self._state.member_id
 
     async def start(self) -> None:
-        """Begin to join; partitions arrive through the Holder."""
+        """Start joining; partitions arrive through the Holder."""
         self._router.watch(self._selection.named)
         self._stop_listening = self._router.subscribe_to_changes(self._look_at_view)
         steps = [self._follow(), self._beats.run()]
@@ -88,10 +88,10 @@ class GroupMember:
         self._tasks = [asyncio.create_task(self._guard(step)) for step in steps]
 
     async def close(self) -> None:
-        """Commit if that is automatic, give everything back, and leave unless this is a static member."""
+        """Commit, with auto_commit, release all partitions, and leave unless this is a static member."""
         self._stop_listening()
         must_commit = self._state.owned and self._commits.is_automatic and self._is_following
-        # What was read cannot be committed while nobody knows the generation.
+        # Without a known generation nothing can be committed.
         if must_commit and not await self._commits.until_joined():
             self._state.lose(forgets_id=False)
         for task in self._tasks:
@@ -106,14 +106,14 @@ class GroupMember:
             await self._link.close()
 
     def subscribe(self, selection: Selection) -> None:
-        """Other topics from now on."""
+        """Change the subscription."""
         self._selection = selection
         self._has_looked = False
         self._router.watch(selection.named)
         self._rejoin("the subscription has changed")
 
     async def poll_begins(self) -> None:
-        """The application is done with all that it was given; what waited for that happens now."""
+        """The application has processed all delivered messages; pending revocations happen now."""
         self._beats.poll_begins()
         self._changed.set()
         await self._gone.wait()
@@ -122,11 +122,11 @@ class GroupMember:
         self._beats.poll_ends(is_busy=is_busy)
 
     async def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Raises CommitFailed if the group has moved on without this member."""
+        """Raises CommitFailed if the member was removed from the group."""
         await self._commits.commit(offsets)
 
     async def committed(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """Without those that have no committed offset."""
+        """Partitions without a committed offset are omitted."""
         return await self._offsets.fetch(partitions)
 
     # Following the group
@@ -140,9 +140,9 @@ class GroupMember:
             await step
         except ClientError as failed:
             self._fail(failed)
-        except Exception as bug:  # noqa: BLE001  # whoever polls would otherwise wait for ever
-            _log.exception("the membership in group %r broke", self._state.group)
-            self._fail(ClientError(f"the membership in group {self._state.group!r} broke: {bug!r}"))
+        except Exception as bug:  # noqa: BLE001  # otherwise poll would wait forever
+            _log.exception("membership in group %r failed", self._state.group)
+            self._fail(ClientError(f"membership in group {self._state.group!r} failed: {bug!r}"))
 
     def _fail(self, error: ClientError) -> None:
         for task in self._tasks:
@@ -170,7 +170,7 @@ class GroupMember:
                 await asyncio.sleep(self._router.backoff.delay_s(failures))
 
     async def _join(self) -> Outcome | Change:
-        """One attempt; only with a Change is this member in the next generation."""
+        """One attempt; only a Change means that this member is in the next generation."""
         if not await self._choose_topics():
             return Outcome.LATER
         self._beats.pause()
@@ -215,11 +215,11 @@ class GroupMember:
     async def _apply(self, change: Change) -> None:
         self._beats.resume()
         if change.is_wrong:
-            self._rejoin("the assignment is for topics that are not wanted any more")
+            self._rejoin("the assignment has topics that are no longer subscribed")
             return
         if change.revoked:
             await self._give_up(change.revoked)
-            self._rejoin("partitions were given up for others")
+            self._rejoin("partitions were revoked")
         if change.added and not self._state.is_lost:
             self._state.took(change.added)
             self._holder.add(change.added)
@@ -247,13 +247,13 @@ class GroupMember:
     async def _leave(self) -> None:
         if self._state.is_static or not self._state.member_id:
             return
-        self._link.hang_up()  # it may be waiting in a join
+        self._link.hang_up()  # a join may be pending
         try:
             await self._link.ask(self._state.leave_request("the consumer is closed"))
         except ClientError as failed:
             _log.info("could not leave group %r: %s", self._state.group, failed)
 
-    # What happens meanwhile
+    # Concurrent events
 
     def _rejoin(self, reason: str) -> None:
         self._reason = reason

@@ -1,4 +1,4 @@
-"""Offsets of a group at its coordinator, for a member or for one who reads alone: commit and fetch, with retries."""
+"""Committed offsets at the coordinator: commit and fetch, with retries."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _MOVED: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
 
 class Identity(NamedTuple):
-    """Who commits: a member in a generation, or nobody in particular."""
+    """The committer: a member in a generation, or none."""
 
     generation: int = -1
     member_id: str = ""
@@ -56,20 +56,20 @@ class GroupOffsets:
         self.patience_s = router.config.request_timeout_ms / 1000
         self._router = router
         self._group = group
-        # One commit at a time: an older one that is sent again must not undo a newer one.
+        # One commit at a time: an older retry must not overwrite a newer commit.
         self._committing = asyncio.Lock()
 
     async def commit(
         self, offsets: Mapping[TopicPartition, Committed], identity: Callable[[], Identity] = lambda: NOBODY
     ) -> None:
-        """`identity` is asked before each attempt; what it raises ends the commit."""
+        """`identity` is called before each attempt; its error ends the commit."""
         if not offsets:
             return
         async with self._committing:
             await self._patiently(lambda: self._commit_once(offsets, identity()))
 
     async def fetch(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, Committed]:
-        """Without those that have no committed offset."""
+        """Partitions without a committed offset are omitted."""
         if not partitions:
             return {}
         return await self._patiently(lambda: self._fetch_once(partitions))
@@ -146,10 +146,10 @@ def _commit_request(group: str, offsets: Mapping[TopicPartition, Committed], ide
 
 
 def _fetch_request(group: str, topics: tuple[TopicPartitions, ...]) -> OffsetFetchRequest:
-    """Both forms of the question: each version carries the one that it knows."""
+    """Both forms of the request: each version uses its own fields."""
     one = tuple(OffsetFetchRequestTopic(name=each.topic, partition_indexes=each.partitions) for each in topics)
     many = tuple(OffsetFetchRequestTopics(name=each.topic, partition_indexes=each.partitions) for each in topics)
-    # Offsets of a transaction that is not decided yet are waited for: it may be this group's own (KIP-447).
+    # Wait for pending transactional offsets: the transaction may be this group's own (KIP-447).
     return OffsetFetchRequest(
         group_id=group,
         topics=one,

@@ -1,4 +1,4 @@
-"""When a member has to say that it is alive, and when its application has been away for too long. Pure."""
+"""When to send a heartbeat, and when max_poll_interval_ms is exceeded. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Due(Enum):
     NOTHING = auto()
     HEARTBEAT = auto()
     POLL_OVERDUE = auto()
-    """The application has not asked for messages for max_poll_interval_ms."""
+    """The application has not polled for max_poll_interval_ms."""
 
 
 class Pulse:
@@ -23,10 +23,10 @@ class Pulse:
         self._next_beat = now + self._heartbeat_s
         self._away_since: float | None = now
         self.is_busy = False
-        """Whether the application has messages that it is not known to be done with."""
+        """Whether the application may be processing messages."""
 
     def beat(self, now: float) -> None:
-        """A heartbeat went out, or a join that counts as one."""
+        """A heartbeat, or a join that counts as one, was sent."""
         self._next_beat = now + self._heartbeat_s
 
     def poll_begins(self) -> None:
@@ -43,5 +43,5 @@ class Pulse:
         return Due.HEARTBEAT if now >= self._next_beat else Due.NOTHING
 
     def next_at(self) -> float:
-        """When to look again, if nothing happens before."""
+        """When to check again, unless something happens before."""
         return self._next_beat if self._away_since is None else min(self._next_beat, self._away_since + self._poll_s)

@@ -1,4 +1,4 @@
-"""Which topics a member wants: those it names, or those whose name matches a pattern. Pure."""
+"""The subscription of a member: topic names, or a pattern. Pure."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 class Selection:
     def __init__(self, topics: Collection[str] = (), pattern: str | None = None) -> None:
         if bool(topics) == (pattern is not None):
-            raise ValueError("subscribe to topics or to a pattern, one of the two")
+            raise ValueError("subscribe to either topics or a pattern")
         self._topics = frozenset(topics)
         self._pattern = None if pattern is None else _compiled(pattern)
 
     @property
     def named(self) -> frozenset[str] | None:
-        """The topics, if they have to be looked at by name; None if only a look at all will do."""
+        """The topics whose metadata is needed; None for all topics."""
         return self._topics if self._pattern is None else None
 
     def wants(self, topic: str) -> bool:
         return topic in self._topics if self._pattern is None else self._pattern.fullmatch(topic) is not None
 
     def topics(self, view: ClusterView) -> frozenset[str]:
-        """Those to join with. A topic that is named need not exist yet."""
+        """The topics to join with. A named topic need not exist yet."""
         if self._pattern is None:
             return self._topics
         return frozenset(
@@ -39,7 +39,7 @@ class Selection:
 
 
 def layout(view: ClusterView, topics: Iterable[str]) -> Layout:
-    """What there is of these topics to be shared out."""
+    """The existing partitions of these topics."""
 
     def racks(partition: PartitionView) -> frozenset[str]:
         brokers = (view.brokers.get(node) for node in partition.replicas)
@@ -60,4 +60,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as wrong:
-        raise ValueError(f"pattern {pattern!r} is no regular expression: {wrong}") from None
+        raise ValueError(f"pattern {pattern!r} is not a valid regular expression: {wrong}") from None

@@ -1,11 +1,11 @@
-"""What a member of a group knows of itself, and what each answer of the coordinator means to it. Pure.
+"""The state of a group member, and the effect of each response. Pure.
 
     unjoined --join--> joined --sync--> stable --heartbeat--> stable
                  ^                        |
                  +---- AGAIN, LOST -------+
 
-`owned` is what the consumer holds. An eager member gives up everything before it joins, a cooperative one only what
-it no longer wants; after the sync it gives up what it was not given again, and then joins once more (KIP-429).
+`owned` are the consumer's partitions. An eager member revokes everything before it joins, a cooperative one only what
+it no longer subscribes to; after the sync it revokes what it was not assigned again, and then rejoins (KIP-429).
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ NO_GENERATION: Final = -1
 class Outcome(Enum):
     GO_ON = auto()
     AGAIN = auto()
-    """Join again; what is owned stays owned."""
+    """Rejoin; owned partitions are kept."""
     LOST = auto()
-    """The group goes on without this member; what it owned is somebody else's. Join anew."""
+    """The member was removed; its partitions are lost. Join as a new member."""
     LATER = auto()
-    """The same again, after a pause."""
+    """Retry after a delay."""
     ELSEWHERE = auto()
-    """Find the coordinator again, and then the same."""
+    """Look up the coordinator again, then retry."""
 
 
 _OUTCOMES: Final[Mapping[ErrorCode, Outcome]] = {
@@ -67,7 +67,7 @@ _OUTCOMES: Final[Mapping[ErrorCode, Outcome]] = {
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What a new generation brought; `is_wrong` if it is for topics that this member does not want any more."""
+    """The result of a new generation; `is_wrong` if it has topics that are no longer subscribed."""
 
     revoked: frozenset[TopicPartition]
     added: frozenset[TopicPartition]
@@ -94,7 +94,7 @@ class MemberState:
 
     @property
     def is_lost(self) -> bool:
-        """Whether what is owned is somebody else's by now."""
+        """Whether the owned partitions belong to other members by now."""
         return self.generation == NO_GENERATION
 
     @property
@@ -103,17 +103,17 @@ class MemberState:
 
     @property
     def assignor(self) -> Assignor:
-        """The one that the group agreed on."""
+        """The assignor chosen by the group."""
         return self._assignors[self._protocol]
 
     def owned_since(self, at: TopicPartition) -> int | None:
-        """The generation that brought this partition, if it is owned."""
+        """The generation that assigned this partition, if it is owned."""
         return self._since.get(at)
 
-    # Giving up
+    # Revoking
 
     def to_give_up(self, is_wanted: Callable[[str], bool]) -> frozenset[TopicPartition]:
-        """What must go before this member joins."""
+        """The partitions to revoke before this member joins."""
         if self.is_lost or not self.is_cooperative:
             return self.owned
         return frozenset(at for at in self.owned if not is_wanted(at.topic))
@@ -164,7 +164,7 @@ class MemberState:
         outcome = self._outcome(response.error_code)
         if outcome is Outcome.GO_ON and response.protocol_name not in self._assignors:
             wrong = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            raise broker_error(wrong, f"group {self.group!r} agreed on the assignor {response.protocol_name!r}")
+            raise broker_error(wrong, f"group {self.group!r} chose the unsupported assignor {response.protocol_name!r}")
         if outcome is Outcome.GO_ON:
             self.generation = response.generation_id
             self.is_leader = response.leader == response.member_id
@@ -174,7 +174,7 @@ class MemberState:
         return outcome
 
     def sync_request(self, shares: Mapping[str, Sequence[TopicPartition]]) -> SyncGroupRequest:
-        """With everybody's share from the leader, with none from others."""
+        """With all assignments from the leader, empty from others."""
         return SyncGroupRequest(
             group_id=self.group,
             generation_id=self.generation,
@@ -226,13 +226,13 @@ class MemberState:
                 raise broker_error(number, f"group {self.group!r}")
             return Outcome.LATER
         if outcome is Outcome.LOST:
-            # Its id is still good if only the generation was wrong.
+            # Its member id is still valid if only the generation was wrong.
             self.lose(forgets_id=code is ErrorCode.UNKNOWN_MEMBER_ID)
         return outcome
 
 
 def members_of(response: JoinGroupResponse) -> list[Member]:
-    """Everybody in the group, for its leader; one who says what cannot be read wants nothing."""
+    """All members, for the leader; a malformed subscription counts as empty."""
     found = []
     for each in response.members:
         try:
@@ -254,5 +254,5 @@ def members_of(response: JoinGroupResponse) -> list[Member]:
 
 
 def _decoded(assignment: bytes) -> Assignment:
-    # A leader that left a member out gave it nothing.
+    # A member omitted by the leader got nothing.
     return decode_assignment(assignment) if assignment else Assignment(assigned_partitions=())

@@ -1,1 +1,1 @@
-"""Sending: records into batches, batches into requests, and what becomes of each."""
+"""The producer: records into batches, batches into requests, and their outcomes."""

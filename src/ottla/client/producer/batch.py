@@ -1,4 +1,4 @@
-"""One batch of records on its way to a partition, and what became of it."""
+"""One batch of records for a partition, and its outcome."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_TIMESTAMP: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who the broker takes a producer for when it looks for duplicates."""
+    """The producer id and epoch, for deduplication by the broker."""
 
     producer_id: int = -1
     epoch: int = -1
@@ -40,7 +40,7 @@ class Acknowledged:
 class Refused:
     error: ClientError
     record_errors: Mapping[int, ClientError] = field(default_factory=dict)
-    """By the record's place in the batch; `error` is for all the others."""
+    """By the record's index in the batch; `error` is for all the others."""
 
     def error_of(self, index: int) -> ClientError:
         return self.record_errors.get(index, self.error)
@@ -48,13 +48,13 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Too large for the broker in one piece: the same records again, in several."""
+    """Too large for the broker: split into several batches."""
 
     parts: tuple[Batch, ...]
 
 
 class Batch:
-    """Filled, then sealed, sent once or more often, and at last done."""
+    """Filled, then sealed, sent once or more, and finally done."""
 
     __slots__ = (
         "_builder",
@@ -84,20 +84,20 @@ class Batch:
         self.is_urgent = False
         self.awaited = 0
         self.order: tuple[int, ...] = ()
-        """Its place among the partition's batches; a part's is that of the whole, and then its own."""
+        """Its order among the partition's batches; a part of a split batch adds its own."""
         self.identity = NOBODY
         self.base_sequence = NO_SEQUENCE
         self.data: bytearray | None = None
         self.outcome: Acknowledged | Refused | Split | None = None
         self._builder: BatchBuilder | None = builder
-        self._count = 0  # once the builder is gone
+        self._count = 0  # once the builder was released
         self._urge = urge
         self._sequence_in_data = NO_SEQUENCE
         self._when_done: list[Callable[[], None]] = []
         self._parent: Batch | None = None
 
     def __repr__(self) -> str:
-        return f"<batch of {self.count} for {self.topic}-{self.partition}: {self.outcome or 'under way'}>"
+        return f"<batch of {self.count} for {self.topic}-{self.partition}: {self.outcome or 'in flight'}>"
 
     @property
     def count(self) -> int:
@@ -105,7 +105,7 @@ class Batch:
 
     @property
     def size(self) -> int:
-        """Its bytes before compression; it must not be done yet."""
+        """Its size before compression; it must not be done yet."""
         return self._records.size
 
     @property
@@ -115,7 +115,7 @@ class Batch:
         return self._builder
 
     def encode(self, identity: Identity) -> bytearray:
-        """The bytes to send, the same each time unless the identity or the sequence has changed since."""
+        """The bytes to send, the same on each attempt unless the producer id or sequence has changed."""
         if self.data is None:
             self.data = self._records.build(
                 producer_id=identity.producer_id,
@@ -124,14 +124,14 @@ class Batch:
                 is_transactional=identity.is_transactional,
             )
         elif (self.identity, self._sequence_in_data) != (identity, self.base_sequence):
-            # A copy: a connection that was given up may still hold the old bytes.
+            # A copy: an abandoned connection may still hold the old bytes.
             self.data = restamped(self.data, identity.producer_id, identity.epoch, self.base_sequence)
         self.identity = identity
         self._sequence_in_data = self.base_sequence
         return self.data
 
     def when_done(self, callback: Callable[[], None]) -> None:
-        """Call back once it is done. Whoever is not in the event loop must look afterwards whether it is already."""
+        """Call back once it is done. Other threads must check afterwards whether it already is."""
         self._when_done.append(callback)
 
     @property
@@ -145,7 +145,7 @@ class Batch:
         self._finished()
 
     def _finished(self) -> None:
-        # Whoever keeps a delivery keeps its batch, which has no use for the records any more.
+        # A delivery references its batch, which no longer needs its records.
         self._count = self.count
         self._builder = None
         self.data = None
@@ -156,7 +156,7 @@ class Batch:
             self._parent._finished()  # noqa: SLF001
 
     def outcome_of(self, index: int) -> tuple[Acknowledged | Refused, int]:
-        """What became of one record, and its place in the batch that it was sent with in the end."""
+        """The outcome of one record, and its index in the batch it was finally sent in."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 if index < part.count:
@@ -167,7 +167,7 @@ class Batch:
         return self.outcome, index
 
     def observe(self, index: int) -> None:
-        """Somebody waits for this record's outcome: it goes at once, and its failure is not reported elsewhere."""
+        """The record's outcome is awaited: send at once, and do not report its failure elsewhere."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 if index < part.count:
@@ -178,13 +178,13 @@ class Batch:
         self.hurry()
 
     def observe_all(self) -> None:
-        """The same, for all of its records."""
+        """The same for all of its records."""
         for part in self.parts():
             part.awaited = part.count
             part.hurry()
 
     def parts(self) -> Iterator[Batch]:
-        """What it was split into, or itself."""
+        """The batches it was split into, or itself."""
         if isinstance(self.outcome, Split):
             for part in self.outcome.parts:
                 yield from part.parts()
@@ -192,19 +192,19 @@ class Batch:
             yield self
 
     def hurry(self) -> None:
-        """Nobody gains by its waiting for more records."""
+        """Stop waiting for more records."""
         if not self.is_urgent:
             self.is_urgent = True
             self._urge()
 
     def split(self) -> tuple[Batch, Batch]:
-        """Two halves, which take its place and together its sequence numbers."""
+        """Two halves, which share its sequence numbers."""
         if self.data is None:
             raise RuntimeError("only a batch that was sent can be split")
         records = RecordReader(self.data).take(self.count)
         middle = self.count // 2
         halves = self._part(records[:middle], 0), self._part(records[middle:], middle)
-        # Only how many are awaited is known, and not which.
+        # Only the number of awaited records is known, not which.
         halves[0].awaited = min(self.awaited, middle)
         halves[1].awaited = self.awaited - halves[0].awaited
         self.outcome = Split(halves)
@@ -226,5 +226,5 @@ class Batch:
 
 
 def advance(sequence: int, count: int) -> int:
-    """Sequence numbers begin again at 0 after the largest int32."""
+    """Sequence numbers wrap around to 0 after the largest int32."""
     return (sequence + count) & 0x7FFFFFFF

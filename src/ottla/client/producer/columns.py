@@ -1,4 +1,4 @@
-"""A table's rows as records: partitioned and encoded by the column. Needs pyarrow: `pip install ottla[arrow]`."""
+"""A table's rows as records: partitioned and encoded column-wise. Needs pyarrow: `pip install ottla[arrow]`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ottla.client.producer.sender import Sender
 
 _ANY = -1
-"""The partition of rows that may go anywhere."""
+"""The partition of rows without an assigned partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ class BatchMetadata:
     topic: str
     partition: int
     base_offset: int
-    """Of the first record; -1 if the broker did not say."""
+    """Of the first record; -1 if the broker did not return it."""
     count: int
 
 
 class TableDelivery:
-    """A table on its way: await it for the place of each batch it came to, or to be told why there is none."""
+    """A table in flight: await it for the offsets of each of its batches, or the error."""
 
     __slots__ = ("_batches",)
 
@@ -68,7 +68,7 @@ def _place_of(batch: Batch) -> BatchMetadata:
 
 
 async def send_table(sender: Sender, buffers: TopicBuffers, table: pa.Table | pa.RecordBatch) -> TableDelivery:
-    """Append a table's rows, each partition's in their order; wait while a partition has no room."""
+    """Append a table's rows, in order within each partition; wait while a partition's buffers are full."""
     batches: list[Batch] = []
     for rows in [table] if isinstance(table, pa.RecordBatch) else table.to_batches():
         for partition, part in _by_partition(rows, _partitions(rows, buffers, sender)):
@@ -77,7 +77,7 @@ async def send_table(sender: Sender, buffers: TopicBuffers, table: pa.Table | pa
 
 
 def _partitions(rows: pa.RecordBatch, buffers: TopicBuffers, sender: Sender) -> pa.Array:
-    """Where each row goes, as its column `partition` says or as the partitioner decides."""
+    """The partition of each row, from its column `partition` or the partitioner."""
     if "partition" in rows.schema.names:
         chosen = rows.column("partition").cast(pa.int32()).fill_null(_ANY)
     elif sender.config.partitioner is not None:
@@ -86,7 +86,7 @@ def _partitions(rows: pa.RecordBatch, buffers: TopicBuffers, sender: Sender) -> 
     else:
         return key_partitions(rows, buffers.count)
     if rows.num_rows and not _ANY <= pc.min(chosen).as_py() <= pc.max(chosen).as_py() < buffers.count:
-        what = f"{buffers.name} has {buffers.count} partitions, and a row names one that is none of them"
+        what = f"a row has a partition that does not exist; {buffers.name} has {buffers.count} partitions"
         raise UnknownTopic(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, what)
     return chosen
 
@@ -94,7 +94,7 @@ def _partitions(rows: pa.RecordBatch, buffers: TopicBuffers, sender: Sender) -> 
 def _by_partition(rows: pa.RecordBatch, partitions: pa.Array) -> Iterator[tuple[int, pa.RecordBatch]]:
     if not rows.num_rows:
         return
-    order = pc.array_sort_indices(partitions)  # it is stable: rows of one partition keep their order
+    order = pc.array_sort_indices(partitions)  # a stable sort: rows of one partition keep their order
     found = sorted((count["values"], count["counts"]) for count in pc.value_counts(partitions).to_pylist())
     if len(found) == 1:
         yield found[0][0], rows
@@ -117,7 +117,9 @@ async def _send_rows(
         builder = BatchBuilder(Compression[config.compression.upper()], filling.max_bytes, config.compression_level)
         done = source.append_to(builder, done)
         if builder.size > builder.max_bytes:
-            what = f"a row of {builder.size} bytes for {buffers.name}, and a batch may have {builder.max_bytes}"
+            what = (
+                f"a row of {builder.size} bytes for {buffers.name} exceeds the batch size limit of {builder.max_bytes}"
+            )
             raise RecordTooLarge(ErrorCode.MESSAGE_TOO_LARGE, f"{what} (raise producer_max_bytes)")
         batch = Batch(buffers.name, filling.partition, builder, monotonic(), partial(sender.look_soon, filling.queue))
         sender.accumulator.put(filling, batch)
@@ -125,7 +127,7 @@ async def _send_rows(
 
 
 async def _room(sender: Sender, buffers: TopicBuffers, partition: int) -> Filling:
-    """Where the next batch goes, once there is room for it."""
+    """The partition of the next batch, once it has a free buffer."""
     while True:
         filling: Filling = buffers.fillings[sender.sticky_choice(buffers) if partition == _ANY else partition]
         if filling.room > 0:

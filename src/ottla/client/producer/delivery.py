@@ -1,4 +1,4 @@
-"""What a send comes to: where the record is, or why it is nowhere."""
+"""The outcome of a send: the record's offset, or the error."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class RecordMetadata(msgspec.Struct, frozen=True):
     topic: str
     partition: int
     offset: int
-    """-1 if the broker did not say: with acks=0, or when it recognised a record that it has already."""
+    """-1 if the broker did not return it: with acks=0, or for a duplicate."""
     timestamp: int
-    """In milliseconds; the broker's own if the topic keeps the time of appending."""
+    """In milliseconds; the broker's time with LogAppendTime."""
 
 
 async def delivered(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
-    """Wait until a record is acknowledged; raise what it was refused with."""
+    """Wait until a record is acknowledged; raise its error."""
     if not batch.is_done:
         await _told(batch)
     return _place_of(batch, index, timestamp)
@@ -37,10 +37,10 @@ def wait_until_delivered(batch: Batch, index: int, timestamp: int, timeout_s: fl
         raise ClientError("an event loop runs in this thread; await the delivery instead of blocking the loop")
     done = threading.Event()
     batch.when_done(done.set)
-    if batch.is_done:  # perhaps since before it could be told whom to call
+    if batch.is_done:  # perhaps already before the callback was registered
         done.set()
     if not done.wait(timeout_s):
-        raise RequestTimedOut(f"{batch.topic}-{batch.partition} has acknowledged nothing in {timeout_s} s")
+        raise RequestTimedOut(f"{batch.topic}-{batch.partition} did not acknowledge within {timeout_s} s")
     return _place_of(batch, index, timestamp)
 
 
@@ -48,7 +48,7 @@ def _place_of(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
     outcome, place = batch.outcome_of(index)
     if isinstance(outcome, Refused):
         error = outcome.error_of(place)
-        # The same error is raised to everybody in the batch, each with a traceback of its own.
+        # The error is copied for each record of the batch, so that each has its own traceback.
         raise error.with_traceback(None) from error.__cause__
     offset = outcome.base_offset + place if outcome.base_offset != NO_OFFSET else NO_OFFSET
     if outcome.log_append_time_ms != NO_TIMESTAMP:
@@ -57,13 +57,13 @@ def _place_of(batch: Batch, index: int, timestamp: int) -> RecordMetadata:
 
 
 async def finished(batch: Batch) -> None:
-    """Wait until the batch is done, whatever became of it."""
+    """Wait until the batch is done, with any outcome."""
     if not batch.is_done:
         await _told(batch)
 
 
 def _told(batch: Batch) -> asyncio.Future[None]:
-    """One for each who waits: a future that is shared would be cancelled for all with one of them."""
+    """A future per waiter: cancelling a shared one would cancel all."""
     done = asyncio.get_running_loop().create_future()
 
     def tell() -> None:

@@ -1,4 +1,4 @@
-"""Failures that nobody has seen: counted until somebody is told."""
+"""Failures that were not raised yet: counted until reported."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_KEPT = 1000
 
 
 class UnseenFailures:
-    """Batches that were refused. Records of theirs that were awaited, even since, do not count."""
+    """Failed batches. Records that are awaited, even later, do not count."""
 
     def __init__(self) -> None:
         self._batches: list[Batch] = []
@@ -23,7 +23,7 @@ class UnseenFailures:
 
     def add(self, batch: Batch) -> None:
         if len(self._batches) == _MOST_KEPT:
-            # Nobody flushes: what there is to say is said by those that are kept, and by a number.
+            # Without a flush the list would grow: keep some, and count the rest.
             self._forgotten += _unseen(self._batches.pop())
         self._batches.append(batch)
 
@@ -40,7 +40,7 @@ class UnseenFailures:
         named = ", ".join(map(str, places[:3])) + (f" and {len(places) - 3} more" if len(places) > 3 else "")
         assert isinstance(first.outcome, Refused)  # noqa: S101 - nothing else is added
         cause = first.outcome.error
-        failed = DeliveryFailed(f"{total} records were not delivered to {named}: {cause}")
+        failed = DeliveryFailed(f"could not deliver {total} records to {named}: {cause}")
         failed.__cause__ = cause
         return failed
 

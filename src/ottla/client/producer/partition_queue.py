@@ -1,15 +1,15 @@
-"""What a partition may send, in which order, and what follows from each answer. Rules only: time is an argument.
+"""Which batches of a partition may be sent, in which order, and the effect of each response. Pure: time is an argument.
 
-Records leave in the order in which they were appended, whatever fails:
+Records are sent in append order, across failures:
 
-- An open batch goes when it is full, has waited long enough, or somebody waits for it. While the partition has
-  something in flight, a batch that is not full goes on filling: it would gain nothing by being sent.
-- Several full batches may be in flight at once if they are numbered (idempotence): the broker refuses to take them out
-  of order. It takes any number from a producer it has never heard of, so the first batch goes alone.
-- After a failure nothing new is sent until all that is in flight is answered. Then what failed goes again, lowest
-  first, one at a time, under the numbers it had.
-- A batch that is given up leaves a gap in the numbers. If the broker surely does not have it, the later ones are
-  numbered anew from where the broker stands. If it may have it, they begin at 0 in a new epoch.
+- An open batch is sent when it is full, has waited long enough, or is awaited. While the partition has a batch
+in flight, a batch that is not full keeps filling.
+- Several full batches may be in flight at once if they have sequence numbers (idempotence): the broker rejects
+out-of-order batches. It accepts any first sequence number of an unknown producer, so the first batch is sent alone.
+- After a failure nothing new is sent until all batches in flight are answered. Then failed batches are retried, lowest
+first, one at a time, with their sequence numbers.
+- A batch that fails permanently leaves a gap in the sequence. If the broker certainly does not have it, the later
+ones are renumbered from the broker's position. If it may have it, they start at 0 in a new epoch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LAST_EPOCH: Final = 0x7FFF
 _LOST_TRACK: Final = frozenset(
     {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID, ErrorCode.INVALID_PRODUCER_EPOCH}
 )
-"""The broker's idea of what comes next is not ours."""
+"""The broker expects another sequence number."""
 _TOO_LARGE: Final = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _order: Final = attrgetter("order")
 
@@ -59,17 +59,17 @@ class PartitionQueue:
         self.in_flight: deque[Batch] = deque()
         self.returned: list[Batch] = []
         self.failures = 0
-        """In a row, with nothing acknowledged in between."""
+        """Consecutive failures, without an acknowledgement in between."""
         self.not_before = 0.0
         self.last_error: ClientError | None = None
         self.looked_at: float | None = None
-        """When the event loop looks at it next, if nothing happens before."""
+        """When the event loop checks it next, unless something happens before."""
         self._accumulator = accumulator
         self._rules = rules
         self._when_done = when_done
         self._taken = 0
         self._next_sequence = 0
-        self._broker_sequence = 0  # where the broker stands, as far as it has acknowledged
+        self._broker_sequence = 0  # the next sequence number by the broker's acknowledgements
         self._is_known = False  # to the broker, under this identity
         self._has_gap = False
         self._needs_epoch = False
@@ -89,12 +89,12 @@ class PartitionQueue:
 
     @property
     def is_urgent(self) -> bool:
-        """Whether what is due should not wait for other partitions' company: it is full, failed, or waited for."""
+        """Whether due batches should not wait for other partitions: full, failed, or awaited."""
         batch = self.filling.batch
         return bool(self.returned or self.filling.sealed) or (batch is not None and batch.is_urgent)
 
     def due_at(self) -> float | None:
-        """From when on a batch may be taken; None if not before an answer comes or something is appended."""
+        """From when on a batch may be taken; None if not before a response or an append."""
         if self.in_flight and self._must_wait_for_answers():
             return None
         if self.returned or self.filling.sealed:
@@ -111,7 +111,7 @@ class PartitionQueue:
         return len(self.in_flight) >= (self._rules.max_in_flight if self._is_known else 1)
 
     def take(self) -> Batch:
-        """The next batch to send, numbered; it counts as in flight from now on."""
+        """The next batch to send, with its sequence number; it counts as in flight from now on."""
         if self._rules.is_idempotent:
             self._close_gap()
         if self.returned:
@@ -130,13 +130,13 @@ class PartitionQueue:
 
     @property
     def needs_identity(self) -> bool:
-        """Whether the broker must be asked for a producer id before anything can be taken."""
+        """Whether a producer id is needed before a batch can be taken."""
         if not self._rules.is_idempotent:
             return False
         return self.identity is NOBODY or (self._needs_epoch and self.identity.epoch >= _LAST_EPOCH)
 
     def identify(self, identity: Identity) -> None:
-        """From now on this is who we are to the broker, which has not heard of us."""
+        """Use this producer id and epoch, which the broker does not know yet."""
         self.identity = identity
         self._is_known = False
         self._needs_epoch = False
@@ -156,7 +156,7 @@ class PartitionQueue:
         for batch in self.returned:
             batch.base_sequence = NO_SEQUENCE
 
-    # What came of it
+    # Outcomes
 
     def acknowledged(self, batch: Batch, base_offset: int, log_append_time_ms: int) -> None:
         self.in_flight.remove(batch)
@@ -167,7 +167,7 @@ class PartitionQueue:
         self._done(batch, Acknowledged(base_offset, log_append_time_ms))
 
     def answered_with(self, batch: Batch, error: BrokerError, record_errors: Mapping[int, ClientError]) -> bool:
-        """The broker refused a batch. Whether it is to be tried again."""
+        """The broker rejected a batch. Returns whether to retry it."""
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
             self.acknowledged(batch, -1, -1)
             return False
@@ -186,13 +186,13 @@ class PartitionQueue:
         return True
 
     def came_back(self, batch: Batch, error: ClientError) -> None:
-        """Not stored, or nobody knows: it has to go again."""
+        """Not stored, or unknown: it must be retried."""
         self.in_flight.remove(batch)
         insort(self.returned, batch, key=_order)
         self.last_error = error
 
     def failed(self, retry_at: float) -> None:
-        """A request with something of this partition failed: it rests until then."""
+        """A request with a batch of this partition failed: pause until then."""
         self.failures += 1
         self.not_before = retry_at
 
@@ -201,50 +201,50 @@ class PartitionQueue:
         halves = batch.split()
         for half in halves:
             insort(self.returned, half, key=_order)
-        # One buffer has become two; batches to come are made small enough from the start.
+        # One buffer became two; later batches are made small enough from the start.
         self._accumulator.give_back(self.filling, -1)
         self.filling.max_bytes = min(self.filling.max_bytes, max(half.size for half in halves))
 
-    # Giving up
+    # Expiry
 
     def expires_at(self) -> float | None:
-        """When the oldest batch that is not in flight has had its time."""
+        """When the oldest batch that is not in flight expires."""
         oldest = self._oldest_waiting()
         return None if oldest is None else oldest.begun_s + self._rules.delivery_timeout_s
 
     def expire(self, now: float) -> None:
-        """Give up what has waited too long and is not in flight."""
+        """Fail expired batches that are not in flight."""
         while (oldest := self._oldest_waiting()) is not None:
             if oldest.begun_s + self._rules.delivery_timeout_s > now:
                 return
             timeout_ms = round(self._rules.delivery_timeout_s * 1000)
-            why = "" if self.last_error is None else f"; the last attempt: {self.last_error}"
+            why = "" if self.last_error is None else f"; last error: {self.last_error}"
             error = DeliveryFailed(f"{self}: not acknowledged within {timeout_ms} ms{why}")
             error.__cause__ = self.last_error
             self._give_up(oldest, error)
 
     def abandon(self, error: ClientError) -> None:
-        """Give up everything, in flight or not."""
+        """Fail all batches, in flight or not."""
         while self.in_flight:
             self.returned.append(self.in_flight.popleft())
         self.returned.sort(key=_order)
         self.drop_waiting(error)
 
     def drop_waiting(self, error: ClientError) -> None:
-        """Give up what is not in flight: its transaction comes to nothing."""
+        """Fail batches that are not in flight: their transaction is aborted."""
         while (batch := self._oldest_waiting()) is not None:
             self._give_up(batch, error)
 
     @property
     def is_out_of_step(self) -> bool:
-        """Whether the broker may have other numbers of this producer than we think."""
+        """Whether the broker's sequence number may differ from ours."""
         return self._needs_epoch or self._has_gap
 
     def unfinished(self) -> list[Batch]:
         return [*self.in_flight, *self.returned, *self._accumulator.waiting(self.filling)]
 
     def _oldest_waiting(self) -> Batch | None:
-        # Another thread may seal the open batch at any time, and only this one takes sealed ones away.
+        # Other threads may seal the open batch at any time; only this one removes sealed batches.
         if self.returned:
             return self.returned[0]
         oldest: Batch | None = self.filling.sealed[0] if self.filling.sealed else self.filling.batch
@@ -258,7 +258,7 @@ class PartitionQueue:
                 self._accumulator.seal(self.filling)
             self.filling.sealed.popleft()
         if batch.base_sequence != NO_SEQUENCE:
-            self._needs_epoch = True  # the broker may have it after all
+            self._needs_epoch = True  # the broker may have stored it
         self._done(batch, Refused(error))
 
     def _done(self, batch: Batch, outcome: Acknowledged | Refused) -> None:

@@ -1,7 +1,7 @@
-"""Where a record goes that names no partition.
+"""The partition of a record without an explicit one.
 
-With a key: where every Kafka client puts that key (records.murmur2), so long as the topic has as many partitions.
-Without one: all to one partition until its batch closes, then to another, so that batches are large (KIP-480).
+With a key: the partition every Kafka client chooses (records.murmur2), for the same number of partitions.
+Without a key: one partition until its batch is closed, then another, so that batches are large (KIP-480).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class StickyChoice:
-    """The next partition for records without a key: one at random among those that have a leader and room."""
+    """The next partition for records without a key: a random one with a leader and free buffers."""
 
     def __init__(
         self,
@@ -31,6 +31,6 @@ class StickyChoice:
         if topic.count == 1:
             return 0
         led = [partition for partition in self._led_partitions(topic.name) if partition < topic.count]
-        # Where nobody leads the record waits for a leader, and where there is no room it waits for room.
+        # Without a leader the record waits for one; with full buffers it waits for a free one.
         candidates = [partition for partition in led if topic.fillings[partition].has_room] or led
         return self._choose(candidates or range(topic.count))

@@ -1,4 +1,4 @@
-"""Sends records: batched, bundled, numbered, and acknowledged one by one if you ask."""
+"""The producer: batched, bundled, idempotent, with an acknowledgement per record if awaited."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Producer(Generic[K, V]):
-    """`async with client.producer() as producer:`; leaving the block sends what is left."""
+    """`async with client.producer() as producer:`; leaving the block sends buffered records."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class Producer(Generic[K, V]):
         self._sender = Sender(router, config, (key_serializer, value_serializer))
         self._accumulator = self._sender.accumulator
         self.offer: Callable[..., Delivery | None] = self._accumulator.offer
-        """Send if that needs no waiting: for threads other than the event loop's. See Accumulator."""
+        """Send if that needs no waiting: for other threads than the event loop's. See Accumulator."""
         if self._sender.transactions is not None:
             self.offer = self._offer_in_transaction
 
@@ -70,9 +70,9 @@ class Producer(Generic[K, V]):
         timestamp_ms: int | None = None,
         headers: Headers = (),
     ) -> Delivery:
-        """Put a record into its partition's batch; wait only if there is no room, or for a topic's first time.
+        """Add a record to its partition's batch; waits only if all buffers are full, or on first use of a topic.
 
-        Await what is returned to know where the record is, or why it is nowhere. Who does not is told of failures
+        Await the returned delivery for the record's offset or error. Failures of other deliveries are raised
         by flush() and close().
         """
         delivery = self.offer(topic, value, key, partition, timestamp_ms, headers)
@@ -85,10 +85,10 @@ class Producer(Generic[K, V]):
         return delivery
 
     async def send_arrow(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableDelivery:
-        """Send a table's rows as records, without an object for each. Needs pyarrow.
+        """Send a table's rows as records, without an object per row. Needs pyarrow.
 
-        Columns: `value`; and if they are there `key`, `timestamp`, `headers` and `partition`, which is chosen by the
-        key where it is null or missing. Serializers are not used. Await what is returned for each batch's place.
+        Columns: `value`; optionally `key`, `timestamp`, `headers` and `partition`, which is chosen by the key if null
+        or missing. Serializers are not used. Await the returned delivery for each batch's offsets.
         """
         from ottla.client.producer.columns import send_table
 
@@ -99,9 +99,9 @@ class Producer(Generic[K, V]):
     # Transactions
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """`async with producer.transaction():` sends all that is sent in the block, or none of it.
+        """`async with producer.transaction():` commits the records of the block atomically.
 
-        It commits at the end of the block; an error, whether of the block or of the commit, aborts it and is raised.
+        It commits at the end of the block; an error of the block or of the commit aborts it and is raised.
         """
         return self._transaction()
 
@@ -118,13 +118,13 @@ class Producer(Generic[K, V]):
             raise
 
     async def send_offsets(self, progress: GroupProgress) -> None:
-        """Commit how far a group has read with the transaction: `consumer.progress()`."""
+        """Commit a group's offsets with the transaction: `consumer.progress()`."""
         await self._transactions.send_offsets(progress)
 
     @property
     def _transactions(self) -> Transactions:
         if self._sender.transactions is None:
-            raise ClientError("transactions need a name: client.producer(transactional_id=…)")
+            raise ClientError("transactions need client.producer(transactional_id=…)")
         return self._sender.transactions
 
     def _offer_in_transaction(  # noqa: PLR0913
@@ -169,7 +169,7 @@ class Producer(Generic[K, V]):
     async def flush(self) -> None:
         """Send everything now and wait until it is acknowledged.
 
-        Raises DeliveryFailed if records failed, since the last flush, whose deliveries nobody awaited.
+        Raises DeliveryFailed if records have failed since the last flush whose deliveries were not awaited.
         """
         unfinished = [batch for queue in self._sender.queues() for batch in queue.unfinished()]
         for batch in unfinished:
@@ -184,7 +184,7 @@ class Producer(Generic[K, V]):
         return bool(self._accumulator.is_closed)
 
     async def close(self) -> None:
-        """Send what is left, as flush() does, and take no more. May be called again."""
+        """Send buffered records, as flush() does, and close. Idempotent."""
         if self._accumulator.is_closed:
             return
         self._accumulator.is_closed = True

@@ -1,7 +1,7 @@
-"""One broker's produce requests: due batches of many partitions bundled into each, several under way at once.
+"""One broker's produce requests: due batches of many partitions bundled into each, several in flight at once.
 
-Nothing here polls. A partition that has something due is added; the request goes in the next turn of the loop, or
-when the bundle rule says so; the answer tells each batch's queue what came of it.
+Nothing here polls. A partition with a due batch is added; the request is sent in the next loop iteration, or
+according to the bundling rule; the response gives each batch its outcome.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from ottla.wire.messages.produce import PartitionProduceResponse
 
 _BY_NAME: Final = 12
-"""The last version in which topics go by their names, and so outlive being deleted and made again."""
+"""The last version with topic names, which survive re-creation of a topic."""
 _MOST_REQUEST_BYTES: Final = 16 << 20
-"""No further batch is bundled into a request of this size; brokers refuse 100 MiB."""
+"""No further batch is added to a request of this size; brokers reject 100 MiB."""
 _SOON_S: Final = 0.001
-"""Timers of event loops count whole milliseconds."""
+"""Event loop timers have a resolution of a millisecond."""
 
 _Bundle = list[tuple["PartitionQueue", "Batch"]]
 
@@ -62,7 +62,7 @@ class Pusher:
         await asyncio.gather(*self._work, return_exceptions=True)
 
     def add(self, queue: PartitionQueue) -> None:
-        """Something of this partition is due."""
+        """A batch of this partition is due."""
         if not self._ready:
             self._first_at = monotonic()
         self._ready[queue] = None
@@ -70,13 +70,13 @@ class Pusher:
         self._schedule()
 
     def let_go(self) -> None:
-        """Of the partitions that another broker leads by now: a connection to this one may never come to be."""
+        """Drop the partitions that another broker leads by now: a connection to this one may never succeed."""
         for queue in [each for each in self._ready if not self._sender.is_led_by(each, self.node_id)]:
             del self._ready[queue]
             self._sender.look_soon(queue)
 
     def send_at_once(self) -> None:
-        """Do now what would be done in the loop's next turn."""
+        """Do at once what would be done in the next loop iteration."""
         if self._pump_handle is not None:
             self._pump_handle.cancel()
             self._pump()
@@ -115,7 +115,7 @@ class Pusher:
         self._schedule()
 
     def _collect(self, now: float) -> _Bundle:
-        """A batch of each ready partition; one that has more due stays ready for the next request."""
+        """A batch of each ready partition; a partition with more due stays ready for the next request."""
         bundle: _Bundle = []
         size = 0
         self._is_urgent = False
@@ -136,7 +136,7 @@ class Pusher:
                 self._is_urgent |= queue.is_urgent
         return bundle
 
-    # A request and its answer
+    # A request and its response
 
     def _send(self, connection: Connection, bundle: _Bundle, now: float) -> None:
         self._requests_in_flight += 1
@@ -171,13 +171,13 @@ class Pusher:
         )
 
     async def _drained(self, connection: Connection, bundle: _Bundle) -> None:
-        # Nobody answers with acks=0, so what the socket has taken is all there is to know.
+        # There is no response with acks=0: writing to the socket is the only confirmation.
         await connection.drain()
         self._finish(bundle, None if connection.is_open else ConnectionLost("the connection was lost while sending"))
 
     def _answered(self, bundle: _Bundle, answer: asyncio.Future[ProduceResponse]) -> None:
         if answer.cancelled():
-            self._finish(bundle, ConnectionLost("the request was given up"))
+            self._finish(bundle, ConnectionLost("the request was abandoned"))
         elif (failed := answer.exception()) is None:
             self._settle(bundle, answer.result())
         elif isinstance(failed, ClientError):
@@ -191,7 +191,7 @@ class Pusher:
         }
         for queue, batch in bundle:
             if batch not in queue.in_flight:
-                continue  # given up meanwhile
+                continue  # failed meanwhile
             result = results.get((queue.topic, queue.partition))
             if result is None:
                 queue.came_back(batch, ConnectionLost(f"the broker did not answer for {queue}"))
@@ -216,7 +216,7 @@ class Pusher:
             self._sender.router.mark_stale()
 
     def _finish(self, bundle: _Bundle, failed: ClientError | None) -> None:
-        """All of a request's batches have the same fate."""
+        """All batches of a request have the same outcome."""
         for queue, batch in bundle:
             if batch not in queue.in_flight:
                 continue

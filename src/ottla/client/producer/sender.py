@@ -1,8 +1,8 @@
-"""Brings each partition's batches to the broker that leads it, when they are due.
+"""Sends each partition's batches to its leader when they are due.
 
-Partitions are looked at when something happens to them: a batch begins, is full or is awaited, an answer comes, a
-time is reached, the view of the cluster changes. A look ends with the partition at its leader's pusher, with a
-time for the next look, or with nothing to do until something happens.
+Partitions are checked on events: a batch is started, full or awaited, a response arrives, a timer
+fires, metadata changes. A check ends with the partition at its leader's pusher, with a
+time for the next check, or with nothing to do until the next event.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Sender:
         self.topics: dict[str, TopicBuffers] = self.accumulator.topics
         self.failures = UnseenFailures()
         self.has_full_batch = False
-        """A batch has become full and waits to be sent: the event loop should have a turn."""
+        """A batch is full and waiting: the event loop should run."""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._rules = QueueRules(
@@ -88,7 +88,7 @@ class Sender:
 
     def refuse_if_closed(self) -> None:
         if self.accumulator.is_closed:
-            raise ClientClosed("the producer is closed; make a new one")
+            raise ClientClosed("the producer is closed; create a new one")
 
     async def close(self) -> None:
         self._unsubscribe()
@@ -105,10 +105,10 @@ class Sender:
     def queues(self) -> list[PartitionQueue]:
         return [filling.queue for buffers in self.topics.values() for filling in buffers.fillings]
 
-    # Topics and room
+    # Topics and buffers
 
     def learn_topic(self, view: TopicView) -> TopicBuffers:
-        """Have a queue for each of the topic's partitions, of which there may be more than before."""
+        """Create a queue for each of the topic's partitions, whose number may have grown."""
         buffers = self.topics.get(view.name)
         if buffers is None:
             buffers = TopicBuffers(view.name, self.sticky_choice, self.config.partitioner)
@@ -143,14 +143,14 @@ class Sender:
                 self.transactions.failed(batch.outcome.error)
             elif batch.count > batch.awaited:
                 where = f"{batch.topic}-{batch.partition}"
-                _log.error("%d records were not delivered to %s: %s", batch.count, where, batch.outcome.error)
+                _log.error("could not deliver %d records to %s: %s", batch.count, where, batch.outcome.error)
         if self._room_waiters:
             self._tell_waiters(batch.topic)
 
-    # Looking at partitions
+    # Checking partitions
 
     def _wake(self, filling: Filling) -> None:
-        """What the accumulator calls, from any thread."""
+        """Called by the accumulator, from any thread."""
         queue: PartitionQueue = filling.queue
         if threading.get_ident() == self._thread:
             self.has_full_batch |= bool(filling.sealed)
@@ -159,7 +159,7 @@ class Sender:
             self._loop.call_soon_threadsafe(self.look_soon, queue)
 
     def look_soon(self, queue: PartitionQueue) -> None:
-        """Look at it in the loop's next turn."""
+        """Check it in the next loop iteration."""
         if not self._woken:
             self._loop.call_soon(self._look_at_woken)
         self._woken[queue] = None
@@ -174,7 +174,7 @@ class Sender:
             self._expire_in(self._rules.delivery_timeout_s)
 
     def look(self, queue: PartitionQueue) -> None:
-        """Something happened to this partition: what is to be done about it now?"""
+        """Check the partition and act."""
         if self.transactions is not None and self.transactions.dropping is not None:
             queue.drop_waiting(self.transactions.dropping)
         due = queue.due_at()
@@ -196,7 +196,7 @@ class Sender:
 
     def _look_at(self, queue: PartitionQueue, at: float) -> None:
         if queue.looked_at is not None and queue.looked_at <= at:
-            return  # it will be looked at before, and then again
+            return  # an earlier check is scheduled
         queue.looked_at = at
         heapq.heappush(self._looks, (at, next(self._look_ids), queue))
         if self._looks[0][2] is queue:
@@ -220,7 +220,7 @@ class Sender:
             self._set_look_timer()
 
     def rest(self, queue: PartitionQueue) -> None:
-        """After a failure: leave the partition alone for a while, longer each time."""
+        """After a failure: back off, longer each time."""
         queue.failed(monotonic() + self.router.backoff.delay_s(queue.failures + 1))
 
     def _view_changed(self) -> None:
@@ -229,18 +229,18 @@ class Sender:
             if view is not None and len(view.partitions) > buffers.count:
                 self.learn_topic(view)
         for _, _, queue in self._looks:
-            queue.not_before = 0.0  # whoever leads it now may not have failed
+            queue.not_before = 0.0  # the new leader may not have failed
             self.look_soon(queue)
         for pusher in self._pushers.values():
             pusher.let_go()
 
-    # What pushers ask
+    # Called by pushers
 
     def is_led_by(self, queue: PartitionQueue, node_id: int) -> bool:
         return self.router.leader(queue.topic, queue.partition) == node_id
 
     def may_send(self, queue: PartitionQueue, node_id: int, now: float) -> bool:
-        """Whether this broker still leads the partition and something of it is due."""
+        """Whether this broker still leads the partition and a batch is due."""
         if not self.is_led_by(queue, node_id):
             self.look_soon(queue)
             return False
@@ -254,12 +254,12 @@ class Sender:
         return not queue.needs_identity or self._identify(queue)
 
     def count_unsent(self, node_id: int, at_most: int) -> int:
-        """How many partitions that this broker leads have something to send, up to as many as matter."""
+        """How many partitions led by this broker have batches to send, up to a maximum."""
         leader = self.router.leader
         unsent = (1 for queue in self.queues() if queue.has_unsent and leader(queue.topic, queue.partition) == node_id)
         return sum(islice(unsent, at_most))
 
-    # Giving up
+    # Expiry
 
     def _expire_in(self, delay_s: float) -> None:
         self._expiry_timer = self._loop.call_later(delay_s + _SOON_S, self._expire)
@@ -274,10 +274,10 @@ class Sender:
         if next_at is not None:
             self._expire_in(next_at - now)
 
-    # Who we are to the brokers
+    # Producer ids
 
     def _identify(self, queue: PartitionQueue) -> bool:
-        """Give the partition an identity that it has not used up; False if one must be asked for first."""
+        """Give the partition an unused producer id and epoch; False if one must be requested first."""
         if self._identity is not None and self._identity.producer_id != queue.identity.producer_id:
             queue.identify(self._identity)
             return True
@@ -287,7 +287,7 @@ class Sender:
         return False
 
     async def identify(self) -> None:
-        """Get a producer id. A broker that has just started may take a while to have one."""
+        """Get a producer id. A starting broker may need a while."""
         if self.transactions is not None:
             await self.transactions.start()
             return
@@ -296,7 +296,7 @@ class Sender:
             response = await self.router.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=-1))
             if not response.error_code:
                 break
-            # Kafka's rule: whoever may write to any topic may have one.
+            # Kafka's rule: write access to any topic is sufficient.
             is_denied = response.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             why = "this user may write to no topic" if is_denied else None
             failed = broker_error(response.error_code, "a producer id, which idempotence needs", why)

@@ -1,4 +1,4 @@
-"""What a transactional producer asks its coordinators, before KIP-890 and since."""
+"""Requests of a transactional producer to its coordinators, before and since KIP-890."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ _LAST_ADD: Final = 3
 
 
 class Flow(NamedTuple):
-    """How a transaction goes: the last versions in which to ask, on which the rest depends."""
+    """A transaction protocol: its highest request versions, which determine the rest."""
 
     produce: int
     commit_offsets: int
     end: int
     joins_by_writing: bool
-    """Writing to a partition, or committing a group's offsets, makes it part of the transaction without a word before.
-    And every end moves the producer to another epoch."""
+    """Writing to a partition, or committing a group's offsets, adds it to the transaction implicitly.
+    And every transaction ends with an epoch bump."""
 
 
 NAMED_FIRST: Final = Flow(produce=11, commit_offsets=4, end=4, joins_by_writing=False)
 JOINED_BY_WRITING: Final = Flow(produce=12, commit_offsets=5, end=5, joins_by_writing=True)
 FEATURE: Final = "transaction.version"
-"""What a cluster's brokers have agreed on."""
+"""The protocol for a cluster's finalized features."""
 _JOINED_BY_WRITING_SINCE: Final = 2
 
 
@@ -66,7 +66,7 @@ def flow_of(level: int) -> Flow:
 
 
 class Question(NamedTuple, Generic[ResponseT]):
-    """A request, whom it is for, and where its answer has the error."""
+    """A request, its coordinator, and the error in its response."""
 
     key: str
     kind: int
@@ -76,12 +76,12 @@ class Question(NamedTuple, Generic[ResponseT]):
 
 
 async def ask(router: Router, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says
-    """The coordinator's answer, which is no error; asked for again as long as that may help."""
+    """The coordinator's successful response; retriable errors are retried."""
     return (await ask_over(router, question))[0]
 
 
 async def ask_over(router: Router, question: Question[Any]) -> tuple[Any, Connection]:
-    """The same, and over which connection."""
+    """The same, with the connection."""
     patience = Patience(router)
     failed: ClientError
     while True:
@@ -133,7 +133,7 @@ def add_partitions(
     def error_of(answer: AddPartitionsToTxnResponse) -> int:
         topics = answer.results_by_topic_v3_and_below
         codes = [part.partition_error_code for topic in topics for part in topic.results_by_partition]
-        # Where one is refused, the others are not attempted, which is not the reason.
+        # If one is rejected, the others are not attempted, and their code is not the cause.
         return _first(code for code in codes if code != ErrorCode.OPERATION_NOT_ATTEMPTED)
 
     return Question(transactional_id, TRANSACTION, request, error_of, _LAST_ADD)

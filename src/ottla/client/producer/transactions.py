@@ -1,9 +1,9 @@
-"""The transactions of a producer with a transactional id, one after the other.
+"""The transactions of a producer with a transactional id, one at a time.
 
-When something goes wrong, what is left of the transaction is dropped, it can only be aborted, and the producer goes on
-in the next epoch. Where the cluster's `transaction.version` is 2 (KIP-890), every transaction has an epoch of its own,
-and a partition becomes part of it by being written to. Elsewhere, back to Kafka 0.11, a partition is named to the
-coordinator before it is first written to.
+After an error, the rest of the transaction is dropped, it can only be aborted, and the producer continues
+in the next epoch. If the cluster's `transaction.version` is 2 (KIP-890), every transaction has its own epoch,
+and a partition is added by writing to it. Otherwise, back to Kafka 0.11, a partition is added with a request to the
+coordinator before the first write.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ class Transactions:
     def __init__(self, sender: Sender, transactional_id: str, timeout_ms: int) -> None:
         self.id = transactional_id
         self.dropping: ClientError | None = None
-        """Why nothing of the transaction is sent any more; what has not been sent yet gets this."""
+        """Why the transaction can no longer send; unsent batches get this error."""
         self._sender = sender
         self._timeout_ms = timeout_ms
         self._identity = NOBODY
         self._flow = NAMED_FIRST
         self._is_open = False
         self._fatal: ClientError | None = None
-        self._in_it: set[TopicPartition] = set()  # or perhaps, if it joins by being written to
+        self._in_it: set[TopicPartition] = set()  # or possibly, if added implicitly
         self._joining: dict[TopicPartition, PartitionQueue] = {}
         self._adding: asyncio.Task[None] | None = None
         self._has_groups = False
 
     async def start(self) -> None:
-        """Get an id and an epoch; whoever had the transactional id is fenced, and what it left open is aborted."""
+        """Get a producer id and epoch; fences the previous producer and aborts its open transaction."""
         response, connection = await ask_over(
             self._sender.router, init_producer_id(self.id, self._timeout_ms, self._identity)
         )
@@ -67,7 +67,7 @@ class Transactions:
             self._adding.cancel()
             await asyncio.gather(self._adding, return_exceptions=True)
 
-    # What the application does
+    # Called by the application
 
     @property
     def is_open(self) -> bool:
@@ -78,7 +78,7 @@ class Transactions:
         if self._fatal is not None:
             raise self._fatal
         if not self._is_open:
-            raise ClientError("no transaction has begun: send in a `with producer.transaction():` block")
+            raise ClientError("no open transaction; send in a `with producer.transaction():` block")
         if self.dropping is not None:
             raise TransactionFailed("the transaction has failed and can only be aborted") from self.dropping
 
@@ -86,13 +86,13 @@ class Transactions:
         if self._fatal is not None:
             raise self._fatal
         if self._is_open:
-            raise ClientError("a transaction is under way already; end it before another begins")
+            raise ClientError("a transaction is already open; end it before starting another")
         self._is_open = True
         self._has_groups = False
         self._in_it.clear()
 
     async def send_offsets(self, progress: GroupProgress) -> None:
-        """Let the group's progress become part of the transaction."""
+        """Add the group's offsets to the transaction."""
         self.refuse_if_not_open()
         try:
             if not self._flow.joins_by_writing:
@@ -104,16 +104,16 @@ class Transactions:
             raise
 
     async def commit(self) -> None:
-        """Everything that was sent, or an error: then the transaction is still to be aborted."""
+        """Commit; on an error the transaction must still be aborted."""
         self.refuse_if_not_open()
         await self._sent()
         self.refuse_if_not_open()
         await self._end(is_commit=True)
 
     async def abort(self) -> None:
-        """Nothing of what was sent."""
+        """Abort."""
         if not self._is_open:
-            raise ClientError("no transaction is under way")
+            raise ClientError("no open transaction")
         self.dropping = self.dropping or TransactionFailed("the transaction is aborted")
         for queue in self._sender.queues():
             queue.drop_waiting(self.dropping)
@@ -148,20 +148,20 @@ class Transactions:
         try:
             response = await self._ask(end(self.id, self._identity, self._flow, is_commit=is_commit))
         except ClientError as failed:
-            # It may have happened or not; whoever gets the id next finds it decided.
+            # The outcome is unknown; the next producer with this id finds it decided.
             self._fatal = failed
             raise
         if self._flow.joins_by_writing:
             self._identity = Identity(response.producer_id, response.producer_epoch, is_transactional=True)
 
-    # What the sender asks
+    # Called by the sender
 
     @property
     def last_produce_version(self) -> int:
         return self._flow.produce
 
     def may_send(self, queue: PartitionQueue) -> bool:
-        """Whether the partition is part of the transaction; if not, it is made one first."""
+        """Whether the partition is part of the transaction; if not, adds it first."""
         if self.dropping is not None:
             return False
         at = TopicPartition(queue.topic, queue.partition)
@@ -190,7 +190,7 @@ class Transactions:
             self._adding = None
 
     def failed(self, error: ClientError) -> None:
-        """Something of the transaction cannot be done: all of it has to be aborted."""
+        """An error in the transaction: it must be aborted."""
         if isinstance(error, ProducerFenced) and not self._may_have_timed_out(error):
             self._fatal = error
         if self.dropping is None:
@@ -200,7 +200,7 @@ class Transactions:
                 self._sender.look_soon(queue)
 
     def _may_have_timed_out(self, refused: ProducerFenced) -> bool:
-        """Whether it can be that nobody took over, and the coordinator aborted: the abort will tell the next epoch."""
+        """Whether the coordinator may have aborted on timeout, not fenced: the abort then returns the next epoch."""
         return self._flow.joins_by_writing and refused.code is ErrorCode.INVALID_PRODUCER_EPOCH
 
     async def _ask(self, question: Question[Any]) -> Any:  # noqa: ANN401 - as the question says

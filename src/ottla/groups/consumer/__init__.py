@@ -1,1 +1,1 @@
-"""Consumer groups of the new protocol (KIP-848): the broker assigns, members follow step by step."""
+"""Consumer groups (KIP-848): the broker assigns, members reconcile step by step."""

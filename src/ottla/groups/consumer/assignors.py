@@ -1,4 +1,4 @@
-"""Who is to read what. An assignor is given each member's topics and what it had, and says what each is to have."""
+"""Assignors: compute the target assignment from each member's topics and current target."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from ottla.groups.partitions import Assigned
 
     Assignor = Callable[[Mapping[str, "Subscriber"], Mapping[bytes, int]], dict[str, Assigned]]
-    """From members by id, and the number of partitions of every topic that one of them reads."""
+    """From members by id, and the partition counts of their topics."""
 
 
 class Subscriber(NamedTuple):
     topic_ids: frozenset[bytes]
     assigned: Assigned
-    """What it was to have so far."""
+    """Its current target assignment."""
     instance_id: str | None = None
 
 

@@ -1,7 +1,7 @@
-"""Members of the classic protocol in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
+"""Classic members in a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-To such a member the group looks like a classic one that somebody else leads. Its generation is its member epoch; it
-is asked to join again whenever there is a step to be taken, and takes it by joining.
+To such a member the group looks like a classic group led by another member. Its generation is its member epoch; it
+is asked to rejoin whenever there is a reconciliation step, and takes the step by joining.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ClassicMembers:
             group.forget_deadlines(old_id)
         update.subscribe(member_id, self._member_value(request, subscription, caller))
         if old_id is not None and can_be_classic(self._state, group.environment.config):
-            # It took the place of the last member of the new protocol.
+            # It replaced the last member with the consumer protocol.
             actions, classic = downgraded(group, update, generation, now_ms)
             return [*actions, *classic.join(request, caller, now_ms)]
         group.refresh(update)
@@ -112,7 +112,7 @@ class ClassicMembers:
             raise Refused(ErrorCode.INCONSISTENT_GROUP_PROTOCOL) from None
 
     def _has_protocol_in_common(self, request: JoinGroupRequest) -> bool:
-        """With the other members of the classic protocol: the group may become a classic one again."""
+        """With the other classic members: the group may be converted back."""
         if request.protocol_type != CONSUMER_PROTOCOL or not request.protocols:
             return False
         common = {each.name for each in request.protocols}
@@ -122,7 +122,7 @@ class ClassicMembers:
         return bool(common)
 
     def _replaced(self, request: JoinGroupRequest) -> str | None:
-        """The id of the static member whose place is taken, if one is."""
+        """The id of the static member that is replaced, if any."""
         static_id = self._static(request.group_instance_id)
         if request.group_instance_id is None or not request.member_id:
             return static_id
@@ -130,7 +130,7 @@ class ClassicMembers:
         return None
 
     def _member_value(self, request: JoinGroupRequest, subscription: Subscription, caller: Caller) -> MemberValue:
-        # Version 0 has no rebalance timeout: the session's counts.
+        # Version 0 has no rebalance timeout: the session timeout is used.
         timeout_ms = request.rebalance_timeout_ms
         return MemberValue(
             instance_id=request.group_instance_id,
@@ -143,7 +143,7 @@ class ClassicMembers:
             classic_member_metadata=classic_metadata(request.session_timeout_ms, request.protocols),
         )
 
-    # ── Being there ──────────────────────────────────────────────────────────────────────────────────────────
+    # ── Heartbeats ───────────────────────────────────────────────────────────────────────────────────────────
 
     def sync(self, request: SyncGroupRequest, token: Token, now_ms: int) -> list[Action]:
         group, member_id = self._group, request.member_id
@@ -182,7 +182,7 @@ class ClassicMembers:
         return ErrorCode.REBALANCE_IN_PROGRESS
 
     def _has_to_rejoin(self, member_id: str, current: Current) -> bool:
-        """Whether joining again would bring it a step further."""
+        """Whether rejoining would lead to the next step."""
         state = self._state
         if current.epoch < state.epoch or current.state is MemberState.UNREVOKED_PARTITIONS:
             return True
@@ -196,7 +196,7 @@ class ClassicMembers:
     # ── Leaving ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """Members go, or an administrator removes them by their instance ids."""
+        """Members leave, or an administrator removes them by their instance ids."""
         is_of_many = caller.version >= _FIRST_LEAVE_OF_MANY
         leaving = request.members if is_of_many else (MemberIdentity(member_id=request.member_id),)
         gone: list[str] = []
@@ -217,7 +217,7 @@ class ClassicMembers:
         actions = self._group.let_go(gone, now_ms) if gone else []
         return [*actions, AnswerLeave(caller.token, response)]
 
-    # ── Who a request is from ────────────────────────────────────────────────────────────────────────────────
+    # ── The member of a request ──────────────────────────────────────────────────────────────────────────────
 
     def _member(self, request: SyncGroupRequest | HeartbeatRequest) -> ClassicMemberMetadata:
         metadata = self._classic_member(request.member_id, request.group_instance_id)

@@ -1,6 +1,6 @@
-"""From a classic group to a consumer group when the first new member comes, and back when the last has gone.
+"""Conversion from a classic group to a consumer group when the first new member joins, and back when the last leaves.
 
-Nobody has to stop for it: members keep what they have, and are asked to join again in their own protocol.
+Members keep their partitions, and are asked to rejoin in their own protocol.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ DOWNGRADES: Final = frozenset({"downgrade", "bidirectional"})
 
 
 def records_of_upgrade(group: ClassicGroup, environment: Environment, now_ms: int) -> list[Record]:
-    """The group as the records of a consumer group. Raises Refused if it cannot be one."""
+    """The group as consumer group records. Raises Refused if it cannot be converted."""
     why_not = _why_no_upgrade(group, environment.config)
     if why_not is not None:
         text = f"Cannot upgrade classic group {group.group_id} to consumer group because {why_not}."
@@ -126,7 +126,7 @@ def _assigned(assignment: bytes, topics: TopicView) -> Assigned:
 
 
 def partitions_by_id(named: Iterable[TopicPartitions], topics: TopicView) -> Assigned:
-    """What consumers name, as far as it exists."""
+    """The named topics that exist."""
     known = ((topics.by_name(topic.topic), topic.partitions) for topic in named)
     return frozenset(Partition(info.id, index) for info, indexes in known if info is not None for index in indexes)
 
@@ -135,7 +135,7 @@ def partitions_by_id(named: Iterable[TopicPartitions], topics: TopicView) -> Ass
 
 
 def can_be_classic(state: GroupState, config: GroupConfig) -> bool:
-    """Whether only members of the classic protocol are left, and some are."""
+    """Whether only classic members are left, and at least one."""
     return (
         0 < len(state.members) <= config.max_size
         and config.consumer_migration_policy in DOWNGRADES
@@ -144,7 +144,7 @@ def can_be_classic(state: GroupState, config: GroupConfig) -> bool:
 
 
 def downgraded(group: ConsumerGroup, update: Update, generation: int, now_ms: int) -> tuple[list[Action], ClassicGroup]:
-    """Go on as a classic group, in which everybody joins again."""
+    """Convert to a classic group, in which all members rejoin."""
     classic = _as_classic(group, generation, now_ms)
     written = update.conversion(classic)
     return [written, *classic.start(now_ms), *classic.rebalance(now_ms)], classic
@@ -165,7 +165,7 @@ def _as_classic(group: ConsumerGroup, generation: int, now_ms: int) -> ClassicGr
 def _classic_member(member_id: str, member: MemberValue) -> Member:
     classic = member.classic_member_metadata
     if classic is None:
-        raise TypeError(f"member {member_id} is none of the classic protocol")
+        raise TypeError(f"member {member_id} is not a classic member")
     return Member(
         id=member_id,
         group_instance_id=member.instance_id,
@@ -180,7 +180,7 @@ def _classic_member(member_id: str, member: MemberValue) -> Member:
 
 
 def assignment_bytes(assigned: Iterable[Partition], subscription: bytes, topics: TopicView) -> bytes:
-    """As a classic member reads it, in the version in which it has subscribed."""
+    """The assignment in the format and version of the classic member's subscription."""
     version = min(int.from_bytes(subscription[:2], signed=True), NEWEST_VERSION)
     known = ((topics.by_id(each.topic_id), each.number) for each in assigned)
     named = by_topic_name(TopicPartition(info.name, index) for info, index in known if info is not None)

@@ -1,4 +1,4 @@
-"""What a broker asks its consumer groups; how the answers are to be used is said in ottla.groups.coordinator."""
+"""Requests to consumer groups; ottla.groups.coordinator describes how to use the results."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConsumerGroups:
         now_ms: int,
         may_see: Callable[[str], bool] = lambda _: True,
     ) -> list[Action]:
-        """`may_see`: whether a topic may be found by the pattern of whoever asks."""
+        """`may_see`: whether the sender's regular expression may match a topic."""
         try:
             check(request, caller.version, self._table.config)
             self._limits.check_heartbeat(request, caller.client_id)
@@ -49,7 +49,7 @@ class ConsumerGroups:
             group = self._table.get(request.group_id)
             if isinstance(group, ConsumerGroup):
                 actions = group.heartbeat(request, caller, now_ms, may_see)
-                if len(actions) > 1:  # else nothing happened but a deadline being put off
+                if len(actions) > 1:  # otherwise only a deadline was extended
                     self._table.settle(group)
                 return actions
             if request.member_epoch == JOINING:
@@ -61,12 +61,12 @@ class ConsumerGroups:
         return [refuse_heartbeat(caller.token, ErrorCode.GROUP_ID_NOT_FOUND, text)]
 
     def unresolved(self, request: ConsumerGroupHeartbeatRequest) -> list[str]:
-        """Patterns of the group, and of the request, for which it is not known which topics they match."""
+        """Regular expressions of the group and the request that have not been evaluated yet."""
         group = self._table.get(request.group_id)
         patterns = {request.subscribed_topic_regex or ""}
         if isinstance(group, ConsumerGroup) and not group.has_seen_topics:
             patterns |= group.state_of_members.patterns()
-        # One that is too long is refused without being kept.
+        # One that is too long is rejected without being kept.
         known = self._table.environment.matching.is_resolved
         return [each for each in patterns if 0 < len(each) <= LONGEST and not known(each)]
 
@@ -85,7 +85,7 @@ class ConsumerGroups:
         if isinstance(group, ConsumerGroup):
             used = group.state_of_members.patterns()
             if new not in used and len(used) >= self._table.config.consumer_max_patterns:
-                raise Refused(ErrorCode.INVALID_REQUEST, f"The group has {len(used)} different patterns already.")
+                raise Refused(ErrorCode.INVALID_REQUEST, f"The group already has {len(used)} different patterns.")
 
     def _begin(
         self,
@@ -95,7 +95,7 @@ class ConsumerGroups:
         now_ms: int,
         may_see: Callable[[str], bool],
     ) -> list[Action]:
-        """The first member of the new protocol comes: to nothing, or to a classic group that becomes another."""
+        """The first member with the consumer protocol joins: creates the group, or converts a classic one."""
         environment = self._table.environment
         group = ConsumerGroup(request.group_id, environment)
         is_empty = classic is None or classic.state is State.EMPTY
@@ -111,7 +111,7 @@ class ConsumerGroups:
         return [persist, *released, actions[-1]]
 
     def join_empty(self, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> list[Action]:
-        """A member of the classic protocol comes to a group without members: it becomes a classic one."""
+        """A classic member joins an empty group: it is converted to a classic one."""
         classic = self._table.new_classic(group.group_id, now_ms)
         actions = classic.join(request, caller, now_ms)
         if classic.is_unused:

@@ -1,4 +1,4 @@
-"""What a member has at the moment, and on which step of the way to what it is to have it is."""
+"""A member's current assignment, and its reconciliation state."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 class MemberState(IntEnum):
-    """As Kafka numbers them."""
+    """Kafka's codes."""
 
     STABLE = 0
-    """It has what it is to have, as of its epoch."""
+    """It has its target assignment, as of its epoch."""
     UNREVOKED_PARTITIONS = 1
-    """It has been told to give something up, and has not said yet that it did."""
+    """It was told to revoke partitions, and has not confirmed yet."""
     UNRELEASED_PARTITIONS = 2
-    """It waits for something that another member has not given up yet."""
+    """It waits for partitions that another member has not revoked yet."""
     UNKNOWN = 127
 
 
@@ -38,15 +38,15 @@ class Current(Struct, frozen=True):
     previous_epoch: int = -1
     state: MemberState = MemberState.STABLE
     assigned: Mapping[Partition, int] = {}
-    """What it may read, each with the epoch in which it got it."""
+    """Its assigned partitions, each with the epoch in which it got it."""
     revoked: Mapping[Partition, int] = {}
-    """What it may still be reading, though it was told to stop."""
+    """Partitions pending revocation, which it may still be reading."""
 
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def has(self, partitions: Assigned | None) -> bool:
-        """Whether these are all among those it may read."""
+        """Whether these are all assigned to it."""
         return partitions is not None and partitions <= self.assigned.keys()
 
     def to_record(self) -> CurrentValue:
@@ -81,7 +81,7 @@ def _topics(partitions: Mapping[Partition, int]) -> tuple[CurrentPartitions, ...
 
 
 def _partitions(topics: Iterable[CurrentPartitions], epoch: int) -> dict[Partition, int]:
-    """Before Kafka 4.3 nobody wrote down the epoch of each."""
+    """Before Kafka 4.3 the epoch of each was not stored."""
     found: dict[Partition, int] = {}
     for topic in topics:
         epochs = topic.assignment_epochs or ()

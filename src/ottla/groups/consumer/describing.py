@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe: a group with its members, what each has and is to have."""
+"""ConsumerGroupDescribe: a group with its members, their current and target assignments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What consumer groups know of the broker they are in."""
+"""What consumer groups know of their broker."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Environment(Struct, frozen=True):
     config: GroupConfig
     topics: TopicView
     new_uuid: Callable[[], str]
-    """Makes what is random about a member's id."""
+    """Generates member ids."""
     timing: Callable[[str], Timing]
-    """Of the group with this id, which may have configs of its own."""
+    """The settings of the group with this id, including its configs."""
     matching: Matching
-    """Which topics the patterns of all groups match."""
+    """Topics matched by the regular expressions of all groups."""

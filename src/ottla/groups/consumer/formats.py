@@ -1,4 +1,4 @@
-"""What the records of consumer groups hold, as Kafka's ConsumerGroupMetadataKey.json and its neighbours say."""
+"""The record formats of consumer groups, from Kafka's ConsumerGroupMetadataKey.json and related files."""
 
 from typing import Annotated, Final, TypeAlias
 
@@ -30,7 +30,7 @@ class ClassicMemberMetadata(Message, frozen=True, kw_only=True):
 
 
 NOT_SAID: Final = ClassicMemberMetadata(session_timeout_ms=0, supported_protocols=())
-"""What Kafka reads where the field is missing, so that a member of the new protocol has to say that it has none."""
+"""Kafka's default for the missing field, so a member with the consumer protocol must state that it has none."""
 
 
 class MemberValue(Message, frozen=True, kw_only=True):
@@ -99,7 +99,7 @@ class RegexValue(Message, frozen=True, kw_only=True):
 
 
 class SubscriptionKey(Message, frozen=True, kw_only=True):
-    """The topics of a group as Kafka 4.0 kept them. Now they are a hash in its epoch."""
+    """The topics of a group as stored by Kafka 4.0. Now they are a hash in its epoch record."""
 
     group_id: String
 

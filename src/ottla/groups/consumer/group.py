@@ -1,4 +1,4 @@
-"""A consumer group: what its members, its administrators and time ask of it."""
+"""A consumer group: requests of members and administrators, and timeouts."""
 
 from __future__ import annotations
 
@@ -50,20 +50,20 @@ class ConsumerGroup:
         self.classic_members = ClassicMembers(self)
         self._deadlines: Deadlines[tuple[Wait, str]] = Deadlines()
         self._seen_version: int | None = None
-        """Of the topics, when they were last looked at for this group."""
+        """The topics version when the group was last updated."""
 
     def replay(self, key: Key, value: Value | None) -> None:
-        """Take over a record; nobody's session runs before `start`."""
+        """Apply a record; sessions do not run before `start`."""
         self.state_of_members.put(key, value)
 
     def start(self, now_ms: int) -> list[Action]:
-        """From now on its members have to be heard of."""
+        """Start the members' sessions."""
         for member_id in self.state_of_members.members:
             self.keep_alive(member_id, now_ms)
             self.expect_revocation(member_id, self.state_of_members.current(member_id), now_ms)
         return []
 
-    # ── What it is ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── State ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def state(self) -> State:
@@ -74,7 +74,7 @@ class ConsumerGroup:
         return self.state_of_members.held_bytes
 
     def member_bytes(self, member_id: str, instance_id: str | None) -> int:
-        """What is held for this member's subscription; 0 if there is no such member."""
+        """The memory of this member's subscription; 0 if there is no such member."""
         return self.state_of_members.member_bytes(member_id, instance_id)
 
     @property
@@ -83,12 +83,12 @@ class ConsumerGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Whether nothing but its offsets would be lost with it."""
+        """Whether it has nothing but offsets."""
         return not self.state_of_members.members
 
     @property
     def is_stored(self) -> bool:
-        """Whether anything is written down of it."""
+        """Whether it has records."""
         return bool(self.state_of_members.records)
 
     @property
@@ -114,7 +114,7 @@ class ConsumerGroup:
             group_type=GROUP_TYPE,
         )
 
-    # ── What members ask ─────────────────────────────────────────────────────────────────────────────────────
+    # ── Requests ─────────────────────────────────────────────────────────────────────────────────────────────
 
     def heartbeat(
         self,
@@ -127,10 +127,10 @@ class ConsumerGroup:
         return Beat(self, request, caller, now_ms, may_see).handle()
 
     def check_commit(self, member_id: str, _instance_id: str | None, epoch: int, version: int) -> ErrorCode:
-        """Whether whoever sends this may commit offsets, at least of some partitions."""
+        """Whether the sender may commit offsets, at least of some partitions."""
         members = self.state_of_members.members
         if epoch < 0 and not members:
-            # An administrator, or a consumer that assigns itself: welcome where no members could be overruled.
+            # An administrator, or a consumer with manual assignment: allowed without active members.
             return ErrorCode.NONE
         member = members.get(member_id)
         if member is None:
@@ -141,7 +141,7 @@ class ConsumerGroup:
         return self._stale(member_id) if epoch > self.state_of_members.current(member_id).epoch else ErrorCode.NONE
 
     def check_commit_of(self, member_id: str, epoch: int, topic_id: bytes, index: int) -> ErrorCode:
-        """Whether it may commit this partition: with its last epoch, or any since it got the partition (KIP-1251)."""
+        """Whether it may commit this partition: with its current epoch, or any since its assignment (KIP-1251)."""
         state = self.state_of_members
         if member_id not in state.members:
             return ErrorCode.NONE
@@ -153,14 +153,14 @@ class ConsumerGroup:
         return ErrorCode.NONE if since is not None and since <= epoch else self._stale(member_id)
 
     def check_commit_in_transaction(self, member_id: str, instance_id: str | None, epoch: int) -> ErrorCode:
-        """The same for a commit in a transaction. Before TxnOffsetCommit 3 it did not say whose it is."""
+        """The same for a transactional commit. Before TxnOffsetCommit 3 it had no member id."""
         if epoch < 0 and not member_id and instance_id is None:
             return ErrorCode.NONE
         error = self.check_commit(member_id, instance_id, epoch, _FIRST_COMMIT_WITH_EPOCH)
         return ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH else error
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether whoever sends this may ask for committed offsets; who is no member may."""
+        """Whether the sender may fetch committed offsets; non-members may."""
         if member_id is None and epoch < 0:
             return ErrorCode.NONE
         if member_id is None or member_id not in self.state_of_members.members:
@@ -169,10 +169,10 @@ class ConsumerGroup:
         return ErrorCode.NONE if is_current else self._stale(member_id)
 
     def note_commit(self, member_id: str, now_ms: int) -> None:
-        """No sign of life here: a member that follows its assignment sends heartbeats."""
+        """Does not extend the session: members send heartbeats."""
 
     def forget(self, _token: Token, _now_ms: int) -> list[Action]:
-        """Nobody waits here."""
+        """No requests wait here."""
         return []
 
     def _stale(self, member_id: str) -> ErrorCode:
@@ -190,11 +190,11 @@ class ConsumerGroup:
 
     @property
     def has_seen_topics(self) -> bool:
-        """Whether the topics are as they were when they were last looked at for this group."""
+        """Whether the topics are unchanged since the group was last updated."""
         return self._seen_version == self.environment.topics.version
 
     def let_go(self, member_ids: Sequence[str], now_ms: int) -> list[Action]:
-        """Without these members; back to a classic group if no others need it to be another."""
+        """Remove these members; convert to a classic group if possible."""
         update = self.update(now_ms)
         generation = self.state_of_members.epoch
         for member_id in member_ids:
@@ -206,19 +206,19 @@ class ConsumerGroup:
         return update.actions()
 
     def rebalance(self, now_ms: int) -> list[Action]:
-        """Begin another epoch, though nothing has changed."""
+        """Start another epoch, without a change."""
         update = self.update(now_ms)
         update.insist()
         self.refresh(update)
         return update.actions()
 
     def deletion(self) -> PersistRecords:
-        """What erases it."""
+        """Its tombstones."""
         erased = tuple(Record(key, None) for key in self.state_of_members.records)
         return PersistRecords(self.group_id, erased, is_end=True)
 
     def take_back(self, failed: PersistRecords, now_ms: int) -> None:
-        """This could not be appended: it never was, and those who were to go have another session to do so."""
+        """This could not be appended: undo it, and give expired members another session."""
         for key, value in reversed(failed.replaced):
             self.state_of_members.put(key, value)
         self._seen_version = None
@@ -227,14 +227,14 @@ class ConsumerGroup:
                 self.keep_alive(member_id, now_ms)
 
     def die(self, _error: ErrorCode) -> list[Action]:
-        """Somebody else looks after it now; nobody waits here."""
+        """Another broker coordinates it now; no requests wait here."""
         self._deadlines.clear()
         return []
 
-    # ── What time does ───────────────────────────────────────────────────────────────────────────────────────
+    # ── Time ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def next_deadline_ms(self) -> int | None:
-        """When `expire` has something to do, if nothing else happens before."""
+        """When to call `expire` next, unless something happens before."""
         return self._deadlines.next_ms()
 
     def expire(self, now_ms: int) -> list[Action]:
@@ -246,7 +246,7 @@ class ConsumerGroup:
         return [*late.values(), *self.let_go(list(late), now_ms)] if late else []
 
     def expire_sessions(self, client_id: str | None, now_ms: int) -> list[Action]:
-        """Take the members of this client, or all, for dead, whenever they were last heard of."""
+        """Expire the sessions of this client's members, or of all."""
         members = self.state_of_members.members
         silent = [member_id for member_id, member in members.items() if client_id in (None, member.client_id)]
         expired = [MemberExpired(self.group_id, member_id, "heartbeat") for member_id in silent]
@@ -268,8 +268,8 @@ class ConsumerGroup:
         self._deadlines.cancel((wait, member_id))
 
     def expect_revocation(self, member_id: str, current: Current, now_ms: int) -> None:
-        """A member that was told to give something up has to say in time that it did. A classic one says so by
-        joining again, for which it has a deadline of its own."""
+        """A member must confirm a revocation within its rebalance timeout. A classic member confirms by
+        rejoining, with its own deadline."""
         is_classic = self.state_of_members.members[member_id].classic_member_metadata is not None
         if current.state is MemberState.UNREVOKED_PARTITIONS and not is_classic:
             self.expect(Wait.REVOCATION, member_id, now_ms)

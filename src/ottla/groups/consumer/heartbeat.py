@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat: how a member comes, stays, follows its assignment, and goes."""
+"""ConsumerGroupHeartbeat: how a member joins, stays, reconciles its assignment, and leaves."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from ottla.groups.consumer.group import ConsumerGroup
 
 _FIRST_WITH_ID_OF_CLIENT: Final = 1
-"""From here on a member makes its own id, so that a join that is sent again does not make a second member."""
+"""From this version on a member generates its id, so that a retried join does not create a second member."""
 _NOT_SAID: Final = -1
 
 
 def check(request: ConsumerGroupHeartbeatRequest, version: int, config: GroupConfig) -> None:
-    """Raise Refused for what makes no sense, whatever the group."""
+    """Raise Refused for invalid requests, independently of the group."""
     empty = next((name for name in ("group_id", "instance_id", "rack_id") if getattr(request, name) == ""), None)
     if empty is not None:
         raise _invalid(f"{_IN_KAFKAS_WORDS[empty]} can't be empty.")
@@ -79,7 +79,7 @@ def _check_join(request: ConsumerGroupHeartbeatRequest) -> None:
 
 
 class Beat:
-    """One heartbeat as it meets its group. `check` has found nothing wrong with it."""
+    """One heartbeat for its group. `check` has accepted it."""
 
     def __init__(
         self,
@@ -128,7 +128,7 @@ class Beat:
         return [*update.actions(), self._answer(before, current)]
 
     def _check_member(self) -> str | None:
-        """The id under which the member is known, if it is."""
+        """The id of the member, if it is known."""
         group, state, request = self._group, self._state, self._request
         static_id = state.static_member(request.instance_id)
         is_joining = request.member_epoch == JOINING
@@ -154,7 +154,7 @@ class Beat:
         return known_id
 
     def _check_is_released(self, static_id: str) -> None:
-        """Another may have the name if whoever had it has left, or could not say so in the classic protocol."""
+        """The instance id may be taken over if its member has left, or is a classic one."""
         is_classic = self._state.members[static_id].classic_member_metadata is not None
         if not is_classic and self._state.current(static_id).epoch != LEAVING_FOR_A_WHILE:
             raise Refused(
@@ -178,7 +178,7 @@ class Beat:
         if epoch == current.epoch:
             return
         owned = None if request.topic_partitions is None else each_partition(request.topic_partitions)
-        # The answer that told it of its new epoch may have been lost.
+        # The response with its new epoch may have been lost.
         if epoch < current.epoch and epoch == current.previous_epoch and current.has(owned):
             return
         compared = "smaller" if epoch < current.epoch else "greater"
@@ -189,7 +189,7 @@ class Beat:
         )
 
     def _subscription(self, before: MemberValue | None) -> MemberValue:
-        """What is null in the request stays as it was."""
+        """Null fields in the request mean no change."""
         request = self._request
         said = {
             "instance_id": request.instance_id,
@@ -233,7 +233,7 @@ class Beat:
         return [*self._group.let_go([self._member_id], self._now_ms), self._farewell(LEAVING)]
 
     def _leave_for_a_while(self) -> list[Action]:
-        """A static member is about to start anew: its partitions wait for it as long as its session lasts."""
+        """A static member leaves temporarily: its partitions are reserved for its session timeout."""
         self._check_leaving()
         update = self._group.update(self._now_ms)
         current = self._state.current(self._member_id)

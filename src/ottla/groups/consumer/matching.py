@@ -1,4 +1,4 @@
-"""Which topics the patterns of consumer groups match: worked out in steps, and once for each state of the topics."""
+"""Topics matched by the regular expressions of consumer groups: computed in steps, once per version of the topics."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class Matching:
         self._found: dict[str, tuple[str, ...] | InvalidPattern] = {}
 
     def known(self, pattern: str) -> tuple[str, ...] | None:
-        """The topics of the moment that the pattern matches, in order; None if that has not been worked out.
+        """The current topics that the expression matches, sorted; None if not computed yet.
 
-        Raises InvalidPattern if it cannot be.
+        Raises InvalidPattern if it cannot be evaluated.
         """
         if self._version != self._topics.version:
             return None
@@ -37,12 +37,12 @@ class Matching:
         return pattern in self._of_this_version()
 
     def resolve(self, pattern: str) -> None:
-        """Work it out at once."""
+        """Compute at once."""
         for _ in self.steps(pattern):
             pass
 
     def steps(self, pattern: str) -> Generator[None, None, None]:
-        """Work it out; others may be served between steps. If the topics change meanwhile, they are looked at again."""
+        """Compute in steps, yielding in between. If the topics change meanwhile, it starts over."""
         while pattern not in self._of_this_version():
             version = self._topics.version
             found: tuple[str, ...] | InvalidPattern

@@ -1,6 +1,6 @@
-"""Of each topic a run of neighbouring partitions to each member, in the same order of members for every topic.
+"""A contiguous range of each topic's partitions per member, with the same member order for every topic.
 
-Members that read the same topics with the same number of partitions get the same numbers of each, as joins need it.
+Members that subscribe to the same topics with equal partition counts get the same partitions of each (co-partitioning).
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ def assign_ranges(members: Mapping[str, Subscriber], partitions: Mapping[bytes, 
 
 
 def _place(member_id: str, member: Subscriber) -> tuple[bool, str]:
-    """Static members come first, by the name that outlives their restarts."""
+    """Static members first, by their instance id."""
     instance_id = member.instance_id
     return instance_id is None, member_id if instance_id is None else instance_id

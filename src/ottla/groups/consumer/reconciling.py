@@ -1,6 +1,6 @@
-"""One step of a member towards what it is to have: first it gives up, then it gets.
+"""One reconciliation step of a member: first it revokes, then it is assigned partitions.
 
-A partition is never with two members at once: who is to have it waits until whoever has it has said that it stopped.
+A partition is never owned by two members: it is assigned only after its owner has confirmed the revocation.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def reconcile(
     current: Current, target_epoch: int, target: Assigned, owned: Assigned | None, is_free: Callable[[Partition], bool]
 ) -> Current:
-    """The member's next step. `owned` is what it says it has, if it says so; `is_free` whether no other has it."""
+    """The member's next step. `owned` is what it reports to own, if it does; `is_free` whether no other owns it."""
     if current.is_reconciled_to(target_epoch):
         return current
     epoch = current.epoch
@@ -50,5 +50,5 @@ def _next(  # noqa: PLR0913
 
 
 def _has_any(owned: Assigned | None, revoked: object) -> bool:
-    """Who does not say what it owns has to be taken to own all that it had."""
+    """A member that does not report its partitions is assumed to own all it had."""
     return owned is None or not owned.isdisjoint(revoked)  # type: ignore[arg-type]  # keys of a mapping

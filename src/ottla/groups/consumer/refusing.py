@@ -1,4 +1,4 @@
-"""Refusals of heartbeats."""
+"""Errors of heartbeats."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A consumer group as its log has it: every record that was written and not deleted, and what follows from them.
+"""The state of a consumer group: its records that were written and not deleted, and what is derived from them.
 
-Whatever happens to a group happens as a record that is put here, so what is read back after a crash is the group.
+Every change is a record that is put here, so a replay after a crash restores the group.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GroupState:
         self._current: dict[str, Current] = {}
         self._owners: dict[Partition, str] = {}
 
-    # ── What it is ───────────────────────────────────────────────────────────────────────────────────────────
+    # ── State ────────────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def state(self) -> State:
@@ -68,7 +68,7 @@ class GroupState:
         return self._target.get(member_id, NOTHING)
 
     def owner(self, partition: Partition) -> str | None:
-        """Who may be reading it."""
+        """The member that may be reading it."""
         return self._owners.get(partition)
 
     def static_member(self, instance_id: str | None) -> str | None:
@@ -79,7 +79,7 @@ class GroupState:
         return 0 if known_id is None else subscription_bytes(self.members[known_id])
 
     def topics_of(self, member: MemberValue) -> Iterator[str]:
-        """The names it has subscribed to, or that its pattern matched; they need not exist."""
+        """The subscribed topics, by name or matched by its expression; they need not exist."""
         yield from member.subscribed_topic_names
         if member.subscribed_topic_regex is not None:
             resolved = self.regexes.get(member.subscribed_topic_regex)
@@ -89,13 +89,13 @@ class GroupState:
         return {name for member in self.members.values() for name in self.topics_of(member)}
 
     def patterns(self) -> set[str]:
-        """What members have subscribed with in place of names."""
+        """The regular expressions of members."""
         return {member.subscribed_topic_regex for member in self.members.values() if member.subscribed_topic_regex}
 
-    # ── How it changes ───────────────────────────────────────────────────────────────────────────────────────
+    # ── Changes ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def put(self, key: Key, value: Value | None) -> Value | None:
-        """Take over a record; what there was under its key before."""
+        """Apply a record; returns the previous value of its key."""
         before = self._keep(key, value)
         match key, value:
             case EpochKey(), EpochValue() | None:
@@ -115,7 +115,7 @@ class GroupState:
                 self.regexes.pop(key.regular_expression, None)
                 if value is not None:
                     self.regexes[key.regular_expression] = value
-            case _:  # SubscriptionKey: kept by Kafka 4.0, not needed here
+            case _:  # SubscriptionKey: written by Kafka 4.0, not used here
                 pass
         return before
 

@@ -1,4 +1,4 @@
-"""As many partitions to each member as to any other, and as few as possible taken from those who have them."""
+"""A balanced assignment with as few moves as possible."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def assign_uniformly(members: Mapping[str, Subscriber], partitions: Mapping[byte
 
 
 def _kept(members: Mapping[str, Subscriber], partitions: Mapping[bytes, int]) -> dict[str, list[Partition]]:
-    """What members may keep: it exists, they still read it, and nobody else has it."""
+    """The partitions that members may keep: existing, subscribed, and not owned by another."""
     taken: set[Partition] = set()
     kept: dict[str, list[Partition]] = {}
     for member_id, member in sorted(members.items()):
@@ -46,9 +46,9 @@ def _kept(members: Mapping[str, Subscriber], partitions: Mapping[bytes, int]) ->
 
 
 def _level(kept: dict[str, list[Partition]], free: list[Partition], total: int) -> None:
-    """All read the same topics: everybody gets the same number, and some one more."""
+    """All members subscribe to the same topics: all get the same number, some one more."""
     least, left_over = divmod(total, len(kept))
-    # Those who have more keep the extra ones, so that these need not move.
+    # Members with more keep the extra ones, so that these need not move.
     by_load = sorted(kept, key=lambda member_id: (-len(kept[member_id]), member_id))
     room: list[tuple[str, int]] = []
     for number, member_id in enumerate(by_load):
@@ -62,12 +62,12 @@ def _level(kept: dict[str, list[Partition]], free: list[Partition], total: int) 
 
 
 def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]], free: list[Partition]) -> None:
-    """Members read different topics: whoever reads a topic and has least gets the next partition of it."""
+    """Members subscribe to different topics: the subscriber with the fewest gets the next partition of a topic."""
     readers: dict[bytes, list[str]] = defaultdict(list)
     for member_id, member in sorted(members.items()):
         for topic_id in member.topic_ids:
             readers[topic_id].append(member_id)
-    # Topics that few can read first: the others can make up for them.
+    # Topics with few subscribers first: the others can compensate.
     by_choice = sorted(free, key=lambda each: (len(readers[each.topic_id]), each))
     for topic_id, of_topic in groupby(by_choice, attrgetter("topic_id")):
         by_load = [(len(kept[member_id]), member_id) for member_id in readers[topic_id]]
@@ -76,13 +76,13 @@ def _balance(members: Mapping[str, Subscriber], kept: dict[str, list[Partition]]
             load, member_id = by_load[0]
             kept[member_id].append(partition)
             heapreplace(by_load, (load + 1, member_id))
-    # Ends, because each move brings two loads closer together.
+    # Terminates, because each move brings two loads closer together.
     while any([_even_out(topic_id, readers[topic_id], kept) for topic_id in sorted(readers)]):  # noqa: C419 - all of them
         pass
 
 
 def _even_out(topic_id: bytes, readers: list[str], kept: dict[str, list[Partition]]) -> bool:
-    """Whether partitions of the topic went from those of its readers who have much to those who have least."""
+    """Whether partitions of the topic moved from the subscribers with the most to those with the fewest."""
     mine = {who: [each for each in kept[who] if each.topic_id == topic_id] for who in readers}
     givers = [(-len(kept[who]), who) for who in readers if mine[who]]
     takers = [(len(kept[who]), who) for who in readers]
@@ -92,9 +92,9 @@ def _even_out(topic_id: bytes, readers: list[str], kept: dict[str, list[Partitio
     while givers:
         most, giver = heappop(givers)
         least, taker = takers[0]
-        if -most != len(kept[giver]):  # it has got something since
+        if -most != len(kept[giver]):  # it has received one since
             heappush(givers, (-len(kept[giver]), giver))
-        elif least != len(kept[taker]):  # it has lost something since
+        elif least != len(kept[taker]):  # it has lost one since
             heapreplace(takers, (len(kept[taker]), taker))
             heappush(givers, (most, giver))
         elif -most - least <= 1:

@@ -1,8 +1,8 @@
-"""What one request does to a consumer group, step by step.
+"""The changes of one request to a consumer group, step by step.
 
-Members come, go or change; the group's epoch grows if that, or a topic, makes a difference; then it is worked out what
-each is to have; then whoever asks goes one step towards it. Each record is taken over as it is made, and can be
-taken back if it cannot be written.
+Members join, leave or change; the group epoch is incremented if that, or a topic, matters; then the target
+assignment is computed; then the requesting member takes one reconciliation step. Each record is applied when it is
+created, and can be rolled back if it cannot be written.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Update:
         now_ms: int,
         may_see: Callable[[str], bool] = lambda _: True,
     ) -> None:
-        """`may_see`: whether a topic may be found by the pattern of whoever asks."""
+        """`may_see`: whether the sender's regular expression may match a topic."""
         self.state = state
         self._group_id = group_id
         self._topics = environment.topics
@@ -75,13 +75,13 @@ class Update:
             self._replaced.append(Record(key, before))
 
     def actions(self) -> list[Action]:
-        """What is to be written."""
+        """The records to write."""
         if not self._records:
             return []
         return [PersistRecords(self._group_id, tuple(self._records), tuple(self._replaced))]
 
     def conversion(self, classic: ClassicGroup) -> PersistRecords:
-        """The group goes on as a classic one, and nothing of this one stays."""
+        """Convert to a classic group; nothing of this one remains."""
         for key in list(self.state.records):
             self.put(key, None)
         records, replaced = tuple(self._records), tuple(self._replaced)
@@ -103,7 +103,7 @@ class Update:
         self._has_news = True
 
     def replace(self, old_id: str, new_id: str) -> None:
-        """Give a static member's place to whoever came back in its name: nothing moves."""
+        """Replace a static member by its new instance: nothing moves."""
         state, group_id = self.state, self._group_id
         member = state.members[old_id]
         target = state.records.get(TargetKey(group_id=group_id, member_id=old_id))
@@ -124,13 +124,13 @@ class Update:
     # ── The group's epoch ────────────────────────────────────────────────────────────────────────────────────
 
     def insist(self) -> None:
-        """Begin another epoch with the next `refresh`, though nothing gives a reason."""
+        """Start another epoch with the next `refresh`, without a reason."""
         self._has_news = True
 
     def refresh(self, seen_version: int | None) -> bool:
-        """Begin another epoch if the members, or the topics since this version of them, give a reason.
+        """Start another epoch if the members, or the topics since this version, have changed.
 
-        False if it is not known yet which topics some pattern matches: it keeps those that it had.
+        False if a regular expression has not been evaluated yet: its previous matches are kept.
         """
         if not self._has_news and seen_version == self._topics.version:
             return True
@@ -154,7 +154,7 @@ class Update:
         try:
             matched = self._matching.known(regex)
         except InvalidPattern:
-            # Too much work with the topics of the moment: it keeps those that it had.
+            # Too expensive with the current topics: its previous matches are kept.
             return True
         if matched is None:
             return False
@@ -165,10 +165,10 @@ class Update:
             self.put(RegexKey(group_id=self._group_id, regular_expression=regex), value)
         return True
 
-    # ── What members are to have, and get ────────────────────────────────────────────────────────────────────
+    # ── Assignment ───────────────────────────────────────────────────────────────────────────────────────────
 
     def assign(self) -> None:
-        """Work out what everybody is to have, if that is not known for this epoch."""
+        """Compute the target assignment, unless it is known for this epoch."""
         state = self.state
         if state.epoch <= state.target_epoch:
             return
@@ -213,6 +213,6 @@ class Update:
 
 
 def preferred_assignor(state: GroupState) -> str | None:
-    """What most members ask for."""
+    """The assignor chosen by most members."""
     wanted = Counter(member.server_assignor for member in state.members.values() if member.server_assignor in ASSIGNORS)
     return wanted.most_common(1)[0][0] if wanted else None

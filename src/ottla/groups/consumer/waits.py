@@ -1,4 +1,4 @@
-"""What a member of a consumer group has to do in time."""
+"""The timeouts of a consumer group member."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import Enum
 
 class Wait(Enum):
     SESSION = "session"
-    """Be heard of."""
+    """Session timeout."""
     REVOCATION = "revocation"
-    """Say that it gave up what it was told to."""
+    """Confirm a revocation."""
     REJOIN = "rejoin"
-    """A classic member: join again."""
+    """A classic member: rejoin."""
     SYNC = "sync"
-    """A classic member: ask for its assignment."""
+    """A classic member: send SyncGroup."""

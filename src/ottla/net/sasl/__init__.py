@@ -1,1 +1,1 @@
-"""The SASL exchanges, from the broker's side: bytes in, bytes out. No socket, no clock, no event loop."""
+"""The broker side of SASL exchanges: bytes in, bytes out. No sockets, clocks or event loops."""

@@ -1,9 +1,9 @@
-"""Verifiers for users that do not exist, so that a SCRAM challenge does not tell which users do. Pure.
+"""SCRAM verifiers for unknown users, so that a challenge does not reveal which users exist. Pure.
 
-A challenge shows a salt and the iterations. Those of an unknown user are drawn from a secret and the name: the same at
-every attempt, after a restart and on every node. Their shape is that of an existing user's, so that neither the
-iterations nor the kind of salt gives a decoy away. A decoy whose shape changes (because users came or went) changes
-its salt, too: that is what a new password looks like.
+A challenge shows a salt and the iterations. Those of an unknown user are derived from a secret and the name: the same
+at every attempt, after a restart and on every node. Their shape is that of an existing user's, so that neither the
+iterations nor the kind of salt identifies a decoy. If a decoy's shape changes (because users were added or removed), so
+does its salt: that looks like a new password.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 _ALPHABET: Final = b"0123456789abcdefghijklmnopqrstuvwxyz"
 _TEXT_SIZES: Final = range(24, 27)
 _TEXT_BITS: Final = 130
-"""The salts of Kafka's own tools are random numbers of 130 bits, written in base 36 (ScramFormatter)."""
+"""The salts of Kafka's tools are random 130-bit numbers in base 36 (ScramFormatter)."""
 _DRAWN_BYTES: Final = 64
 _SCORE_BYTES: Final = 7
 
 
 class Shape(NamedTuple):
-    """What a challenge shows of a verifier, apart from random bytes."""
+    """The visible properties of a verifier, apart from random bytes."""
 
     mechanism: str
     iterations: int
     salt_bytes: int
-    """0: a salt of Kafka's own tools."""
+    """0: a salt of Kafka's tools."""
 
 
 Shapes: TypeAlias = "Counter[Shape]"
-"""How many users have each."""
+"""The number of users with each."""
 
 
 def shapes_of(verifiers: Iterable[tuple[str, Verifier]]) -> Shapes:
@@ -65,13 +65,13 @@ class Decoys:
         return MadeVerifier(self._salt(user, shape), shape.iterations, keys[:size], keys[size:])
 
     def for_password(self, user: str, mechanisms: Sequence[str]) -> tuple[str, MadeVerifier]:
-        """For the first of these mechanisms that users have: a wrong password takes as long as with one of them."""
+        """For the first of these mechanisms in use: a wrong password takes as long as for an existing user."""
         known = {shape.mechanism for shape in self._shapes()}
         mechanism = next((one for one in mechanisms if one in known), mechanisms[0])
         return mechanism, self.verifier(mechanism, user)
 
     def _score(self, user: str, shape: Shape, weight: int) -> float:
-        """Weighted rendezvous hashing: a user who comes or goes changes the shape of few decoys."""
+        """Weighted rendezvous hashing: adding or removing a user changes the shape of few decoys."""
         drawn = int.from_bytes(self._draw("shape", user, shape, _SCORE_BYTES))
         return -weight / math.log((drawn + 1) / ((1 << 8 * _SCORE_BYTES) + 2))
 
@@ -88,5 +88,5 @@ class Decoys:
     def _draw(self, purpose: str, user: str, shape: Shape, size: int) -> bytes:
         name = user.encode("utf-8", "surrogatepass")
         about = f"{purpose} {shape.mechanism} {shape.iterations} {shape.salt_bytes} ".encode()
-        # SHAKE takes a secret in front: unlike SHA-2 it cannot be extended.
+        # SHAKE allows a secret prefix: unlike SHA-2 it has no length extension.
         return hashlib.shake_256(self._secret() + about + name).digest(size)

@@ -1,4 +1,4 @@
-"""What the mechanisms have in common."""
+"""Shared by the mechanisms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """To be sent; another message has to come."""
+    """To be sent; another message must follow."""
 
     message: bytes
 
@@ -21,7 +21,7 @@ class LoggedIn:
     user: str
     message: bytes = b""
     expires_s: float | None = None
-    """When the proof ends, as seconds since 1970."""
+    """When the credential expires, in seconds since 1970."""
     groups: tuple[str, ...] = ()
     token_id: str | None = None
     """Of the delegation token that it logged in with."""
@@ -31,18 +31,18 @@ Step: TypeAlias = Challenge | LoggedIn
 
 
 class Exchange(Protocol):
-    """One login."""
+    """One authentication."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether `take` makes work on purpose, or waits for others: it belongs in a thread then."""
+        """Whether `take` is slow or blocks: run it in a thread."""
 
     def take(self, message: bytes) -> Step:
-        """What the client's next message leads to; LoginFailed if it is not who it says."""
+        """Process the client's next message; LoginFailed if authentication fails."""
 
 
 class Verifier(Protocol):
-    """What proves that somebody knows a password (RFC 5802)."""
+    """A SCRAM verifier (RFC 5802)."""
 
     @property
     def salt(self) -> bytes: ...

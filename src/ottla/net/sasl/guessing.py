@@ -1,8 +1,8 @@
-"""How fast passwords may be guessed. Pure: the time is an argument.
+"""Limits the rate of password guesses. Pure: the time is an argument.
 
-An address that has failed a few times in a row waits before its next attempt is even looked at, whether the password
-is right or not, and however many connections it uses; a login that succeeds ends that. A user is never locked out:
-somebody else could see to that.
+An address with a few consecutive failures has to wait before its next attempt is checked, whether the password
+is right or not, over all its connections; a successful login resets that. Users are never locked out:
+an attacker could abuse that.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class _Failures(NamedTuple):
     times: int
     last_s: float
     next_s: float
-    """When the next attempt may be looked at."""
+    """When the next attempt may be checked."""
 
 
 class Guessing:
@@ -29,7 +29,7 @@ class Guessing:
         self._by_host: dict[str, _Failures] = {}
 
     def wait_s(self, host: str, now_s: float) -> float | None:
-        """How long the next attempt of this address has to wait; None if too many wait already."""
+        """How long the next attempt of this address has to wait; None if too many are waiting."""
         known = self._by_host.get(host)
         if known is None or known.times < _FREE_FAILURES or now_s - known.last_s > _FORGET_AFTER_S:
             return 0.0
@@ -37,7 +37,7 @@ class Guessing:
         if begin_s - now_s > _MOST_WAITING_S:
             return None
         pause_s = min(_FIRST_WAIT_S * (1 << min(known.times - _FREE_FAILURES, 10)), _LONGEST_WAIT_S)
-        # One after the other: to guess on many connections at once is no quicker.
+        # Sequential: guessing on many connections at once is no faster.
         self._by_host[host] = known._replace(next_s=begin_s + pause_s)
         return begin_s + pause_s - now_s
 

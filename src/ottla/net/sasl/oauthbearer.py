@@ -1,4 +1,4 @@
-"""OAUTHBEARER (RFC 7628): a token that somebody else has signed."""
+"""OAUTHBEARER (RFC 7628): a signed token."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ class OAuthBearer:
 
     def take(self, message: bytes) -> Step:
         if self._refused is not None:
-            # The client has acknowledged that its token was refused, as the RFC has it.
+            # The client has acknowledged the rejection of its token, as the RFC requires.
             raise self._refused
         found = _MESSAGE.fullmatch(message) if len(message) <= _MOST_BYTES else None
         if found is None or found["scheme"].lower() != b"bearer":
-            raise LoginFailed("an OAUTHBEARER message that is none")
+            raise LoginFailed("malformed OAUTHBEARER message")
         try:
             checked = self._tokens.check(found["token"].decode())
             authorized = (found["authorized"] or checked.user.encode()).decode("utf-8", "replace")
             if authorized != checked.user:
-                raise LoginFailed(f"user {checked.user!r} cannot act for another")  # noqa: TRY301 - answered the same way
+                raise LoginFailed(f"user {checked.user!r} cannot act on behalf of another")  # noqa: TRY301 - answered the same way
         except LoginFailed as refused:
             self._refused = refused
             return Challenge(_REFUSAL)

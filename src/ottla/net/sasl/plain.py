@@ -1,4 +1,4 @@
-"""PLAIN (RFC 4616): a name and a password, checked against the same verifiers as SCRAM."""
+"""PLAIN (RFC 4616): user name and password, checked against the SCRAM verifiers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _MOST_BYTES: Final = 4096
 
 
 class Passwords:
-    """Whether a password is right. What was found right is remembered, as long as the verifier stays the same.
+    """Checks passwords. Successful checks are cached while the verifier is unchanged.
 
-    A verifier makes work on purpose, which over HTTP would be made again with every request. What is kept is a
-    keyed digest, under a key that this process drew.
+    A verifier is slow by design, which over HTTP would apply to every request. The cache holds a
+    keyed digest, with a random key of this process.
     """
 
     def __init__(self, find: FindVerifier, decoys: Decoys) -> None:
@@ -42,7 +42,7 @@ class Passwords:
         return hmac.compare_digest(self._digest(user, password), remembered[1])
 
     def is_right(self, user: str, password: str) -> bool:
-        """Slow, whether it is right or not and whether there is such a user or not."""
+        """Slow, regardless of the result and whether the user exists."""
         for mechanism in _MECHANISMS:
             verifier = self._find(user, mechanism)
             if verifier is not None:
@@ -54,7 +54,7 @@ class Passwords:
         return False
 
     def fingerprint(self, user: str) -> bytes | None:
-        """What changes with the password of a user; None if there is no such user."""
+        """A value that changes with the user's password; None for an unknown user."""
         return self._stored_key(user)
 
     def _stored_key(self, user: str) -> bytes | None:
@@ -90,16 +90,16 @@ class Plain:
 
 def parse(message: bytes) -> tuple[str, str]:
     if len(message) > _MOST_BYTES:
-        raise LoginFailed("a PLAIN message that is too long")
+        raise LoginFailed("PLAIN message too long")
     try:
         parts = message.decode().split("\0")
     except UnicodeDecodeError:
-        raise LoginFailed("a PLAIN message that is not UTF-8") from None
+        raise LoginFailed("PLAIN message is not UTF-8") from None
     if len(parts) != 3:
-        raise LoginFailed("a PLAIN message without a name and a password")
+        raise LoginFailed("malformed PLAIN message: user name or password missing")
     authorized, user, password = parts
     if not user or not password:
-        raise LoginFailed("a PLAIN message with an empty name or password")
+        raise LoginFailed("PLAIN message with an empty user name or password")
     if authorized not in ("", user):
-        raise LoginFailed(f"user {user!r} cannot act for another")
+        raise LoginFailed(f"user {user!r} cannot act on behalf of another")
     return user, password

@@ -1,6 +1,6 @@
-"""SCRAM (RFC 5802, with the hashes of RFC 7677), and the verifiers that passwords are kept as.
+"""SCRAM (RFC 5802, with the hashes of RFC 7677), and its verifiers.
 
-As in Kafka, names and passwords are taken as their UTF-8 bytes, without SASLprep.
+As in Kafka, names and passwords are UTF-8 bytes, without SASLprep.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DEFAULT_ITERATIONS: Final = 4096
 MIN_ITERATIONS: Final = 4096
 MAX_ITERATIONS: Final = 16384
-"""Kafka's own bounds: more would keep brokers busy, fewer are no protection."""
+"""Kafka's bounds: more would overload brokers, fewer are too weak."""
 SALT_BYTES: Final = 24
 _NONCE_BYTES: Final = 24
 _HASHES: Final = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
@@ -99,23 +99,23 @@ class Scram:
         try:
             text = message.decode()
         except UnicodeDecodeError:
-            raise LoginFailed("a SCRAM message is not UTF-8") from None
+            raise LoginFailed("SCRAM message is not UTF-8") from None
         return self._first(text) if self._begun is None else self._last(text, self._begun)
 
     def _first(self, text: str) -> Challenge:
         found = _FIRST.fullmatch(text)
         if found is None:
-            raise LoginFailed("a SCRAM message that is none")
+            raise LoginFailed("malformed SCRAM message")
         binding, authorized, bare, name, nonce, extensions = found.groups()
         if binding == "p":
-            raise LoginFailed("channel binding is not served")
+            raise LoginFailed("channel binding is not supported")
         user = _unescaped(name)
         if authorized is not None and _unescaped(authorized) != user:
-            raise LoginFailed(f"user {user!r} cannot act for another")
+            raise LoginFailed(f"user {user!r} cannot act on behalf of another")
         token = None
         if _TOKEN_AUTH in extensions.split(","):
             if self._find_token is None:
-                raise LoginFailed("delegation tokens are not served: security.delegation_token_secret is not set")
+                raise LoginFailed("delegation tokens are not enabled: security.delegation_token_secret is not set")
             token = self._find_token(user, self._mechanism)
             verifier = None if token is None else token.verifier
         else:
@@ -132,10 +132,10 @@ class Scram:
     def _last(self, text: str, begun: _Begun) -> LoggedIn:
         found = _FINAL.fullmatch(text)
         if found is None:
-            raise LoginFailed("a final SCRAM message that is none")
+            raise LoginFailed("malformed final SCRAM message")
         bare, binding, nonce, proof = found.groups()
         if _decoded(binding) != begun.header.encode() or nonce != begun.nonce:
-            raise LoginFailed(f"user {begun.user!r} did not go on with the exchange that was begun")
+            raise LoginFailed(f"user {begun.user!r} sent a final SCRAM message that does not match the exchange")
         signed = f"{begun.exchanged},{bare}".encode()
         verifier = begun.verifier
         signature = hmac.digest(verifier.stored_key, signed, self._hash)
@@ -163,7 +163,7 @@ class _Begun:
 def _unescaped(name: str) -> str:
     def replace(found: re.Match[str]) -> str:
         if found[1] is None:
-            raise LoginFailed("a name with a bare = in it")
+            raise LoginFailed("unescaped = in a user name")
         return "," if found[1] == "2C" else "="
 
     return _ESCAPE.sub(replace, name)
@@ -173,4 +173,4 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise LoginFailed("a SCRAM message with something that is not base64") from None
+        raise LoginFailed("invalid base64 in a SCRAM message") from None

@@ -1,4 +1,4 @@
-"""The keys that tokens are signed with (JWKS, RFC 7517), and whether a signature is by one of them (RFC 7518)."""
+"""JWKS keys (RFC 7517), and verification of token signatures (RFC 7518)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LEAST_RSA_BITS: Final = 2048
 
 
 class Keys:
-    """All keys of one document; those that are of no use here are left out."""
+    """All usable keys of a JWKS document."""
 
     def __init__(self, document: bytes) -> None:
         found = json.loads(document)
@@ -41,10 +41,10 @@ class Keys:
             if one.get("use", "sig") == "sig" and (key := _read(one)) is not None:
                 self._keys.append((one.get("kid"), one.get("alg"), key))
         if not self._keys:
-            raise ValueError("it has no key that a signature could be checked with")
+            raise ValueError("no key usable for signatures")
 
     def check(self, head: Mapping[str, Any], signed: bytes, signature: bytes) -> None:
-        """LoginFailed, unless one of the keys that it may be signed with has signed it."""
+        """Raises LoginFailed unless one of the eligible keys has signed it."""
         algorithm, wanted = head.get("alg"), head.get("kid")
         for kid, only, key in self._keys:
             if (wanted is None or kid == wanted) and only in (None, algorithm):
@@ -55,7 +55,7 @@ class Keys:
                     except (InvalidSignature, ValueError):
                         continue
                     return
-        raise LoginFailed("a token that none of our keys has signed")
+        raise LoginFailed("token signature does not match any key of the JWKS")
 
 
 def _read(one: Mapping[str, Any]) -> PublicKey | None:
@@ -78,7 +78,7 @@ def _number(text: str) -> int:
 
 
 def _verification(algorithm: object, key: PublicKey) -> Callable[[bytes, bytes], None] | None:
-    """How the algorithm checks a signature with this key; None if it does not: the token must not choose freely."""
+    """The verification function for this algorithm and key; None if they do not match: the token must not choose."""
     if not isinstance(algorithm, str):
         return None
     kind, hash_type = algorithm[:2], _HASHES.get(algorithm[2:])
@@ -101,5 +101,5 @@ def _verification(algorithm: object, key: PublicKey) -> Callable[[bytes, bytes],
 def _as_der(signature: bytes, key: ec.EllipticCurvePublicKey) -> bytes:
     size = (key.curve.key_size + 7) // 8
     if len(signature) != 2 * size:
-        raise ValueError("a signature of another size")
+        raise ValueError("signature has the wrong size")
     return utils.encode_dss_signature(int.from_bytes(signature[:size]), int.from_bytes(signature[size:]))

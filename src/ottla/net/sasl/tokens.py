@@ -1,4 +1,4 @@
-"""Tokens (JWT, RFC 7519): whose they are, if they were signed with a key that is trusted and are meant for us."""
+"""JWT validation (RFC 7519): signature, issuer, audience, lifetime, and the user."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Tokens:
         self._now_s = now_s
 
     def check(self, token: str) -> CheckedToken:
-        """Whose it is; LoginFailed says why it is not valid. May wait for the keys."""
+        """The user of the token; LoginFailed says why it is not valid. May wait for the JWKS."""
         return read_claims(self.claims(token), self._rules)
 
     def claims(self, token: str) -> dict[str, Any]:
-        """What a valid token says. May wait for the keys."""
+        """The claims of a valid token. May wait for the JWKS."""
         head, claims, signed, signature = split(token)
         self._keys().check(head, signed, signature)
         check_validity(claims, self._rules, self._now_s())
@@ -56,49 +56,49 @@ class Tokens:
 def split(token: str) -> tuple[dict[str, Any], dict[str, Any], bytes, bytes]:
     parts = token.split(".")
     if len(parts) != 3 or len(token) > _MOST_BYTES:
-        raise LoginFailed("a token that is no JWT")
+        raise LoginFailed("token is not a valid JWT")
     head, claims = _json(parts[0]), _json(parts[1])
     if head.get("crit") is not None:
-        raise LoginFailed("a token with an extension that is not known here")
+        raise LoginFailed("token has an unknown critical extension")
     return head, claims, f"{parts[0]}.{parts[1]}".encode(), decoded(parts[2])
 
 
 def check_validity(claims: Mapping[str, Any], rules: TokenRules, now_s: float) -> None:
-    """LoginFailed, unless a token was issued by the right issuer, for us, and holds now."""
+    """Raises LoginFailed unless issuer, audience and lifetime are valid."""
     if claims.get("iss") != rules.issuer:
-        raise LoginFailed("a token of another issuer")
+        raise LoginFailed("token has the wrong issuer")
     audience = claims.get("aud")
     if rules.audience not in (audience if isinstance(audience, list) else [audience]):
-        raise LoginFailed("a token that is meant for somebody else")
+        raise LoginFailed("token has the wrong audience")
     expires_s = _time(claims, "exp")
     if expires_s is None:
-        raise LoginFailed("a token that never expires")
+        raise LoginFailed("token has no expiry time")
     if now_s > expires_s + rules.clock_skew_s:
-        raise LoginFailed("a token that has expired")
+        raise LoginFailed("token has expired")
     for claim in ("nbf", "iat"):
         begins_s = _time(claims, claim)
         if begins_s is not None and now_s < begins_s - rules.clock_skew_s:
-            raise LoginFailed(f"a token that is not valid yet ({claim})")
+            raise LoginFailed(f"token is not valid yet ({claim})")
 
 
 def read_claims(claims: Mapping[str, Any], rules: TokenRules) -> CheckedToken:
-    """Of claims that are valid: whose they are."""
+    """The user and groups of valid claims."""
     user = claims.get(rules.principal_claim)
     if not isinstance(user, str) or not user:
-        raise LoginFailed(f"a token without the claim {rules.principal_claim}")
+        raise LoginFailed(f"token has no claim {rules.principal_claim}")
     return CheckedToken(user, _time(claims, "exp") or 0.0, _groups(claims, rules.groups_claim))
 
 
 def _groups(claims: Mapping[str, Any], claim: str) -> tuple[str, ...]:
-    """A list of names, as most providers have it, or one text with names between spaces, as a scope."""
+    """A list of names, as most providers use, or space-separated names, like a scope."""
     if not claim:
         return ()
     listed = claims.get(claim, ())
     names = listed.split() if isinstance(listed, str) else listed
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name for name in names):
-        raise LoginFailed(f"the claim {claim} of a token must list names")
+        raise LoginFailed(f"token claim {claim} must be a list of names")
     if len(names) > _MOST_GROUPS:
-        raise LoginFailed(f"the claim {claim} of a token lists {len(names)} groups, at most {_MOST_GROUPS} are allowed")
+        raise LoginFailed(f"token claim {claim} has {len(names)} groups, at most {_MOST_GROUPS} are allowed")
     return tuple(sorted(f"{GROUP_TYPE}{name}" for name in names))
 
 
@@ -107,7 +107,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-        raise LoginFailed(f"a token whose {name} is no time")
+        raise LoginFailed(f"token claim {name} is not a valid time")
     return float(value)
 
 
@@ -115,9 +115,9 @@ def _json(part: str) -> dict[str, Any]:
     try:
         found = json.loads(decoded(part))
     except (ValueError, RecursionError):
-        raise LoginFailed("a token that is no JWT") from None
+        raise LoginFailed("token is not a valid JWT") from None
     if not isinstance(found, dict):
-        raise LoginFailed("a token that is no JWT")
+        raise LoginFailed("token is not a valid JWT")
     return found
 
 
@@ -125,4 +125,4 @@ def decoded(part: str) -> bytes:
     try:
         return base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise LoginFailed("a token that is no JWT") from None
+        raise LoginFailed("token is not a valid JWT") from None

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 Format = Literal["json", "csv", "avro", "debezium", "raw"]
-SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console"]
+SinkKind = Literal["parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "jdbc", "console"]
 
 FORMATS: Final = ("json", "csv", "avro", "debezium", "raw")
-SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "console")
+SINK_KINDS: Final = ("parquet", "delta", "iceberg", "topic", "postgresql", "sqlite", "jdbc", "console")
 TABLE_KINDS: Final = ("parquet", "delta", "iceberg")
-DATABASE_KINDS: Final = ("postgresql", "sqlite")
+DATABASE_KINDS: Final = ("postgresql", "sqlite", "jdbc")
 META_COLUMNS: Final = ("_key", "_topic", "_partition", "_offset", "_timestamp")
 """What every parsed row has beside its own columns. Columns that begin so never reach a sink."""
 EvolutionPolicy = Literal["add", "widen", "strict"]
@@ -67,10 +67,23 @@ class Source:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticTable:
     name: str
-    format: Literal["parquet", "csv", "json", "delta"]
-    path: str
+    format: Literal["parquet", "csv", "json", "delta", "jdbc"]
+    path: str = ""
     schema: str | None = None
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Spark's own options of the format, such as header; for jdbc also user and password."""
+    url: str = field(default="", repr=False)
+    table: str = ""
+    """Of a database; or a query of its SQL."""
+    query: str = ""
+    jars: tuple[str, ...] = ()
+    """Files of Java's with the database's driver."""
+    refresh_ms: int | None = None
+    """How often to look whether its files have changed; None to read them once."""
+
+    @property
+    def place(self) -> str:
+        return self.table or " ".join(self.query.split()) or self.path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +131,10 @@ class Sink:
     value: str | None = None
     """The column that is a record's value; None for all of them as JSON."""
     url: str = field(default="", repr=False)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Spark's own options of JDBC, such as user, password and driver."""
+    jars: tuple[str, ...] = ()
+    """Files of Java's with the database's driver."""
     catalog: Mapping[str, str] = field(default_factory=dict, repr=False)
     storage: StorageSettings = field(default_factory=StorageSettings)
     """How the object store of its path is reached."""

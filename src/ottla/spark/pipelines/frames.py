@@ -168,6 +168,9 @@ def _static(spark: SparkSession, table: StaticTable) -> DataFrame:
         from ottla.spark.pipelines.tables.delta import DeltaTable
 
         return spark.read.option("basePath", table.path).parquet(*DeltaTable(LocalFiles(Path(table.path))).files())
+    if table.format == "jdbc":
+        what = {"dbtable": table.table} if table.table else {"query": table.query}
+        return spark.read.format("jdbc").options(**table.options, **what, url=table.url).load()
     reader = spark.read.format(table.format).options(**table.options)
     if table.schema is not None:
         reader = reader.schema(table.schema)

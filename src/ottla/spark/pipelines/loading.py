@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.column_checks import check_columns
-from ottla.spark.pipelines.definition import Pipeline, StaticTable
+from ottla.spark.pipelines.definition import Pipeline
 from ottla.spark.pipelines.fields import Fields, Mistakes, setting_text, suggestion
 from ottla.spark.pipelines.loading_sinks import Around, read_sink
 from ottla.spark.pipelines.loading_sources import read_source
 from ottla.spark.pipelines.loading_steps import read_step
+from ottla.spark.pipelines.loading_tables import read_table
 from ottla.spark.pipelines.stores.settings import StorageSettings, read_storage
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def parse_pipeline(
     folder = file.resolve().parent
     state = folder / top.text("state", f"{name}.state")
     sources = _each(given, "source", mistakes, lambda key, fields: read_source(key, fields, name, folder))
-    tables = _each(given, "table", mistakes, lambda key, fields: _read_table(key, fields, folder))
+    tables = _each(given, "table", mistakes, lambda key, fields: read_table(key, fields, folder))
     known = [*sources, *tables]
     steps = _each(given, "step", mistakes, lambda key, fields: read_step(key, fields, folder, known))
     storage = read_storage(top.inner("storage"), StorageSettings())
@@ -112,22 +113,6 @@ def _each(
         found[name] = read(name, fields)
         fields.finish()
     return found
-
-
-def _read_table(name: str, fields: Fields, folder: Path) -> StaticTable:
-    path = fields.text("path", needed=True)
-    return StaticTable(
-        name=name,
-        format=fields.one_of("format", ("parquet", "csv", "json", "delta"), "parquet"),  # type: ignore[arg-type]
-        path=beside(folder, path),
-        schema=fields.text("schema") or None,
-        options=fields.settings("options"),
-    )
-
-
-def beside(folder: Path, path: str) -> str:
-    """A path of the file's, which is meant from where the file is."""
-    return path if "://" in path else str(folder / path)
 
 
 def _check_whole(given: Mapping[str, Any], mistakes: Mistakes) -> None:

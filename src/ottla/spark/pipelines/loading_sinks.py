@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from ottla.spark.pipelines.changes.rules import MERGING_KINDS
 from ottla.spark.pipelines.definition import DATABASE_KINDS, EVOLUTION_POLICIES, SINK_KINDS, TABLE_KINDS, Sink
 from ottla.spark.pipelines.fields import suggestion
+from ottla.spark.pipelines.loading_tables import read_jars
 from ottla.spark.pipelines.stores.addresses import is_address, why_wrong
 from ottla.spark.pipelines.stores.settings import read_storage
 
@@ -25,6 +26,7 @@ _NEEDED: Final = {
     "topic": ("topic",),
     "postgresql": ("url", "table"),
     "sqlite": ("path", "table"),
+    "jdbc": ("url", "table"),
     "console": (),
 }
 _FILES: Final = ("path", "partition_by", "compact_every", "target_file_bytes", "evolution", "storage")
@@ -36,6 +38,7 @@ _TAKEN: Final = {
     "topic": ("topic", "key", "value", "delete_when"),
     "postgresql": ("url", "table", *_MERGED, "evolution"),
     "sqlite": ("path", "table", *_MERGED, "evolution"),
+    "jdbc": ("url", "table", *_MERGED, "evolution", "options", "jars"),
     "console": (),
 }
 
@@ -74,6 +77,8 @@ def read_sink(name: str, fields: Fields, around: Around) -> Sink:
         order_by=fields.text("order_by") or None,
         value=fields.text("value") or None,
         url=fields.text("url"),
+        options=fields.settings("options"),
+        jars=read_jars(fields, around.folder),
         catalog=fields.settings("catalog"),
         storage=read_storage(fields.inner("storage"), around.storage),
         keep_versions=fields.number("keep_versions", None),
@@ -84,6 +89,7 @@ def read_sink(name: str, fields: Fields, around: Around) -> Sink:
         _check_kind(kind, fields)
         _check_sense(sink, fields)
         _check_merge(sink, fields)
+        _check_jdbc(sink, fields)
     return sink
 
 
@@ -121,6 +127,11 @@ def _check_sense(sink: Sink, fields: Fields) -> None:
     _check_place(sink, fields)
     if sink.kind == "iceberg" and sink.table and sink.table.count(".") != 1:
         fields.wrong("table", f"{sink.table!r} must be a namespace and a name, such as shop.orders")
+
+
+def _check_jdbc(sink: Sink, fields: Fields) -> None:
+    if sink.kind == "jdbc" and not sink.url.startswith("jdbc:"):
+        fields.wrong("url", f"{sink.url.partition(':')[0]!r}… must begin with jdbc:, such as jdbc:mysql://host/db")
 
 
 def _placed(path: str, folder: Path) -> str:

@@ -20,7 +20,7 @@ def outline(
     """`columns` says what each query writes and `changes` what its table needs for it, where Spark was asked."""
     lines = [f"{pipeline.name}, at {pipeline.broker}, every {pipeline.every_ms / 1000:g} s, state in {pipeline.state}"]
     lines += [line for source in pipeline.sources.values() for line in _source(source)]
-    lines += [f"  table {table.name}: {table.format} {table.path}" for table in pipeline.tables.values()]
+    lines += [f"  table {table.name}: {table.format} {table.place}" for table in pipeline.tables.values()]
     lines += [f"  step {step.name}: {_step(step)}" for step in pipeline.steps]
     for sink in pipeline.sinks.values():
         lines.append(f"  sink {sink.name}: {_sink(sink)}")

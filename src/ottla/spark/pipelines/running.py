@@ -16,6 +16,7 @@ from ottla.spark.pipelines.lags import group_lags
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
 from ottla.spark.pipelines.progress import line, new_reports, rows_read, with_progress
 from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
+from ottla.spark.pipelines.refreshing import Refresher, content_mark
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
 from ottla.spark.pipelines.state_folder import StateFolder
@@ -86,6 +87,7 @@ class _Run:
         self._reporter = Reporter(link_to(kafka_of(pipeline)))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
+        self._refresher = Refresher(pipeline.tables.values(), time.monotonic(), content_mark)
         self._failures: dict[str, int] = {}
         """How often each has failed since it last did something."""
         lags = group_lags(link_to(kafka_of(pipeline)), {each.name: each.full_name for each in queries})
@@ -139,6 +141,7 @@ class _Run:
             has_ended = {name: not query.isActive for name, query in self._running.items()}
             self._take_progress()
             self._restart_failed()
+            self._refresh()
             if all(has_ended.values()) and not any(query.isActive for query in self._running.values()):
                 return "finished" if self._options.available_now else "stopped"
             if self._state.is_asked_to_stop() or self._options.is_over():
@@ -182,6 +185,30 @@ class _Run:
         """Without the passwords and keys of the file: a library may put them into what it says."""
         return redacted(text, self._secrets)
 
+    def _refresh(self) -> None:
+        """Start the queries of sinks again if a static table has changed: they have the rows they were planned with."""
+        changed = [] if self._options.available_now else self._refresher.changed(time.monotonic())
+        if not changed:
+            return
+        try:
+            planned = planned_queries(self._spark, self._pipeline)
+        except Exception as refused:  # noqa: BLE001 - of whoever is writing the table
+            self._options.say(
+                f"{', '.join(changed)} changed and could not be read: {reason_of(refused)}; using the old rows"
+            )
+            return
+        self._options.say(f"{', '.join(changed)} changed; starting the queries again")
+        self._planned = planned
+        for query in planned:
+            if query.fingerprint is not None:
+                self._wait_for_batch(self._running[query.name], time.monotonic() + _END_OF_BATCH_S)
+                self._running[query.name].stop()
+                self._start_query(query)
+
+    def _wait_for_batch(self, query: Any, deadline: float) -> None:  # noqa: ANN401 - Spark's own
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+
     def _count_restart(self, name: str) -> None:
         counted = [
             replace(each, restarts=each.restarts + 1) if each.name == name else each for each in self._status.queries
@@ -191,10 +218,8 @@ class _Run:
     def _finish(self, state: State, error: str = "") -> None:
         deadline = time.monotonic() + _END_OF_BATCH_S
         for query in self._running.values():
-            while state == "stopped" and query.isActive and query.status["isTriggerActive"]:
-                if time.monotonic() > deadline:
-                    break
-                time.sleep(_LOOK_S)
+            if state == "stopped":
+                self._wait_for_batch(query, deadline)
             query.stop()
         if not error:
             self._take_progress()

@@ -21,6 +21,7 @@ _SETTINGS: Final = {
     # A micro-batch that is repeated must have the same tasks.
     "spark.sql.adaptive.enabled": "false",
 }
+_JARS: Final = "spark.jars"
 _LOG_LEVEL: Final = "spark.log.level"
 _STACK_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
 """They print the stack of everything that fails in the JVM."""
@@ -28,7 +29,7 @@ _STACK_LOGGERS: Final = ("SQLQueryContextLogger", "py4j.clientserver")
 
 def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
     """A session of the pipeline's own, in the Spark there is or a new one: views and settings are nobody else's."""
-    spark = session(pipeline.name, master=master, config=dict(pipeline.spark))
+    spark = session(pipeline.name, master=master, config={**pipeline.spark, **_jars(pipeline)})
     if not master.startswith("sc://"):
         spark = spark.newSession()
         listen(spark)
@@ -36,6 +37,13 @@ def pipeline_session(pipeline: Pipeline, master: str) -> SparkSession:
         if spark.conf.isModifiable(name):
             spark.conf.set(name, value)
     return spark
+
+
+def _jars(pipeline: Pipeline) -> dict[str, str]:
+    """Drivers of databases, for a Spark that is started now; one that runs has what it has."""
+    named = [*(each.jars for each in pipeline.tables.values()), *(each.jars for each in pipeline.sinks.values())]
+    found = dict.fromkeys(jar for jars in named for jar in jars)
+    return {_JARS: ",".join([*found, *filter(None, [pipeline.spark.get(_JARS, "")])])} if found else {}
 
 
 def silence(spark: SparkSession, pipeline: Pipeline) -> None:

@@ -1,1 +1,1 @@
-"""What exists: topics, users, ACLs, quotas, dynamic configs, producer-id blocks and the cluster's id."""
+"""The catalog: topics, users, ACLs, quotas, dynamic configs, producer-id blocks and the cluster id."""

@@ -1,4 +1,4 @@
-"""Which ACLs a filter means, as Kafka's ResourcePatternFilter and AccessControlEntryFilter decide it."""
+"""Which ACLs a filter matches, like Kafka's ResourcePatternFilter and AccessControlEntryFilter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ WILDCARD: Final = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AclFilter:
-    """None and ANY leave a field free; the filter with nothing given means every ACL."""
+    """None and ANY match any value; an empty filter matches every ACL."""
 
     resource_type: ResourceType = ResourceType.ANY
     resource_name: str | None = None
     pattern_type: PatternType = PatternType.ANY
-    """MATCH finds every ACL that bears on the resource of that name: literal, prefixed and wildcard."""
+    """MATCH finds every ACL that applies to the resource of that name: literal, prefixed and wildcard."""
     principal: str | None = None
     host: str | None = None
     operation: AclOperation = AclOperation.ANY
@@ -28,7 +28,7 @@ class AclFilter:
 
     @property
     def is_unknown(self) -> bool:
-        """Whether a code in it is one Kafka did not know either, so that it cannot be answered."""
+        """Whether it has an unknown code, so that it cannot be evaluated."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
 

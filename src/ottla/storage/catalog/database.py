@@ -1,4 +1,4 @@
-"""The file catalog.sqlite: made whole or not at all, left alone if not ours, synced on every commit."""
+"""The file catalog.sqlite: created atomically, rejected if foreign, synced on every commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SIDE_FILES: Final = ("", "-wal", "-journal")
 
 
 def open_database(folder: Path) -> sqlite3.Connection:
-    """Open or create; DataDirError if that cannot be done, and then nothing was changed."""
+    """Open or create; otherwise DataDirError, with nothing changed."""
     path = folder.absolute() / CATALOG_FILE
     try:
         _refuse_unwritable(path)
@@ -41,9 +41,9 @@ def open_database(folder: Path) -> sqlite3.Connection:
 
 
 def close_untouched(db: sqlite3.Connection, path: Path) -> None:
-    """Close what turned out unusable, and leave a write-ahead log that was found with it unmerged.
+    """Close an unusable database, without merging its write-ahead log.
 
-    Before 3.12 Python cannot ask SQLite for that, and the log is merged: the same content in fewer files.
+    Before 3.12 Python has no way to tell SQLite, and the log is merged: the same content in fewer files.
     """
     log = path.with_name(path.name + "-wal")
     if sys.version_info >= (3, 12) and log.exists() and log.stat().st_size > 0:
@@ -52,7 +52,7 @@ def close_untouched(db: sqlite3.Connection, path: Path) -> None:
 
 
 def damaged(path: Path, reason: object) -> DataDirError:
-    """Names the damage, and what can be done about it."""
+    """Describes the damage, and what to do."""
     return DataDirError(
         f"{path} is damaged: {reason}. Restore it from a backup, or move {path.name} and {path.name}-wal to another "
         "folder: the next start finds the topics by their folders, but topic configs, users, ACLs and quotas have to "
@@ -62,23 +62,23 @@ def damaged(path: Path, reason: object) -> DataDirError:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Committed and synced when it ends, or StorageError and nothing happened."""
+    """Committed and synced when it ends, or StorageError without changes."""
     try:
         db.execute("BEGIN IMMEDIATE")
         yield
         db.execute("COMMIT")
     except BaseException as error:
-        # After a full disk and some other errors SQLite has rolled back by itself, after the rest it has not.
+        # After a full disk and some other errors SQLite has rolled back automatically, otherwise it has not.
         if db.in_transaction:
             db.execute("ROLLBACK")
         if _is_refused_by_storage(error):
-            raise StorageError(f"the catalog could not be changed: {error}") from error
+            raise StorageError(f"could not change the catalog: {error}") from error
         raise
 
 
 def _is_refused_by_storage(error: BaseException) -> bool:
-    # Full, locked and failing disks are OperationalErrors; a damaged file is a bare DatabaseError. The other
-    # kinds (a broken constraint, a misused statement) are bugs of ours and stay what they are.
+    # Full, locked and failing disks are OperationalErrors; a damaged file is a bare DatabaseError. Other
+    # kinds (a broken constraint, a misused statement) are bugs and are not converted.
     return isinstance(error, sqlite3.OperationalError) or type(error) is sqlite3.DatabaseError
 
 
@@ -92,19 +92,21 @@ def _refuse_unwritable(path: Path) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Look without SQLite, which begins by rolling a leftover journal into whatever file it is given."""
+    """Check without SQLite, which starts by rolling a leftover journal into the file."""
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if len(header) < _HEADER_BYTES or not header.startswith(_HEADER_MAGIC):
         raise damaged(path, "it is not a SQLite database")
     if _number_at(header, _APPLICATION_ID_AT) != APPLICATION_ID:
-        raise DataDirError(f"{path} is a SQLite database, but not one that Ottla made")
+        raise DataDirError(f"{path} is a SQLite database, but not created by Ottla")
     _refuse_newer(path, _number_at(header, _USER_VERSION_AT))
 
 
 def _refuse_newer(path: Path, version: int) -> None:
     if version > len(MIGRATIONS):
-        raise DataDirError(f"{path} has the format {version} of a newer Ottla; this one reads up to {len(MIGRATIONS)}")
+        raise DataDirError(
+            f"{path} has format {version} of a newer Ottla; this version supports up to {len(MIGRATIONS)}"
+        )
 
 
 def _number_at(header: bytes, at: int) -> int:
@@ -112,14 +114,14 @@ def _number_at(header: bytes, at: int) -> int:
 
 
 def _create(path: Path) -> None:
-    """Under another name first, so that a file called catalog.sqlite is always complete."""
+    """Under a temporary name first, so that a file called catalog.sqlite is always complete."""
     if path.with_name(CATALOG_FILE + "-wal").exists():
         # SQLite would replay it into the new file.
-        raise DataDirError(f"{path} is missing, but its last changes are there in {path.name}-wal")
+        raise DataDirError(f"{path} is missing, but {path.name}-wal with its last changes exists")
     draft = path.with_name(CATALOG_FILE + ".new")
     _remove(draft)
     try:
-        # It will hold the verifiers of passwords; SQLite gives its side files the mode of this one.
+        # It will contain password verifiers; SQLite's side files inherit its mode.
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         _connect(draft).close()
         draft.rename(path)
@@ -144,7 +146,7 @@ def _sync_folder(folder: Path) -> None:
 
 def _connect(path: Path) -> sqlite3.Connection:
     try:
-        # The broker may make changes in a worker thread, one at a time.
+        # Changes may be made in a worker thread, one at a time.
         db = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             _check(db, path)
@@ -158,15 +160,15 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 
 def _check(db: sqlite3.Connection, path: Path) -> None:
-    # Set before the first read, this holds the lock until the file is closed (so nobody can change it behind
-    # the view's back) and keeps the index of the write-ahead log in memory instead of in a mapped file.
+    # Set before the first read, this holds the lock until the file is closed (so the file always matches
+    # the view) and keeps the index of the write-ahead log in memory instead of in a mapped file.
     db.execute("PRAGMA locking_mode = EXCLUSIVE")
     # The header may be older than the newest page in the write-ahead log.
     _refuse_newer(path, format_version(db))
     try:
         problem = db.execute("PRAGMA integrity_check(1)").fetchone()[0]
     except UnicodeDecodeError:
-        problem = "SQLite cannot even name what it found"
+        problem = "SQLite cannot describe the damage"
     if problem != "ok":
         raise damaged(path, " ".join(problem.split()))
 
@@ -184,13 +186,13 @@ def _prepare(db: sqlite3.Connection) -> None:
             if is_new:
                 # Kafka draws cluster ids and topic ids from the same Uuid.randomUuid.
                 db.execute("INSERT INTO cluster VALUES (1, ?, 0)", (TopicId.random().text,))
-        # The format in the header must be the true one for an earlier Ottla that finds this file.
+        # The header must have the actual format, for an earlier Ottla that finds this file.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _sentence(path: Path, error: sqlite3.Error | StorageError) -> str:
     reason = error.__cause__ if isinstance(error, StorageError) else error
-    # The low byte is the plain code, the rest tells its variants apart.
+    # The low byte is the primary code, the rest identifies variants.
     code = getattr(reason, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_BUSY:
         return f"{path} is in use by another process"

@@ -1,6 +1,6 @@
-"""What a catalog holds: frozen values in Kafka's words, with Kafka's codes.
+"""The entries of a catalog: frozen values with Kafka's names and codes.
 
-A change to the catalog replaces one of these by another; nobody ever alters one in place.
+A change replaces one of these by another; none is modified in place.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Names that differ only in letter case are two topics, even where a file system takes them for one."""
+    """Names that differ only in case are two topics, even on a case-insensitive file system."""
 
     name: str
     id: TopicId
@@ -55,12 +55,12 @@ class Topic:
 
 
 NO_USER: Final = ""
-"""The user of the credential whose key all nodes draw SCRAM decoys with. No login can have this name."""
+"""The user of the credential whose key all nodes derive SCRAM decoys from. It cannot log in."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScramCredential:
-    """What proves that a user knows the password (RFC 5802), and from which the password cannot be had."""
+    """A SCRAM verifier (RFC 5802), which does not reveal the password."""
 
     user: str
     mechanism: ScramMechanism
@@ -97,7 +97,7 @@ class Acl:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdBlock:
-    """The producer ids from `first` on, `count` of them, that nobody else is given."""
+    """`count` producer ids from `first` on, allocated exclusively."""
 
     first: int
     count: int
@@ -115,7 +115,7 @@ class QuotaEntityType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QuotaEntity:
-    """Whom a quota binds; the name None is Kafka's <default>: everybody who has no quota of their own."""
+    """The entity of a quota; the name None is Kafka's <default>: all without their own quota."""
 
     parts: frozenset[tuple[QuotaEntityType, str | None]]
 
@@ -135,7 +135,7 @@ class Quota:
 
 
 class ConfigScope(IntEnum):
-    """Kafka's config resource types that outlive a restart; a topic's configs are part of the topic."""
+    """Kafka's config resource types that are persistent; a topic's configs are part of the topic."""
 
     BROKER = 4
     CLIENT_METRICS = 16
@@ -146,7 +146,7 @@ class ConfigScope(IntEnum):
 class ConfigResource:
     scope: ConfigScope
     name: str
-    """Of a broker its id in decimal, or the empty name for the default of all brokers."""
+    """For a broker its id in decimal, or the empty name for the default of all brokers."""
 
 
 @dataclass(frozen=True, slots=True)

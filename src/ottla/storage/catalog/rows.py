@@ -1,4 +1,4 @@
-"""How entries become rows and rows become entries again."""
+"""Conversion between entries and rows."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def read_view(db: sqlite3.Connection, secrets: Secrets) -> CatalogView:
 
 
 def reseal(db: sqlite3.Connection, secrets: Secrets, view: CatalogView) -> None:
-    """Write the secrets anew that are not sealed with the newest key."""
+    """Re-encrypt the secrets that are not encrypted with the newest key."""
     rows = db.execute("SELECT user, mechanism, stored_key, server_key FROM scram_credential").fetchall()
     outdated = [(user, mechanism) for user, mechanism, *keys in rows if any(map(secrets.is_outdated, keys))]
     if outdated:
@@ -49,12 +49,12 @@ def reseal(db: sqlite3.Connection, secrets: Secrets, view: CatalogView) -> None:
             for user, mechanism in outdated:
                 credential = view.credentials[user, ScramMechanism(mechanism)]
                 write(db, Change(credential, credential), secrets)
-        # Neither may the write-ahead log hold them as they were.
+        # The write-ahead log must not contain the old ones either.
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def write(db: sqlite3.Connection, change: Change, secrets: Secrets) -> None:
-    """A changed entry is erased and inserted anew: entries are small, and there is one way to store each."""
+    """A changed entry is deleted and inserted again: entries are small, and there is one way to store each."""
     if change.before is not None:
         _erase(db, change.before)
     if change.after is not None:

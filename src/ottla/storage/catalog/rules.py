@@ -1,4 +1,4 @@
-"""What every catalog refuses, whatever it stores its entries in."""
+"""Validation shared by all catalogs."""
 
 from __future__ import annotations
 
@@ -37,48 +37,48 @@ def check_new_topic(view: CatalogView, topic: Topic) -> None:
     if topic.name in view.topics:
         raise TopicAlreadyExists(f"topic {topic.name!r} already exists")
     if (other := view.topics_by_metric_name.get(metric_name(topic.name))) is not None:
-        raise InvalidTopic(f"topic {topic.name!r} and the existing {other.name!r} would share their metrics' names")
+        raise InvalidTopic(f"topic {topic.name!r} and the existing {other.name!r} collide in metric names")
     if (other := view.topics_by_id.get(topic.id)) is not None:
         raise TopicAlreadyExists(f"topic {other.name!r} already has the id {topic.id}")
     if topic.partitions < 1:
-        raise InvalidPartitions(f"a topic has at least one partition, not {topic.partitions}")
+        raise InvalidPartitions(f"a topic needs at least one partition, got {topic.partitions}")
 
 
 def check_growth(topic: Topic, partitions: int) -> None:
     if partitions <= topic.partitions:
         raise InvalidPartitions(
-            f"topic {topic.name!r} has {topic.partitions} partitions and can only be given more, not {partitions}"
+            f"topic {topic.name!r} has {topic.partitions} partitions and can only get more, not {partitions}"
         )
 
 
 def check_new_acl(acl: Acl) -> None:
-    """As Kafka's AclControlManager and AclApis: an ACL names one definite thing."""
+    """As in Kafka's AclControlManager and AclApis: an ACL must be specific."""
     if acl.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
-        raise InvalidRequest(f"an ACL cannot be for the resource type {acl.resource_type.name}")
+        raise InvalidRequest(f"an ACL cannot have the resource type {acl.resource_type.name}")
     if acl.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise InvalidRequest(f"an ACL cannot have the pattern type {acl.pattern_type.name}")
     if acl.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
-        raise InvalidRequest(f"an ACL cannot be for the operation {acl.operation.name}")
+        raise InvalidRequest(f"an ACL cannot have the operation {acl.operation.name}")
     if acl.permission not in (AclPermission.ALLOW, AclPermission.DENY):
         raise InvalidRequest(f"an ACL cannot have the permission {acl.permission.name}")
     if not acl.resource_name:
         raise InvalidRequest("an ACL must name a resource")
     if acl.resource_type is ResourceType.CLUSTER and acl.resource_name != CLUSTER_NAME:
-        raise InvalidRequest(f"the only cluster an ACL can name is {CLUSTER_NAME!r}")
+        raise InvalidRequest(f"the cluster name in an ACL must be {CLUSTER_NAME!r}")
 
 
 def check_acl_filter(wanted: AclFilter) -> None:
     if wanted.is_unknown:
-        raise InvalidRequest("the ACL filter holds an unknown code")
+        raise InvalidRequest("the ACL filter has an unknown code")
 
 
 def check_quota(quota: Quota) -> None:
-    """As Kafka's ClientQuotaControlManager; which keys go with which entity is for the request's handler."""
+    """As in Kafka's ClientQuotaControlManager; valid keys per entity are checked by the handler."""
     types = {entity_type for entity_type, _ in quota.entity.parts}
     if types not in _QUOTA_ENTITIES or len(types) != len(quota.entity.parts):
-        raise InvalidRequest("a quota is for a user, a client id, both together, or an address")
+        raise InvalidRequest("a quota entity must be a user, a client id, both, or an IP address")
     if any(name == "" for _, name in quota.entity.parts):
-        raise InvalidRequest("a quota cannot be for an empty name")
+        raise InvalidRequest("a quota entity must not have an empty name")
     for key, limit in quota.limits.items():
         if math.isnan(limit):
             raise InvalidRequest(f"the quota {key} must be a number")

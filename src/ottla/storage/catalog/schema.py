@@ -1,7 +1,7 @@
-"""The tables of catalog.sqlite, and how a file of an earlier format becomes one of today's.
+"""The tables of catalog.sqlite, and migrations of earlier formats.
 
-The format is SQLite's user_version: how many of the MIGRATIONS the file has been through. Once released, a
-migration is never edited; a new format is one more at the end.
+The format is SQLite's user_version: the number of MIGRATIONS applied to the file. Once released, a
+migration is never edited; a new format adds one at the end.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 APPLICATION_ID: Final = int.from_bytes(b"Ottl")
-"""SQLite's own mark, in the file's header, of whose database a file is."""
+"""SQLite's application id, in the file header."""
 
 MIGRATIONS: Final[Sequence[Sequence[str]]] = (
     (
-        # One row. SQLite's AUTOINCREMENT would hand out ids one at a time; a block is one update.
+        # One row. SQLite's AUTOINCREMENT would allocate ids one at a time; a block is one update.
         """CREATE TABLE cluster (
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
             id TEXT NOT NULL,
@@ -54,7 +54,7 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
             permission INTEGER NOT NULL,
             PRIMARY KEY (resource_type, resource_name, pattern_type, principal, host, operation, permission)
         ) WITHOUT ROWID""",
-        # `entity` is JSON, sorted: {"client-id": null, "user": "ann"}. Columns could not tell "no client id
+        # `entity` is JSON, sorted: {"client-id": null, "user": "ann"}. Columns could not distinguish "no client id
         # given" from "the default client id" without giving NULL or some name a second meaning.
         """CREATE TABLE quota (
             entity TEXT NOT NULL,
@@ -71,7 +71,7 @@ MIGRATIONS: Final[Sequence[Sequence[str]]] = (
         ) WITHOUT ROWID""",
     ),
     (
-        # In an encrypted folder: what tells whether anything here was changed without the keys.
+        # In an encrypted folder: detects changes made without the keys.
         """CREATE TABLE seal (
             only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
             key_id INTEGER NOT NULL,
@@ -99,7 +99,7 @@ def format_version(db: sqlite3.Connection) -> int:
 
 
 def upgrade(db: sqlite3.Connection, migrations: Sequence[Sequence[str]] = MIGRATIONS) -> None:
-    """Inside the caller's transaction, so that a crash leaves the old format whole."""
+    """Inside the caller's transaction, so that a crash leaves the old format intact."""
     for migration in migrations[format_version(db) :]:
         for statement in migration:
             db.execute(statement)

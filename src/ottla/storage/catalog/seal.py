@@ -1,9 +1,9 @@
-"""What tells whether a catalog was changed by somebody who does not have the keys of its folder.
+"""Detects changes of a catalog made without the keys of its folder.
 
-A code (HMAC) of everything that the catalog holds is stored beside it, in the same transaction as each change. To
-calculate it again with each change must not take longer the more there is: so each entry has a secret number of its
-own, the code is that of their sum, and a change takes numbers out of the sum and adds others. Nobody who lacks the key
-knows any of the numbers, or finds other entries with the same sum (a keyed multiset hash).
+An HMAC of the catalog's contents is stored with it, in the same transaction as each change. Updating
+it must take constant time: so each entry has a secret number,
+the HMAC covers their sum, and a change subtracts and adds numbers. Without the key, the numbers are
+unknown, and other entries with the same sum cannot be found (a keyed multiset hash).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CatalogSeal:
         self._total = (self._total + sum(map(self._number, entries))) % _MODULUS
 
     def after(self, changes: Iterable[Change]) -> int:
-        """The sum that these changes lead to."""
+        """The sum after these changes."""
         total = self._total
         for change in changes:
             total -= 0 if change.before is None else self._number(change.before)
@@ -76,18 +76,18 @@ class CatalogSeal:
 def check_seal(
     db: sqlite3.Connection, ring: KeyRing, cluster_id: str, view: CatalogView, *, must_be_sealed: bool
 ) -> CatalogSeal | None:
-    """The seal of the catalog, which is right; None if it has none yet. Else BrokenSeal."""
+    """The verified seal of the catalog; None if it has none yet. Otherwise BrokenSeal."""
     row = db.execute("SELECT key_id, code FROM seal").fetchone()
     if row is None:
         if must_be_sealed:
-            raise BrokenSeal("its seal is missing: it was changed by somebody who does not have the keys")
+            raise BrokenSeal("its seal is missing: it was modified without the keys")
         return None
     key_id, code = int(row[0]), bytes(row[1])
     if key_id not in ring.keys:
-        raise UnknownKey(f"it is sealed with key {key_id}, which is not among the keys given")
+        raise UnknownKey(f"it is sealed with key {key_id}, which is missing from the given keys")
     seal = CatalogSeal.of(ring, key_id, cluster_id, view)
     if not seal.is_code(code):
-        raise BrokenSeal("its seal is broken: it was changed by somebody who does not have the keys")
+        raise BrokenSeal("its seal is broken: it was modified without the keys")
     return seal
 
 
@@ -101,7 +101,7 @@ def _entries(view: CatalogView) -> Iterable[Entry]:
 
 
 def _canonical(entry: Entry) -> bytes:
-    """The same bytes for the same entry, and for no other."""
+    """A unique byte representation of the entry."""
     parts: list[object]
     match entry:
         case Topic():

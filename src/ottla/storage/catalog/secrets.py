@@ -1,6 +1,6 @@
-"""Secrets in the catalog: sealed where the data folder is encrypted, as they are where it is not.
+"""Secrets in the catalog: encrypted if the data folder is encrypted.
 
-What is sealed bears a mark. It may be there from before encryption was turned on, and then has none.
+Encrypted values have a marker. Values from before encryption was enabled have none.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Secrets:
         return None if self._sealer is None else self._sealer.ring
 
     def seal(self, secret: bytes, place: bytes) -> bytes:
-        """What to keep at this place of the catalog."""
+        """The stored form at this place of the catalog."""
         return secret if self._sealer is None else _MARK + self._sealer.seal(secret, place)
 
     def open(self, kept: bytes, place: bytes) -> bytes:
         if not kept.startswith(_MARK):
             return kept
         if self._sealer is None:
-            raise BrokenSeal("it is encrypted, and no keys are given")
+            raise BrokenSeal("it is encrypted, but no keys are configured")
         return self._sealer.open(kept[len(_MARK) :], place)
 
     def is_outdated(self, kept: bytes) -> bool:
-        """Whether this is to be sealed, and is not, or with an older key."""
+        """Whether this must be encrypted, or re-encrypted with a newer key."""
         if self._sealer is None:
             return False
         return not kept.startswith(_MARK) or key_id_of(kept[len(_MARK) :]) != self._sealer.ring.newest

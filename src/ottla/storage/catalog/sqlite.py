@@ -1,4 +1,4 @@
-"""The catalog of one node: a SQLite file for what must last, a view in memory for what is asked."""
+"""The catalog of one node: a SQLite file for durability, a view in memory for reads."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ _NO_CONFIGS: Final[Mapping[str, str]] = {}
 
 
 class SqliteCatalog:
-    """See `catalog.Catalog` for what each method promises.
+    """See `catalog.Catalog` for the guarantees of each method.
 
-    Decisions are made on the view, which is what the file holds: the file stays locked while this is open.
+    Decisions are made on the view, which matches the file: the file is locked while it is open.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class SqliteCatalog:
     def open(cls, folder: Path, sealer: Sealer | None = None, *, must_be_sealed: bool = False) -> SqliteCatalog:
         """Open the folder's catalog, or create one; DataDirError if it cannot be used.
 
-        A `sealer` encrypts its secrets, and seals the whole of it. One that `must_be_sealed` has to exist.
+        A `sealer` encrypts its secrets, and seals all of it. With `must_be_sealed` it must exist.
 
-        The caller holds the lock on the folder: two processes must not both find no catalog and create one.
+        The caller holds the lock on the folder: two processes must not both create a catalog.
         """
         if must_be_sealed and not (folder / CATALOG_FILE).exists():
-            raise DataDirError(f"{folder} is encrypted, and {CATALOG_FILE} is missing")
+            raise DataDirError(f"{folder} is encrypted, but {CATALOG_FILE} is missing")
         db = open_database(folder)
         try:
             cluster_id: str = db.execute("SELECT id FROM cluster").fetchone()[0]
@@ -86,7 +86,7 @@ class SqliteCatalog:
                 seal = check_seal(db, sealer.ring, cluster_id, view, must_be_sealed=must_be_sealed)
             catalog = cls(db, cluster_id, view, secrets, seal)
         except (sqlite3.Error, AttributeError, TypeError, ValueError, BrokenSeal) as error:
-            # SQLite keeps no checksums: a damaged row may hold another type than its column asks for.
+            # SQLite has no checksums: a damaged row may have another type than its column.
             close_untouched(db, folder / CATALOG_FILE)
             raise damaged(folder / CATALOG_FILE, error) from error
         catalog.reseal()
@@ -173,16 +173,16 @@ class SqliteCatalog:
 
     def next_producer_ids(self, count: int = PRODUCER_ID_BLOCK) -> ProducerIdBlock:
         if count < 1:
-            raise ValueError(f"at least one producer id must be asked for, not {count}")
+            raise ValueError(f"count must be at least 1, got {count}")
         with transaction(self._db):
             first: int = self._db.execute("SELECT next_producer_id FROM cluster").fetchone()[0]
             if first > MAX_PRODUCER_ID - count:
-                raise ApiError("every producer id has been handed out")
+                raise ApiError("producer ids are exhausted")
             self._db.execute("UPDATE cluster SET next_producer_id = ?", (first + count,))
         return ProducerIdBlock(first, count)
 
     def reseal(self) -> None:
-        """Encrypt the secrets with the newest key, and seal the catalog with it, where that is not so yet."""
+        """Encrypt the secrets with the newest key, and seal the catalog with it, if necessary."""
         reseal(self._db, self._secrets, self._view)
         ring = self._secrets.ring
         if ring is not None and (self._seal is None or self._seal.key_id != ring.newest):

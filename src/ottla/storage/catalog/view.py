@@ -1,4 +1,4 @@
-"""Everything a catalog holds at one moment, and how a change leads from one moment to the next."""
+"""The contents of a catalog at one moment, and how a change produces the next."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ K = TypeVar("K")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One entry became another: created if there was none before, deleted if there is none after."""
+    """A changed entry: created if `before` is None, deleted if `after` is None."""
 
     before: Entry | None
     after: Entry | None
@@ -38,7 +38,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class CatalogView:
-    """Never changes: hold one for as long as its answers have to agree with each other."""
+    """Immutable: hold one for consistent answers."""
 
     topics: Mapping[str, Topic] = field(default_factory=dict)
     topics_by_id: Mapping[TopicId, Topic] = field(default_factory=dict)
@@ -54,13 +54,13 @@ class CatalogView:
         try:
             return self.topics[name]
         except KeyError:
-            raise UnknownTopicOrPartition(f"there is no topic {name!r}") from None
+            raise UnknownTopicOrPartition(f"no topic {name!r}") from None
 
     def topic_by_id(self, topic_id: TopicId) -> Topic:
         try:
             return self.topics_by_id[topic_id]
         except KeyError:
-            raise UnknownTopicId(f"there is no topic with the id {topic_id}") from None
+            raise UnknownTopicId(f"no topic with id {topic_id}") from None
 
     def after(self, changes: Sequence[Change]) -> CatalogView:
         return CatalogView(
@@ -78,7 +78,7 @@ class CatalogView:
 
 
 def metric_name(topic_name: str) -> str:
-    """What becomes of a topic's name in a metric, where Kafka's reporters know no dots."""
+    """A topic's name in metrics, where Kafka's reporters replace dots."""
     return topic_name.replace(".", "_")
 
 

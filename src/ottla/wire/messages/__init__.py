@@ -1,1 +1,1 @@
-"""One module per API: its request, its response and the structs they are made of, all versions at once."""
+"""One module per API: its request, response and structs, for all versions."""

@@ -1,4 +1,4 @@
-"""AddOffsetsToTxn (25): a transaction is about to commit a group's offsets."""
+"""AddOffsetsToTxn (25): add a group's offsets to a transaction."""
 
 from typing import ClassVar
 

@@ -1,7 +1,7 @@
-"""AddPartitionsToTxn (24): a transaction is about to write to partitions.
+"""AddPartitionsToTxn (24): add partitions to a transaction.
 
-Up to version 3 from the producer, about one transaction (`v3_and_below_…`); from version 4 between brokers,
-about many.
+Up to version 3 sent by producers, for one transaction (`v3_and_below_…`); from version 4 between brokers,
+for many.
 """
 
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""AlterConfigs (33): replace all settings of a resource; what is not named goes back to its default."""
+"""AlterConfigs (33): replace all configs of a resource; others are reset to their default."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments (45): move partitions to other brokers, or call a move off."""
+"""AlterPartitionReassignments (45): reassign partitions to other brokers, or cancel a reassignment."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (91): move where a share group begins to read."""
+"""AlterShareGroupOffsets (91): set the start offsets of a share group."""
 
 from typing import ClassVar
 

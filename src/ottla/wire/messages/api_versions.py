@@ -1,6 +1,6 @@
-"""ApiVersions (18): which versions of which APIs are served.
+"""ApiVersions (18): the supported API versions.
 
-A client cannot know yet what it may send, so a version that is not served gets a version 0 body with error 35
+A client does not know the supported versions yet, so an unsupported version is answered with a version 0 body, error 35
 and the table, and the response header is version 0 in every version (KIP-511).
 """
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupDescribe (69): state and members of groups of the new protocol (KIP-848)."""
+"""ConsumerGroupDescribe (69): state and members of consumer groups (KIP-848)."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat (68): join, stay in and leave a group of the new protocol (KIP-848)."""
+"""ConsumerGroupHeartbeat (68): join, stay in and leave a consumer group (KIP-848)."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""What the consumers of a group tell each other, inside JoinGroup's `metadata` and SyncGroup's `assignment`."""
+"""The embedded consumer protocol: JoinGroup's `metadata` and SyncGroup's `assignment`."""
 
 from typing import Annotated
 
@@ -24,7 +24,7 @@ class Assignment(Trailed, frozen=True, kw_only=True):
 
 
 class PreviousAssignment(Trailed, frozen=True, kw_only=True):
-    """User data of the sticky assignor. It carries no version: who reads it tries the newer one first."""
+    """User data of the sticky assignor. It has no version: readers try the newer format first."""
 
     previous_assignment: tuple[TopicPartitions, ...]
     generation: Annotated[Int32, Since(1)] = -1

@@ -1,4 +1,4 @@
-"""CreateAcls (30): add access rules."""
+"""CreateAcls (30): add ACLs."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""CreatePartitions (37): give topics more partitions."""
+"""CreatePartitions (37): add partitions to topics."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""CreateTopics (19): create topics, or with `validate_only` say whether it would work."""
+"""CreateTopics (19): create topics, or with `validate_only` validate the request."""
 
 from typing import Annotated, ClassVar
 

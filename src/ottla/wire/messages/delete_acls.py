@@ -1,4 +1,4 @@
-"""DeleteAcls (31): remove the access rules that match filters."""
+"""DeleteAcls (31): delete the ACLs that match filters."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""DeleteGroups (42): forget empty groups and their offsets."""
+"""DeleteGroups (42): delete empty groups and their offsets."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""DeleteRecords (21): forget the records of a partition below an offset."""
+"""DeleteRecords (21): delete the records of a partition below an offset."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (92): forget where a share group begins to read topics."""
+"""DeleteShareGroupOffsets (92): delete a share group's offsets of topics."""
 
 from typing import ClassVar
 

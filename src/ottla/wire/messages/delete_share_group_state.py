@@ -1,4 +1,4 @@
-"""DeleteShareGroupState (86): a share group reads partitions no more."""
+"""DeleteShareGroupState (86): delete a share group's state of partitions."""
 
 from typing import ClassVar
 

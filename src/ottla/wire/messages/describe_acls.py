@@ -1,4 +1,4 @@
-"""DescribeAcls (29): the access rules that match a filter."""
+"""DescribeAcls (29): the ACLs that match a filter."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32): settings of topics, brokers and groups, with where each value comes from."""
+"""DescribeConfigs (32): configs of topics, brokers and groups, with their sources."""
 
 from typing import Annotated, ClassVar
 

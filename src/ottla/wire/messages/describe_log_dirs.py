@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35): how much disk each partition takes."""
+"""DescribeLogDirs (35): the disk usage of partitions."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""DescribeProducers (61): the producers that have written to partitions, and their open transactions."""
+"""DescribeProducers (61): the active producers of partitions, and their open transactions."""
 
 from typing import ClassVar
 

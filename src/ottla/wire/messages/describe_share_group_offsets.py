@@ -1,4 +1,4 @@
-"""DescribeShareGroupOffsets (90): where share groups begin to read each partition."""
+"""DescribeShareGroupOffsets (90): the start offsets of share groups."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (50): which SCRAM mechanisms users have, and with how many iterations."""
+"""DescribeUserScramCredentials (50): users' SCRAM mechanisms and iterations."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""ElectLeaders (43): choose the leaders of partitions anew."""
+"""ElectLeaders (43): elect partition leaders."""
 
 from typing import Annotated, ClassVar
 

@@ -1,6 +1,6 @@
 """EndTxn (26): commit or abort a transaction.
 
-From version 5 the answer moves the producer to its next epoch (KIP-890).
+From version 5 the response contains the producer's next epoch (KIP-890).
 """
 
 from typing import Annotated, ClassVar

@@ -1,6 +1,6 @@
-"""Fetch (1): read records from partitions, waiting for them if asked to.
+"""Fetch (1): read records from partitions, optionally waiting for them.
 
-From version 7 on within a fetch session (KIP-227); from version 13 topics travel by id.
+From version 7 on within a fetch session (KIP-227); from version 13 with topic ids.
 """
 
 from typing import Annotated, ClassVar

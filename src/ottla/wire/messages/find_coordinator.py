@@ -1,4 +1,4 @@
-"""FindCoordinator (10): which broker looks after a group, a transactional id or a share partition.
+"""FindCoordinator (10): the coordinator of a group, a transactional id or a share partition.
 
 Up to version 3 for one `key`; from version 4 for many `coordinator_keys`.
 """

@@ -1,4 +1,4 @@
-"""Heartbeat (12): a member says that it is alive, and learns whether the group is rebalancing."""
+"""Heartbeat (12): keeps a member's session alive; the response tells whether the group is rebalancing."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (44): set, delete, append to or subtract from single settings."""
+"""IncrementalAlterConfigs (44): set, delete, append to or subtract from single configs."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""InitProducerId (22): give a producer its id and epoch, and fence whoever had its transactional id."""
+"""InitProducerId (22): get a producer id and epoch, and fence the previous producer of the transactional id."""
 
 from typing import Annotated, ClassVar
 

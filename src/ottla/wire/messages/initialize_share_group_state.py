@@ -1,4 +1,4 @@
-"""InitializeShareGroupState (83): a share group begins to read partitions, or begins anew."""
+"""InitializeShareGroupState (83): initialize or reset a share group's state of partitions."""
 
 from typing import ClassVar
 

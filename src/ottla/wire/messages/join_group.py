@@ -1,4 +1,4 @@
-"""JoinGroup (11): enter the next generation of a group. What is in `metadata` is the members' own affair."""
+"""JoinGroup (11): join the next generation of a group. `metadata` is opaque to the broker."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""LeaveGroup (13): members go without waiting for their session to expire. Many at once from version 3."""
+"""LeaveGroup (13): leave without waiting for the session to expire. Many members from version 3."""
 
 from typing import Annotated, ClassVar
 

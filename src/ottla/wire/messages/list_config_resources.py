@@ -1,4 +1,4 @@
-"""ListConfigResources (74): which resources of the given types have settings of their own."""
+"""ListConfigResources (74): the resources of the given types with dynamic configs."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""ListGroups (16): every group this broker looks after, by state and by type if asked."""
+"""ListGroups (16): the groups this broker coordinates, optionally by state and type."""
 
 from typing import Annotated, ClassVar
 

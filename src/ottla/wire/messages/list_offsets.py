@@ -1,4 +1,4 @@
-"""ListOffsets (2): the offset at a timestamp, or at a special one: -1 latest, -2 earliest and so on."""
+"""ListOffsets (2): the offset for a timestamp, or a special one: -1 latest, -2 earliest and so on."""
 
 from typing import Annotated, ClassVar
 

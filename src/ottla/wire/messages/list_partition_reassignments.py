@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (46): the moves of partitions that are under way."""
+"""ListPartitionReassignments (46): the reassignments in progress."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""ListTransactions (66): every transaction this broker looks after, filtered."""
+"""ListTransactions (66): the transactions this broker coordinates, filtered."""
 
 from typing import Annotated, ClassVar
 

@@ -1,6 +1,6 @@
-"""Metadata (3): brokers, topics, and who leads each partition.
+"""Metadata (3): brokers, topics, and partition leaders.
 
-`topics=None` asks for all topics; version 0, which cannot say null, asks for them with an empty array.
+`topics=None` means all topics; in version 0, which has no null, an empty array does.
 """
 
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""OffsetCommit (8): remember how far a group has read. From version 10 topics travel by id."""
+"""OffsetCommit (8): commit a group's offsets. From version 10 with topic ids."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""OffsetDelete (47): forget a group's offsets for partitions nobody in it reads."""
+"""OffsetDelete (47): delete a group's offsets of partitions that no member reads."""
 
 from typing import ClassVar
 

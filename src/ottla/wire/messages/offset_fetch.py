@@ -1,7 +1,7 @@
-"""OffsetFetch (9): how far groups have read.
+"""OffsetFetch (9): the committed offsets of groups.
 
-Up to version 7 the request names one group and the answer is `topics`; from version 8 both carry `groups`.
-From version 10 topics travel by id.
+Up to version 7 the request names one group and the response is `topics`; from version 8 both have `groups`.
+From version 10 with topic ids.
 """
 
 from typing import Annotated, ClassVar

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch (23): where a leader epoch ended, so that a reader notices a truncated log."""
+"""OffsetForLeaderEpoch (23): the end offset of a leader epoch, to detect truncation."""
 
 from typing import Annotated, ClassVar
 

@@ -1,7 +1,7 @@
 """Produce (0): append record batches to partitions.
 
-Versions 0-2 are advertised, because old librdkafka gives up compression without them, and refused, as by
-Kafka 4. From version 13 topics travel by id.
+Versions 0-2 are advertised, because old librdkafka disables compression without them, but rejected, as in
+Kafka 4. From version 13 with topic ids.
 """
 
 from typing import Annotated, ClassVar

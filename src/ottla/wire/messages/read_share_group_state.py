@@ -1,4 +1,4 @@
-"""ReadShareGroupState (84): what became of the records of partitions that a share group reads."""
+"""ReadShareGroupState (84): the record states of a share group's partitions."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""ReadShareGroupStateSummary (87): how far a share group has come."""
+"""ReadShareGroupStateSummary (87): the start offsets of a share group."""
 
 from typing import Annotated, ClassVar
 

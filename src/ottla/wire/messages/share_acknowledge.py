@@ -1,4 +1,4 @@
-"""ShareAcknowledge (79): say what became of acquired records (KIP-932)."""
+"""ShareAcknowledge (79): acknowledge acquired records (KIP-932)."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""ShareFetch (78): acquire records of a share group, and acknowledge earlier ones on the way (KIP-932)."""
+"""ShareFetch (78): acquire records of a share group, and acknowledge earlier ones (KIP-932)."""
 
 from typing import Annotated, ClassVar
 

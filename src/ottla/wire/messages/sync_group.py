@@ -1,4 +1,4 @@
-"""SyncGroup (14): the leader hands out the assignments, every member collects its own."""
+"""SyncGroup (14): the leader sends the assignments, every member receives its own."""
 
 from typing import Annotated, ClassVar
 

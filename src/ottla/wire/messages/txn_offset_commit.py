@@ -1,4 +1,4 @@
-"""TxnOffsetCommit (28): remember how far a group has read, once the transaction commits."""
+"""TxnOffsetCommit (28): commit a group's offsets with a transaction."""
 
 from typing import Annotated, ClassVar
 

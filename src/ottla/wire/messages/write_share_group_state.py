@@ -1,4 +1,4 @@
-"""WriteShareGroupState (85): more became of records that a share group was given."""
+"""WriteShareGroupState (85): write record states of a share group."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (27): end transactions in partitions, as coordinators and administrators do."""
+"""WriteTxnMarkers (27): write end transaction markers to partitions."""
 
 from typing import Annotated, ClassVar
 

@@ -37,6 +37,13 @@ LIMITS: Final = (
         documentation="How many connections may be open at once from one address.",
     ),
     Definition(
+        name="max.connections.per.ip.overrides",
+        type=ConfigType.STRING,
+        default="",
+        is_read_only=True,
+        documentation="Other limits for connections from single addresses.",
+    ),
+    Definition(
         name="connections.max.idle.ms",
         type=ConfigType.LONG,
         default=600_000,

@@ -1,1 +1,1 @@
-"""Which member gets which partition. All pure, with Java's results for the same input."""
+"""Partition assignors: pure, with the same results as Java's."""

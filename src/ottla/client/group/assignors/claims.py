@@ -1,4 +1,4 @@
-"""What members say they had, and whom to believe."""
+"""Previously owned partitions as claimed by members, and which claims are valid."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ class Claim(NamedTuple):
 
 @dataclass(slots=True)
 class Claims:
-    """Partitions that exist, by the member that had them last."""
+    """Existing partitions by the member that owned them last."""
 
     by_member: dict[str, Claim] = field(default_factory=dict)
-    """As they were made."""
+    """The claims as received."""
     owned: dict[str, list[TopicPartition]] = field(default_factory=dict)
     """In Java's order of members."""
     contested: set[TopicPartition] = field(default_factory=set)
-    """Claimed by two members from one generation: neither is believed."""
+    """Claimed by two members of one generation: neither claim is valid."""
 
     @property
     def newest(self) -> int:

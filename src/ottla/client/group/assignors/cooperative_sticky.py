@@ -1,7 +1,7 @@
-"""Cooperative sticky: as sticky, but members keep what they have while the group rebalances (KIP-429).
+"""Cooperative sticky: like sticky, but members keep their partitions during a rebalance (KIP-429).
 
-A partition that moves goes in two rebalances: in the first its owner is told to give it up and nobody gets it, in
-the second it is free.
+A partition moves in two rebalances: in the first its owner revokes it and no member gets it, in
+the second it is assigned.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _moving(members: Sequence[Member], shares: Shares) -> dict[TopicPartition, s
 
 
 def _claim(member: Member) -> Claim:
-    """A subscription before its version 2 has the generation in its user data."""
+    """A subscription before version 2 has the generation in its user data."""
     generation = member.generation
     if generation < 0 and member.user_data is not None and len(member.user_data) >= _GENERATION.size:
         (generation,) = _GENERATION.unpack_from(member.user_data)

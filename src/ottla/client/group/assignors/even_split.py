@@ -1,6 +1,6 @@
-"""Sticky assignment where all members want the same topics: everybody gets the same number, give or take one.
+"""Sticky assignment if all members subscribe to the same topics: all get the same number, give or take one.
 
-Members keep what they had up to their quota; the rest goes round, first to those below the smaller quota. With P
+Members keep their partitions up to their quota; the rest is distributed, first to those below the smaller quota. With P
 partitions and M members, P % M of them get one more than the others.
 """
 
@@ -21,7 +21,7 @@ class EvenSplit:
     def __init__(self, layout: Layout, claims: Claims, racks: Racks) -> None:
         self.shares: Shares = {member: [] for member in claims.owned}
         self.moving: dict[TopicPartition, str] = {}
-        """Partitions that one member must give up before another may have them."""
+        """Partitions that one member must revoke before another may get them."""
         self._layout = layout
         self._claims = claims
         self._racks = racks
@@ -81,7 +81,7 @@ class EvenSplit:
         ]
 
     def _deal_to_the_near(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """What is left afterwards is near to nobody who has room for it."""
+        """The remaining partitions have no rack-local member below its quota."""
         left = []
         turn = 0
         for at in partitions:
@@ -105,7 +105,7 @@ class EvenSplit:
         return next((index for index in around if self._racks.is_near(members[index], at)), None)
 
     def _after_one_more(self, member: str, index: int) -> int:
-        """Whose turn it is among those below their quota, after this one of them got a partition."""
+        """The next member below its quota, after this one got a partition."""
         count = len(self.shares[member]) + 1
         if count < self._least:
             index += 1

@@ -1,6 +1,6 @@
-"""The order in which Java's HashMap and HashSet hand out what is in them.
+"""The iteration order of Java's HashMap and HashSet.
 
-Where several answers are equally good, Java's assignors take the one that this order leads to.
+Among equally good assignments, Java's assignors choose by this order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SMALLEST_TABLE: Final = 16
 
 
 def in_java_order(values: Sequence[T], hash_of: Callable[[T], int]) -> list[T]:
-    """`values` are in the order in which they were put in: those of one bucket stay in it."""
+    """`values` are in insertion order, which is kept within a bucket."""
     last_bucket = _table_size(len(values)) - 1
 
     def bucket(value: T) -> int:
@@ -29,7 +29,7 @@ def in_java_order(values: Sequence[T], hash_of: Callable[[T], int]) -> list[T]:
 
 
 def hash_of_text(text: str) -> int:
-    """Java's String.hashCode, as 32 bits without a sign."""
+    """Java's String.hashCode, as unsigned 32 bits."""
     code = 0
     for unit in memoryview(text.encode("utf-16-le", "surrogatepass")).cast("H"):
         code = (31 * code + unit) & 0xFFFFFFFF

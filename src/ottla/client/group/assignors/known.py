@@ -1,4 +1,4 @@
-"""The assignors by the names that members agree on."""
+"""The assignors by name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ASSIGNORS: Final[Mapping[str, Assignor]] = {
 
 
 def assignors_named(names: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
-    """Those of the names, in their order; an assignor of the user's own stands for itself."""
+    """The assignors of these names, in order; a custom assignor is passed through."""
     found = []
     for name in names:
         if not isinstance(name, str):
@@ -29,7 +29,7 @@ def assignors_named(names: Iterable[str | Assignor]) -> tuple[Assignor, ...]:
         elif name in ASSIGNORS:
             found.append(ASSIGNORS[name])
         else:
-            raise ValueError(f"assignors: there is no {name!r}; known are {', '.join(sorted(ASSIGNORS))}")
+            raise ValueError(f"unknown assignor {name!r}; known are {', '.join(sorted(ASSIGNORS))}")
     if not found:
         raise ValueError("assignors: a member of a group needs at least one")
     return tuple(found)

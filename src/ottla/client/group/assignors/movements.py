@@ -1,4 +1,4 @@
-"""Which partition moved from whom to whom, so that no two members swap partitions of one topic."""
+"""Partition movements between members, so that no two members swap partitions of one topic."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Move(NamedTuple):
 class Movements:
     def __init__(self) -> None:
         self._made: dict[TopicPartition, _Move] = {}
-        # A dictionary where a set would do: it keeps the order in which they came.
+        # A dictionary instead of a set, to keep the insertion order.
         self._by_move: dict[_Move, dict[TopicPartition, None]] = defaultdict(dict)
 
     def note(self, at: TopicPartition, source: str, target: str) -> None:
@@ -32,7 +32,7 @@ class Movements:
             self._by_move[self._made[at]][at] = None
 
     def partition_to_move(self, at: TopicPartition, source: str, target: str) -> TopicPartition:
-        """Another of the topic that went the opposite way, if there is one: it goes back instead."""
+        """A partition of the topic that moved the opposite way, if any: it moves back instead."""
         if (earlier := self._made.get(at)) is not None:
             source = earlier.source
         opposite = self._by_move.get(_Move(at.topic, target, source))

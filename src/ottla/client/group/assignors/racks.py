@@ -1,4 +1,4 @@
-"""Which members are near which partitions (KIP-881)."""
+"""Rack-aware assignment (KIP-881)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def racks_matter(of_members: Iterable[str], of_partitions: Sequence[frozenset[str]]) -> bool:
-    """Not if nobody is near anything, or if everything is near to everybody."""
+    """False if no member matches any rack, or all members match all partitions."""
     everywhere = frozenset[str]().union(*of_partitions)
     return not everywhere.isdisjoint(of_members) and any(racks != everywhere for racks in of_partitions)
 
 
 class Racks:
-    """Empty where racks do not matter."""
+    """Empty if racks do not matter."""
 
     def __init__(self, members: Sequence[Member], layout: Layout) -> None:
         self._of_member: dict[str, str] = {}
@@ -38,7 +38,7 @@ class Racks:
         return bool(self._of_member)
 
     def is_far(self, member: str, at: TopicPartition) -> bool:
-        """Never, for a member that does not say where it is."""
+        """Never for a member without a rack."""
         rack = self._of_member.get(member)
         return rack is not None and rack not in self._of_partition.get(at, ())
 
@@ -46,6 +46,6 @@ class Racks:
         return self._of_member.get(member) in self._of_partition.get(at, ())
 
     def hardest_first(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Those with the fewest members near them come first."""
+        """Partitions with the fewest rack-local members first."""
         members_in = Counter(self._of_member.values())
         return sorted(partitions, key=lambda at: sum(members_in[rack] for rack in self._of_partition.get(at, ())))

@@ -1,7 +1,7 @@
-"""Range: of each topic, a run of consecutive partitions for each member.
+"""Range: a contiguous range of each topic's partitions per member.
 
-Topics with as many partitions and the same members are split alike, so that one member gets the same partitions of
-all of them (co-partitioning), also where racks are matched first.
+Topics with the same number of partitions and the same members are split alike, so that one member gets the same
+partitions of all of them (co-partitioning), also with rack-aware assignment.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _match_racks(topics: list[_Topic]) -> None:
 
 
 def _match_together(topics: list[_Topic]) -> None:
-    """A partition goes to the first member that is near to it in every topic."""
+    """A partition goes to the first member that is rack-local in every topic."""
     for partition in range(topics[0].partitions):
         for member in topics[0].members:
             if all(topic.is_near(member, partition) and topic.room_for(member) for topic in topics):

@@ -1,4 +1,4 @@
-"""Round robin: all partitions of all topics, dealt out one by one to the members that want them."""
+"""Round robin: the partitions of all topics, distributed one by one to their subscribers."""
 
 from __future__ import annotations
 

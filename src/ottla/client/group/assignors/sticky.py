@@ -1,6 +1,6 @@
-"""Sticky: as even as can be, and with as few changes as that allows (KIP-54).
+"""Sticky: as balanced as possible with the fewest moves (KIP-54).
 
-Members give up everything before they join, so each sends along what it had last, in its user data.
+Members revoke everything before they join, so each sends its previous assignment in its user data.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class StickyAssignor:
 def split(
     members: Sequence[Member], layout: Layout, claim_of: Callable[[Member], Claim]
 ) -> tuple[Shares, dict[TopicPartition, str] | None]:
-    """Everybody's share, and which partitions of it another member still has; None if that was not watched."""
+    """The assignment, and which partitions of it another member still owns; None if that was not tracked."""
     wanted = {topic: layout[topic] for topic in _all_topics(members) & layout.keys()}
     claims = settle_claims(members, wanted, claim_of)
     racks = Racks(members, wanted)
@@ -65,6 +65,6 @@ def _claim(member: Member) -> Claim:
         return Claim((), -1)
     try:
         previous = decode_previous_assignment(member.user_data)
-    except ProtocolError:  # of an assignor of the same name that is not this one
+    except ProtocolError:  # from another assignor of the same name
         return Claim((), -1)
     return Claim(each_partition(previous.previous_assignment), previous.generation)

@@ -1,4 +1,4 @@
-"""What an assignor is given, and what it must be able to do."""
+"""The input and interface of assignors."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from ottla.core.ids import TopicPartition
 
 Layout: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
-"""For each topic that exists and each of its partitions, the racks where a replica is."""
+"""The racks of the replicas, for each partition of each existing topic."""
 
 Shares: TypeAlias = dict[str, list["TopicPartition"]]
-"""What each member gets, by its id."""
+"""The assigned partitions by member id."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,13 +23,13 @@ class Member:
     topics: frozenset[str]
     owned: tuple[TopicPartition, ...] = ()
     generation: int = -1
-    """The generation that it owned them in."""
+    """The generation in which it owned them."""
     rack: str = ""
     user_data: bytes | None = None
 
     @property
     def sort_key(self) -> tuple[bool, str]:
-        """Static members come first, by the name that survives their restarts."""
+        """Static members first, by their instance id."""
         return (True, self.id) if self.instance_id is None else (False, self.instance_id)
 
 
@@ -39,10 +39,10 @@ class Assignor(Protocol):
 
     @property
     def is_cooperative(self) -> bool:
-        """Whether members may keep what they have while the group rebalances (KIP-429)."""
+        """Whether members keep their partitions during a rebalance (KIP-429)."""
 
     def user_data(self, assigned: Sequence[TopicPartition] | None, generation: int) -> bytes | None:
-        """What a member adds to its subscription: the assignment it got last, if it ever got one."""
+        """User data for the subscription, given the previous assignment, if any."""
 
     def assign(self, members: Sequence[Member], layout: Layout) -> Shares:
         """`members` are in the coordinator's order."""

@@ -1,7 +1,7 @@
-"""Sticky assignment where members want different topics: nobody has two more than one who could take one of them.
+"""Sticky assignment if members subscribe to different topics: no member has two more than one that could take one.
 
-Members keep what they had; what is free goes to the one with least; then partitions move, in rounds, from those with
-more to those with less, until no move makes it more even.
+Members keep their partitions; free ones go to the member with the fewest; then partitions move, in rounds, from members
+with more to members with fewer, until no move improves the balance.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class UnevenSplit:
         unassigned = [at for at in everything if at not in self._owner]
         is_first = not any(self._shares.values())
         self._fill(unassigned)
-        # What only one member can have stays where it is, and so does who can have nothing else.
+        # A partition with a single subscriber stays, and so does a member without other choices.
         settled = {member: self._shares.pop(member) for member in self._topics if not self._can_change(member)}
         movable = [at for at in everything if len(self._subscribers[at.topic]) > 1]
         self._even_out([at for at in unassigned if len(self._subscribers[at.topic]) > 1], movable, is_first=is_first)
@@ -57,7 +57,7 @@ class UnevenSplit:
                 self._give(at, member)
 
     def _all_partitions(self) -> list[TopicPartition]:
-        """Those that the fewest members want come first."""
+        """Partitions with the fewest subscribers first."""
         return [
             TopicPartition(topic, index)
             for topic in sorted(self._layout, key=lambda topic: (len(self._subscribers[topic]), topic))
@@ -140,7 +140,7 @@ class UnevenSplit:
 
 
 def _previous_owners(claims: Claims) -> dict[TopicPartition, str]:
-    """By claims from older generations, the newest of which counts: one that was away may get back what it had."""
+    """By claims of older generations, newest first: a member that was away may get its partitions back."""
     newest = claims.newest
     found: dict[TopicPartition, tuple[str, int]] = {}
     for member, claim in claims.by_member.items():

@@ -7,12 +7,14 @@ import { badge, card, choice, field, heading } from "../parts/field.js";
 import { attempt, notify } from "../parts/notice.js";
 import { table } from "../parts/table.js";
 
-const OPERATIONS = ["READ", "WRITE", "DESCRIBE", "CREATE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "ALL"];
+const OPERATIONS = ["READ", "WRITE", "DESCRIBE", "CREATE", "DELETE", "ALTER", "DESCRIBE_CONFIGS", "ALTER_CONFIGS", "CREATE_TOKENS", "DESCRIBE_TOKENS", "ALL"];
 const RESOURCES = [
   ["TOPIC", "Topic"],
   ["GROUP", "Group"],
   ["CLUSTER", "Cluster"],
   ["TRANSACTIONAL_ID", "Transactional id"],
+  ["DELEGATION_TOKEN", "Delegation token"],
+  ["USER", "User"],
 ];
 const PATTERNS = [
   ["LITERAL", "Exactly this name"],
@@ -30,18 +32,27 @@ export async function show({ signal }) {
   const draw = () =>
     attempt(refusal, async () => {
       users.update((await api.get("/v1/users", signal)).users);
-      if (who.has_acls) acls.update((await api.get("/v1/acls", signal)).acls);
+      if (!who.has_acls) return;
+      roles.update((await api.get("/v1/roles", signal)).roles);
+      acls.update((await api.get("/v1/acls", signal)).acls);
     });
   const users = table(userColumns(draw), { caption: "Users", empty: "No user logs in with a password." });
+  const roles = table(roleColumns(draw), {
+    caption: "Roles",
+    empty: "No role: add an ACL for a principal such as Role:analyst, then members.",
+  });
   const acls = table(aclColumns(draw), { caption: "ACLs", empty: "No ACL: only super users may do anything." });
   await draw();
   const addUser = h("button.primary", { type: "button", onclick: () => setPassword("", draw) }, "Add user");
+  const addMember =
+    who.has_acls && h("button", { type: "button", onclick: () => newMember("", draw) }, "Add role member");
   const addAcl = who.has_acls && h("button.primary", { type: "button", onclick: () => newAcl(draw) }, "Add ACL");
   return h(
     "div.page",
-    heading("Access", addUser, addAcl),
+    heading("Access", addUser, addMember, addAcl),
     refusal,
     card("Users", users),
+    who.has_acls && card("Roles", roles),
     who.has_acls ? card("ACLs", acls) : h("p.empty", "ACLs are off: whoever logs in may do everything."),
   );
 }
@@ -60,8 +71,39 @@ function userColumns(draw) {
   ];
 }
 
+function roleColumns(draw) {
+  return [
+    { label: "Role", cell: ({ name }) => name, sort: ({ name }) => name },
+    {
+      label: "Members",
+      cell: ({ name, members }) =>
+        members.map((member) => {
+          const remove = () => removeMember(name, member, draw);
+          return h("div", member, " ", h("button.quiet", { type: "button", onclick: remove }, `Remove ${member}`));
+        }),
+    },
+    { label: "Rules", cell: ({ rules }) => rules.map((rule) => h("div", ...sentence(rule))) },
+    {
+      label: "",
+      cell: ({ name }) => [
+        h("button.quiet", { type: "button", onclick: () => newMember(name, draw) }, "Add member"),
+        h("button.quiet", { type: "button", onclick: () => deleteRole(name, draw) }, "Delete"),
+      ],
+    },
+  ];
+}
+
+function sentence({ permission, operation, resource_type: kind, ...acl }) {
+  const may = badge(operation, permission === "DENY" ? "bad" : "good");
+  return [may, ` ${kind.toLowerCase()} `, h("code", resourceName(acl))];
+}
+
+function resourceName({ resource_name: name, pattern_type: pattern }) {
+  return pattern === "PREFIXED" ? `${name}…` : name;
+}
+
 function aclColumns(draw) {
-  const name = (acl) => (acl.pattern_type === "PREFIXED" ? `${acl.resource_name}…` : acl.resource_name);
+  const name = resourceName;
   return [
     { label: "Principal", cell: ({ principal }) => principal, sort: ({ principal }) => principal },
     {
@@ -108,6 +150,33 @@ function setPassword(name, done) {
 function deleteUser(name, done) {
   return confirmByName(`Delete ${name}`, "The user can log in no more.", name, "Delete user", async () => {
     await api.delete(url`/v1/users/${name}`);
+    notify(`Deleted ${name}`);
+    done();
+  });
+}
+
+function newMember(role, done) {
+  const name = h("input", { name: "role", required: true, value: role, readonly: role !== "", autofocus: role === "" });
+  const member = h("input", { name: "member", required: true, placeholder: "User:ann", autofocus: role !== "" });
+  const fields = [field("Role", name), field("Member", member, "A user, a group of tokens such as Group:sales, or a role")];
+  return form(role ? `Add a member to ${role}` : "Add role member", fields, {
+    submit: "Add",
+    send: async (given) => {
+      await api.put(url`/v1/roles/${given.get("role")}/members/${given.get("member")}`);
+      done();
+    },
+  });
+}
+
+async function removeMember(role, member, done) {
+  await api.delete(url`/v1/roles/${role}/members/${member}`);
+  notify(`Removed ${member} from ${role}`);
+  done();
+}
+
+function deleteRole(name, done) {
+  return confirmByName(`Delete ${name}`, "Its rules and memberships are deleted.", name, "Delete role", async () => {
+    await api.delete(url`/v1/roles/${name}`);
     notify(`Deleted ${name}`);
     done();
   });

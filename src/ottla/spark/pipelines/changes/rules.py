@@ -20,7 +20,7 @@ DELETED: Final = "_deleted"
 DELETE: Final = "_ottla_delete"
 """The same once the sink has decided; it is never stored."""
 ORIGIN: Final = ("_topic", "_partition", "_offset")
-MERGING_KINDS: Final = ("delta", "iceberg", "postgresql", "sqlite")
+MERGING_KINDS: Final = ("delta", "iceberg", "postgresql", "sqlite", "jdbc")
 """Sinks that replace and delete rows by key."""
 
 

@@ -14,6 +14,10 @@ def database_of(sink: Sink) -> Database:
         from ottla.spark.pipelines.databases.sqlite import SqliteDatabase
 
         return SqliteDatabase(sink)
+    if sink.kind == "jdbc":
+        from ottla.spark.pipelines.jdbc.database import JdbcDatabase
+
+        return JdbcDatabase(sink)
     from ottla.spark.pipelines.databases.postgresql import PostgresDatabase
 
     return PostgresDatabase(sink)

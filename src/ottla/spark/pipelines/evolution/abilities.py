@@ -28,6 +28,8 @@ class Abilities:
     """Types of Spark that become another type."""
     nested_as_json: bool = False
     why_not_widen: str = ""
+    ignores_case: bool = False
+    """Of the names of columns."""
 
     def stored(self, kind: Type) -> Type:
         if isinstance(kind, str):
@@ -73,5 +75,13 @@ ABILITIES: Final[Mapping[SinkKind, Abilities]] = {
         can_widen=True,
         stored_as={"variant": JSON},
         nested_as_json=True,
+    ),
+    "jdbc": Abilities(
+        title="a database table",
+        can_widen=False,
+        stored_as={"variant": JSON},
+        nested_as_json=True,
+        why_not_widen="not every database can change the type of a column; alter the table yourself",
+        ignores_case=True,
     ),
 }

@@ -9,6 +9,7 @@ from ottla.spark.pipelines.definition import DATABASE_KINDS, TABLE_KINDS
 from ottla.spark.pipelines.evolution.abilities import ABILITIES
 from ottla.spark.pipelines.evolution.refusals import refuse
 from ottla.spark.pipelines.evolution.rules import Evolution, decide
+from ottla.spark.pipelines.evolution.types import struct_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,10 +26,19 @@ def evolution_for(
     abilities = ABILITIES[sink.kind]
     if table is None:
         return Evolution(abilities.stored_columns(query))
+    if abilities.ignores_case:
+        table = _respelled(table, query)
     needed = table.needed | {*sink.partition_by, *sink.key}
     evolution = decide(replace(table, needed=needed), query, sink.evolution, abilities, written_before)
     refuse(sink, table.columns, abilities.stored_columns(query), evolution, abilities)
     return evolution
+
+
+def _respelled(table: TableColumns, query: Struct) -> TableColumns:
+    """With the query's spelling of columns that are the same but for their case."""
+    spelled = {name.lower(): name for name in query.names}
+    fields = ((spelled.get(field.name.lower(), field.name), field.type) for field in table.columns.fields)
+    return replace(table, columns=struct_of(fields))
 
 
 def planned_evolution(sink: Sink, query: Struct, written_before: Collection[str] | None) -> Evolution | None:

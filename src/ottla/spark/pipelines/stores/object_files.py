@@ -117,7 +117,8 @@ class ObjectFiles:
         return self._done("open", name, lambda: RangedFile(self._store, name, obstore.head(self._store, name)["size"]))
 
     def sink(self, name: str) -> Upload:
-        return Upload(obstore.open_writer(self._store, name))
+        writer = obstore.open_writer(self._store, name)
+        return Upload(writer, lambda: self._done("write", name, writer.close))
 
     def _done(self, what: str, name: str, request: Callable[[], _Done]) -> _Done:
         try:
@@ -126,7 +127,7 @@ class ObjectFiles:
             raise FileNotFoundError(self.place(name)) from gone
         except (AlreadyExistsError, PreconditionError):
             raise
-        except BaseError as refused:
+        except (BaseError, OSError) as refused:
             raise StoreFailed(f"cannot {what} {self.place(name)}: {reason(refused, self.settings)}") from None
 
 
@@ -135,8 +136,9 @@ class Upload:
 
     closed = False
 
-    def __init__(self, writer: Any) -> None:  # noqa: ANN401 - obstore's own
+    def __init__(self, writer: Any, finish: Callable[[], None]) -> None:  # noqa: ANN401 - obstore's own
         self._writer = writer
+        self._finish = finish
 
     def write(self, data: Any) -> int:  # noqa: ANN401 - any buffer
         return int(self._writer.write(bytes(data)))
@@ -147,7 +149,7 @@ class Upload:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self._writer.close()
+            self._finish()
 
     def __enter__(self) -> Self:
         return self

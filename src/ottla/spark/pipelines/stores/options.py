@@ -35,7 +35,7 @@ def _aws(settings: StorageSettings) -> dict[str, Any]:
 
 
 def _google(settings: StorageSettings) -> dict[str, Any]:
-    found = _filled(bearer_token=settings.token, service_account=settings.service_account)
+    found = _filled(service_account=settings.service_account)
     if settings.endpoint:
         found["base_url"] = settings.endpoint
     if settings.anonymous:
@@ -51,7 +51,6 @@ def _azure(address: str, settings: StorageSettings) -> dict[str, Any]:
         tenant_id=settings.tenant_id,
         client_id=settings.client_id,
         client_secret=settings.client_secret,
-        token=settings.token,
         endpoint=settings.endpoint,
     )
     if settings.anonymous:
@@ -81,9 +80,10 @@ def iceberg_properties(address: str, settings: StorageSettings) -> dict[str, str
     scheme = scheme_of(address)
     by_pyarrow = {"py-io-impl": "pyiceberg.io.pyarrow.PyArrowFileIO"}
     if scheme == "gs":
-        return by_pyarrow | _filled(**{"gcs.oauth2.token": settings.token, "gcs.service.host": settings.endpoint})
+        return by_pyarrow | _filled(**{"gcs.service.host": settings.endpoint})
     if scheme.startswith("abfs"):
-        return by_pyarrow | _iceberg_azure(address, settings)
+        by_azure = {"py-io-impl": "ottla.spark.pipelines.stores.azure_io.AzureFileIO"}
+        return by_azure | _iceberg_azure(address, settings)
     # Without a region pyiceberg asks AWS for it, which knows nothing of other stores.
     region = settings.region or ("us-east-1" if settings.endpoint else "")
     found = _filled(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.fields import Fields
 
 _SECRETS: Final = (
-    "access_key_id", "secret_access_key", "session_token", "account_key", "sas_token", "client_secret", "token",
+    "access_key_id", "secret_access_key", "session_token", "account_key", "sas_token", "client_secret",
 )  # fmt: skip
 _TEXTS: Final = (
     "endpoint",
@@ -57,8 +57,6 @@ class StorageSettings:
     client_secret: str = field(default="", repr=False)
     service_account: str = ""
     """The file of a Google service account."""
-    token: str = field(default="", repr=False)
-    """An access token of Google or Azure."""
 
     @property
     def secrets(self) -> tuple[str, ...]:

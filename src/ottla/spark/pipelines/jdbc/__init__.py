@@ -1,0 +1,1 @@
+"""Databases that Spark reaches through a JDBC driver."""
