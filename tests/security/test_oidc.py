@@ -92,6 +92,13 @@ def test_a_browser_that_comes_back_from_the_provider_is_logged_in(setup: Setup) 
         assert browser.get("/v1/session").json()["principal"] == "User:ann"
 
 
+def test_a_login_through_the_provider_is_audited(setup: Setup) -> None:
+    with setup.browser() as browser:
+        setup.log_in(browser)
+    logins = [line for line in setup.broker.audit() if line["event"] == "login" and line["mechanism"] == "oidc"]
+    assert [line["principal"] for line in logins][-1:] == ["User:ann"]
+
+
 def test_groups_of_the_id_token_have_rights_through_roles(setup: Setup) -> None:
     with setup.broker.admin() as admin:
         admin.create_topic("offers", partitions=1)

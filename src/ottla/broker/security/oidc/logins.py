@@ -40,7 +40,9 @@ class OidcLogins:
 
     async def finish(self, code: str, state: str, expected: str, peer: str) -> Granted:
         """Who has logged in; LoginFailed if this browser began no such login, or the provider denies it."""
-        return await self._logins.counted(HOW, peer, self._redeem(code, state, expected))
+        granted = await self._logins.counted(HOW, peer, self._redeem(code, state, expected))
+        self._logins.noted(HOW, f"User:{granted.user}", peer)
+        return granted
 
     async def _redeem(self, code: str, state: str, expected: str) -> Granted:
         attempt = self._attempts.pop(state, None)
