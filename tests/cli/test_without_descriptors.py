@@ -18,6 +18,7 @@ from ottla.wire.messages.describe_acls import DescribeAclsRequest
 from ottla.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.describe_delegation_token import DescribeDelegationTokenRequest
 from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from ottla.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -79,6 +80,7 @@ ONE_PER_MODULE: list[Request] = [
     ConsumerGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
     ShareGroupDescribeRequest(group_ids=(), include_authorized_operations=False),
     ReadShareGroupStateRequest(group_id="", topics=()),
+    DescribeDelegationTokenRequest(owners=None),
     ShareAcknowledgeRequest(group_id="", member_id="", share_session_epoch=0, topics=()),
     DescribeConfigsRequest(
         resources=(DescribeConfigsResource(resource_type=BROKER, resource_name="0", configuration_keys=None),)

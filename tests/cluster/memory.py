@@ -115,7 +115,12 @@ class MemoryCluster:
             callback()
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
+        self,
+        at: PartitionKey,
+        new_isr: Mapping[int, int],
+        leader_epoch: int,
+        expected_version: int,
+        lost: Collection[int] = (),  # noqa: ARG002
     ) -> PartitionState:
         await asyncio.sleep(0)
         state = self.catalog.view.partitions[at]

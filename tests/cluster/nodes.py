@@ -31,6 +31,7 @@ class TestFolder:
         self.generation = generation
         self.is_new = is_new
         self.is_on_same_machine = True
+        self.is_copy = False
 
     def note_machine(self) -> None:
         self.is_on_same_machine = True

@@ -14,6 +14,7 @@ from ottla.cluster.election import (
     prefer,
     returned,
     settle,
+    with_isr,
     without,
 )
 from ottla.cluster.state import (
@@ -206,6 +207,68 @@ def test_one_that_may_lack_records_does_not_leave_to_one_that_lost_them_all() ->
     assert replaced.isr == (1, 2)
     gone = given_up(partition((1, 2), isr=(1, 2), folders=((1, "a"), (2, LOST_FOLDER))), 1, {})
     assert gone.isr == (1, 2)
+
+
+SAFE = {"min_isr": 2, "folders": ((1, "a"), (2, "b"), (3, "c"))}
+THERE = {1: "a", 2: "b", 3: "c"}
+
+
+def test_members_that_leave_an_isr_that_is_too_small_are_eligible_until_it_has_enough_again() -> None:
+    pair = settle(partition((1, 2, 3), **SAFE), brokers(1, 2, folders=THERE))
+    assert (pair.isr, pair.eligible) == ((1, 2), ())  # 3 went, and two are enough
+
+    alone = settle(pair, brokers(1, folders=THERE))
+    assert (alone.leader, alone.isr, alone.eligible) == (1, (1,), (2,))
+    assert alone.folder_of(2) == "b"
+
+    enough = with_isr(alone, (1, 3), brokers(1, 3, folders=THERE))
+    assert (enough.isr, enough.eligible) == ((1, 3), ())
+
+
+def test_an_eligible_replica_leads_if_the_last_in_sync_replica_is_gone_or_has_lost_records() -> None:
+    alone = partition((1, 2, 3), isr=(1,), eligible=(2,), **SAFE)
+
+    elected = settle(alone, brokers(2, 3, folders=THERE))
+    assert (elected.leader, elected.isr, elected.eligible) == (2, (2,), (1,))
+
+    lossy = given_up(alone, 1, {})
+    assert (lossy.leader, lossy.isr, lossy.eligible) == (NO_NODE, (2,), ())
+    assert settle(lossy, brokers(1, 3, folders=THERE)).leader == NO_NODE
+
+
+def test_an_eligible_replica_that_lost_records_or_its_folder_is_not_elected() -> None:
+    alone = partition((1, 2, 3), isr=(1,), eligible=(2,), leader=NO_NODE, **SAFE)
+
+    assert settle(alone, brokers(2, folders={2: "another"})).leader == NO_NODE
+    assert given_up(alone, 2, {}).eligible == ()
+    assert returned(alone, 2, Returning("b", is_empty=True), {}).eligible == ()
+    assert with_isr(partition((1, 2, 3), isr=(1, 2), **SAFE), (1,), brokers(1, 2, folders=THERE), {2}).eligible == ()
+
+
+def test_a_topic_that_asks_for_fewer_replicas_has_no_eligible_ones_any_more() -> None:
+    alone = partition((1, 2, 3), isr=(1,), eligible=(2,), **SAFE)
+
+    assert settle(replace(alone, min_isr=1), brokers(1, folders=THERE)).eligible == ()
+
+
+def test_an_unclean_election_leaves_no_replica_eligible() -> None:
+    lost = partition((1, 2, 3), isr=(1,), eligible=(2,), leader=NO_NODE, **SAFE)
+
+    assert elect_anyone(lost, brokers(3, folders=THERE)).eligible == ()
+
+
+@given(partitions(), st.lists(some_nodes, max_size=6))
+def test_whatever_comes_and_goes_only_replicas_that_have_all_that_was_committed_lead(
+    state: PartitionState, times: list[set[int]]
+) -> None:
+    """Nothing is committed while there are eligible replicas, and else by all of the ISR."""
+    state = replace(state, min_isr=2)
+    have_all = set(state.isr)
+    for present in times:
+        state = settle(state, brokers(*present))
+        if not state.eligible and state.leader != NO_NODE:
+            have_all = set(state.isr)
+        assert have_all.issuperset((*state.isr, *state.eligible))
 
 
 def test_a_replica_that_returns_may_lack_records_of_the_folder_that_was_in_sync_and_of_no_other() -> None:

@@ -59,13 +59,17 @@ def test_logs_and_lag_show_by_partition(http: httpx.Client, topic: str) -> None:
 
 
 def test_pipelines_show_with_what_they_last_reported(served: HttpBroker, http: httpx.Client) -> None:
-    query = QueryStatus(name="lake", sink="delta x", rows=7, lag=3, restarts=2, watermark="1970-01-01T00:01:00.000Z")
-    status = PipelineStatus(name="shop", state="failed", started_ms=5, queries=(query,))
+    watermark = "1970-01-01T00:01:00.000Z"
+    query = QueryStatus(name="lake", sink="delta x", rows=7, lag=3, lag_seconds=4.5, restarts=2, watermark=watermark)
+    letters = QueryStatus(name="orders-dead-letters", sink="topic x", rows=6, dead_letters=6)
+    status = PipelineStatus(name="shop", state="failed", started_ms=5, queries=(query, letters))
     with ottla.Producer(served.servers) as producer:
         producer.send(PIPELINES_TOPIC, msgspec.json.encode(status), key=b"shop")
     found = samples(http)
     assert found['ottla_pipeline_state{pipeline="shop",state="failed"}'] == 1
     assert found['ottla_pipeline_lag{pipeline="shop",query="lake"}'] == 3
+    assert found['ottla_pipeline_lag_seconds{pipeline="shop",query="lake"}'] == 4.5
+    assert found['ottla_pipeline_dead_letters{pipeline="shop",query="orders-dead-letters"}'] == 6
     assert found['ottla_pipeline_restarts{pipeline="shop",query="lake"}'] == 2
     assert found['ottla_pipeline_watermark_seconds{pipeline="shop",query="lake"}'] == 60
 

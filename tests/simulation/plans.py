@@ -58,7 +58,7 @@ PROFILES: Final[dict[str, dict[str, int]]] = {
     "everything": _ALL | MOVES | TOPICS | DISKS,
 }
 UNSAFE: Final[dict[str, dict[str, int]]] = {"losses": _ALL | LOSSES}
-"""Only by name: known to lose records."""
+"""Only by name: unsynced records and disks are lost."""
 
 
 def plan(seed: int, count: int = 200, profile: str | None = None) -> Plan:

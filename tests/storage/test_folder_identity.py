@@ -76,6 +76,7 @@ def test_it_is_known_whether_the_machine_was_started_again(tmp_path: Path, monke
 
     monkeypatch.setattr(folder_identity, "boot_id", lambda: "another")
     assert not _identity(tmp_path).is_on_same_machine
+    assert not _identity(tmp_path).is_copy
 
 
 def test_a_machine_that_does_not_tell_may_have_been_started_again(
@@ -91,8 +92,9 @@ def test_a_copy_of_a_folder_is_recognised_however_young_it_is(tmp_path: Path) ->
     _identity(tmp_path / "used").note_machine()
     shutil.copytree(tmp_path / "used", tmp_path / "copy")
 
-    assert not _identity(tmp_path / "copy").is_on_same_machine
-    assert _identity(tmp_path / "used").is_on_same_machine
+    copy, used = _identity(tmp_path / "copy"), _identity(tmp_path / "used")
+    assert (copy.is_on_same_machine, copy.is_copy) == (False, True)
+    assert (used.is_on_same_machine, used.is_copy) == (True, False)
 
 
 def test_a_machine_that_cannot_be_noted_does_not_stop_a_start(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_group_is_waited_for_until_it_is_stable(ottla: EphemeralBroker) -> Non
     with ottla_package.Consumer(ottla.bootstrap_servers, "t", group="readers") as reader:
         reader.poll(timeout_ms=100)
         ottla.wait_for_group("readers")
-        with pytest.raises(TimeoutError, match=r"'readers' is Stable with 1 members .*, not Stable with 2"):
+        with pytest.raises(TimeoutError, match=r"'readers' is Stable with 1 members .*, expected Stable with 2"):
             ottla.wait_for_group("readers", 2, timeout_s=0.01)
 
 

@@ -9,6 +9,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from ottla.broker.partition import NOBODY
 from ottla.core.errors import ApiError, CorruptMessage, ErrorCode, NotLeaderOrFollower
 from ottla.wire.internal_records import partition_for
 
@@ -76,7 +77,11 @@ class CoordinatorPlacement:
             return ErrorCode.NONE
         if index in self._failures:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if index in self._loading else ErrorCode.NOT_COORDINATOR
+        if index in self._loading:
+            return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        known = self._cluster.view.partition(state.entry.id, index)
+        is_led = known is None or known.leader != NOBODY
+        return ErrorCode.NOT_COORDINATOR if is_led else ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     def _changed(self, change: ViewChange) -> None:
         state = self._broker.topics.by_name.get(self._topic)

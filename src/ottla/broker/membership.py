@@ -28,7 +28,7 @@ from ottla.storage.catalog.entries import ResourceConfigs, Topic
 from ottla.storage.folder_identity import FolderIdentity
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ottla.broker.administration import NewTopic
     from ottla.broker.broker import Broker
@@ -95,8 +95,12 @@ def _losses(broker: Broker, cluster: JoinedCluster) -> Losses:
     replication, has_crashed = broker.replication, not broker.data_dir.was_clean
     if replication is None:
         return Losses(has_crashed)
-    unsynced = replication.unsynced() if has_crashed and cluster.may_have_lost_power else ()
-    return Losses(has_crashed, frozenset(replication.lost()), frozenset(unsynced))
+    lacking: Iterable[PartitionKey] = ()
+    if has_crashed and cluster.has_copied_folder:
+        lacking = (state.key for state in cluster.view.held_by(cluster.node_id))
+    elif has_crashed and cluster.may_have_lost_power:
+        lacking = replication.unsynced()
+    return Losses(has_crashed, frozenset(replication.lost()), frozenset(lacking))
 
 
 def _in_order(broker: Broker) -> list[Port]:

@@ -39,6 +39,8 @@ class Placed(NamedTuple):
     offline: tuple[int, ...] = ()
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+    eligible: tuple[int, ...] = ()
+    """Replicas that are not in sync and have all that was committed (KIP-966)."""
 
 
 class Surroundings(Protocol):
@@ -118,6 +120,7 @@ class Together:
             tuple(node for node in known.replicas if _is_offline(view, node, known.key)),
             tuple(node for node in known.adding if node not in known.removing),
             known.removing,
+            known.eligible,
         )
 
     def coordinator_of(self, topic: str, name: str, client: Client) -> Seen | None:

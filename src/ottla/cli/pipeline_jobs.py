@@ -117,17 +117,26 @@ def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> N
     epilog="""\b
 Examples:
   ottla pipeline redrive orders.toml
+  ottla pipeline redrive orders.toml --where "reason LIKE 'price:%' AND value ->> '$.city' = 'Prag'"
 """,
 )
 @with_file
+@click.option(
+    "--where",
+    metavar="EXPR",
+    help="Only those for which this SQL expression (SQLite) is true; columns: reason, topic, partition, offset, "
+    "timestamp (ms), key, value.",
+)
 @with_broker_options
-def redrive(file: Path, *, reach: Reach) -> None:
+def redrive(file: Path, *, where: str | None, reach: Reach) -> None:
     """Send the dead letters of a pipeline's sources back to their topics, each once. Needs no Spark."""
     from ottla.spark.pipelines.redriving import redrive as send_back
 
     pipeline = load(file, reach)
-    done = send_back(pipeline)
+    done = send_back(pipeline, where)
     click.echo(f"{pipeline.name}: {done.sent} records sent back")
+    if done.left:
+        click.echo(f"{done.left} dead letters not chosen; a later redrive may send them", err=True)
     if done.rows:
         click.echo(f"{done.rows} other dead letters skipped: rows that a sink refused, or of other pipelines", err=True)
     if done.gone:

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
+MIN_ISR: Final = "min.insync.replicas"
 DRAINING: Final = "broker.draining"
 """Our own config of a node: it is to be given nothing more, and to lead nothing that another can lead."""
 _OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
@@ -148,7 +149,12 @@ def read_wanted(data: bytes) -> WantedTopic:
         layout.factor,
         layout.assignments,
         None if unclean is None else unclean == "true",
+        _whole_number(told["configs"].get(MIN_ISR), 1),
     )
+
+
+def _whole_number(text: str | None, otherwise: int) -> int:
+    return int(text) if text is not None and text.isdigit() else otherwise
 
 
 def node_of_configs(path: str) -> int | None:

@@ -34,6 +34,8 @@ class WantedTopic:
     """Of partitions whose replicas were chosen by hand."""
     allows_unclean: bool | None = None
     """Whether one that lacks records may lead; None for what is usual in the cluster."""
+    min_isr: int = 1
+    """Its own min.insync.replicas."""
 
 
 @dataclass(frozen=True, slots=True)

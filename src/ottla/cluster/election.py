@@ -20,7 +20,7 @@ from ottla.cluster.state import (
 from ottla.core.errors import ElectionNotNeeded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
 
     from ottla.cluster.state import BrokerInfo
     from ottla.core.ids import TopicId
@@ -44,10 +44,13 @@ def settle(state: PartitionState, brokers: Brokers, *, allow_unclean: bool = Fal
     if in_sync := in_sync_there(state, brokers):
         leader = state.leader if _may_stay(state, in_sync, brokers) else _first_in_sync(state, in_sync, brokers)
         return _led_by(state, leader, in_sync, brokers)
+    if eligible := eligible_there(state, brokers):
+        leader = _first_in_sync(state, eligible, brokers)
+        return _led_by(state, leader, (leader,), brokers)
     if allow_unclean:
         survivor = _survivor(state, brokers)
         if survivor != NO_NODE:
-            return _led_by(replace(state, folders=()), survivor, (survivor,), brokers)
+            return _led_by(replace(state, folders=(), isr=(survivor,), eligible=()), survivor, (survivor,), brokers)
     # The last who were in sync stay named: only they may lead when they come back.
     return _led_by(state, NO_NODE, state.isr, {})
 
@@ -61,6 +64,15 @@ def _survivor(state: PartitionState, brokers: Brokers) -> int:
 def in_sync_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
     """The in-sync replicas that are online, with the folder with which they joined: any of them may lead."""
     return tuple(node for node in state.isr if node in brokers and _is_online(state, brokers[node]))
+
+
+def eligible_there(state: PartitionState, brokers: Brokers) -> tuple[int, ...]:
+    """The same of replicas that are not in sync and have all that was committed (KIP-966)."""
+    return tuple(
+        node
+        for node in state.eligible
+        if node in brokers and node in state.replicas and _is_online(state, brokers[node])
+    )
 
 
 def _is_online(state: PartitionState, broker: BrokerInfo) -> bool:
@@ -88,21 +100,42 @@ def _rank(state: PartitionState, node: int) -> int:
 
 
 def _led_by(state: PartitionState, leader: int, isr: tuple[int, ...], brokers: Brokers) -> PartitionState:
-    folders = _folders(state, isr, brokers)
+    eligible = _eligible(state, isr)
+    folders = _folders(state, (*isr, *eligible), brokers)
     if leader != state.leader:
-        return replace(state, leader=leader, leader_epoch=state.leader_epoch + 1, isr=isr, folders=folders)
-    return state if (isr, folders) == (state.isr, state.folders) else replace(state, isr=isr, folders=folders)
+        state = replace(state, leader=leader, leader_epoch=state.leader_epoch + 1)
+    elif (isr, folders, eligible) == (state.isr, state.folders, state.eligible):
+        return state
+    return replace(state, isr=isr, folders=folders, eligible=eligible)
 
 
-def _folders(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> tuple[tuple[int, str], ...]:
+def _eligible(state: PartitionState, isr: tuple[int, ...]) -> tuple[int, ...]:
+    """Members that leave an ISR that is smaller than min.insync.replicas, until it has enough again."""
+    if len(isr) >= min(state.min_isr, len(state.replicas)):
+        return ()
+    left = dict.fromkeys((*state.eligible, *state.isr))
+    return tuple(node for node in left if node not in isr and node in state.replicas)
+
+
+def _folders(state: PartitionState, members: tuple[int, ...], brokers: Brokers) -> tuple[tuple[int, str], ...]:
     """Those that are known, and of members of whom it is not known yet those that they have."""
-    noted = ((node, state.folder_of(node) or (brokers[node].folder if node in brokers else "")) for node in isr)
+    noted = ((node, state.folder_of(node) or (brokers[node].folder if node in brokers else "")) for node in members)
     return tuple((node, folder) for node, folder in noted if folder)
 
 
-def with_isr(state: PartitionState, isr: tuple[int, ...], brokers: Brokers) -> PartitionState:
-    """With this ISR, under the same leader: whoever joins does so with the folder that it has now."""
-    return _led_by(state, state.leader, isr, brokers)
+def with_isr(
+    state: PartitionState, isr: tuple[int, ...], brokers: Brokers, lost: Container[int] = ()
+) -> PartitionState:
+    """With this ISR, under the same leader: a replica joins with the folder that it has now.
+
+    Those that were seen to have `lost` committed records are not eligible.
+    """
+    kept = tuple(node for node in state.isr if node in isr or node not in lost)
+    eligible = tuple(node for node in state.eligible if node not in lost)
+    # A replica that joins from among the eligible ones has come back, maybe with another folder.
+    joined = tuple((node, folder) for node, folder in state.folders if node in state.isr or node not in isr)
+    after = _led_by(replace(state, isr=kept, eligible=eligible, folders=joined), state.leader, isr, brokers)
+    return state if after == state else after
 
 
 def prefer(state: PartitionState, brokers: Brokers) -> PartitionState:
@@ -136,7 +169,7 @@ def without(state: PartitionState, node: int, brokers: Brokers) -> PartitionStat
     if node not in state.isr:
         return state
     others = {each: brokers[each] for each in brokers if each != node}
-    left = replace(state, isr=tuple(each for each in state.isr if each != node))
+    left = replace(state, isr=tuple(each for each in state.isr if each != node), eligible=(*state.eligible, node))
     if not in_sync_there(left, others):
         return _led_by(state, NO_NODE, state.isr, {}) if state.leader == node else state
     return settle(left, others)
@@ -148,10 +181,17 @@ def given_up(state: PartitionState, node: int, brokers: Brokers) -> PartitionSta
     For a replica that may lack acknowledged records: one that was not synced when the machine lost power, or whose log
     failed. The last member stays, as in `without`: no replica is known to have more.
     """
-    others = [each for each in state.isr if each != node and _may_have_its_records(state, each, brokers)]
-    if node not in state.isr or not others:
-        return without(state, node, brokers)
-    left = replace(state, isr=tuple(each for each in state.isr if each != node))
+    if node not in (*state.isr, *state.eligible):
+        return state
+    isr = tuple(each for each in state.isr if each != node)
+    eligible = tuple(each for each in state.eligible if each != node)
+    left = replace(state, isr=isr, eligible=eligible)
+    if not any(_may_have_its_records(state, each, brokers) for each in isr):
+        kept = tuple(each for each in eligible if _may_have_its_records(state, each, brokers))
+        if not kept:
+            return without(replace(state, eligible=()) if state.eligible else state, node, brokers)
+        # They have all that was committed, and it does not.
+        left = replace(state, isr=kept, eligible=tuple(each for each in eligible if each not in kept))
     return settle(left, {each: brokers[each] for each in brokers if each != node})
 
 
@@ -177,6 +217,8 @@ def returned(state: PartitionState, node: int, replica: Returning, brokers: Brok
     is_its_folder = has_its_folder(state, node, replica.folder)
     after = (given_up if replica.may_lack_records and is_its_folder else without)(state, node, brokers)
     was_ever_led = state.leader_epoch > 0 or state.leader != NO_NODE
+    if replica.is_empty and is_its_folder and node in after.eligible:
+        after = replace(after, eligible=tuple(each for each in after.eligible if each != node))
     if replica.is_empty and was_ever_led and node in after.isr and has_its_folder(after, node, replica.folder):
         # What was in sync is not this: an older release did not note the folder, or the partition is gone from it.
         others = tuple((each, known) for each, known in after.folders if each != node)

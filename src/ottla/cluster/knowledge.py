@@ -85,7 +85,7 @@ class Knowledge:
     # Topics
 
     def _learn_topics(self, changed: Changed) -> set[TopicId]:
-        """The topics that came or went."""
+        """The topics that came or went, or whose states are read differently now."""
         self.new_topics = set()
         differing: set[TopicId] = set()
         for path, node in changed.items():
@@ -96,7 +96,8 @@ class Knowledge:
                     differing.add(before.id)
                 if node is not None:
                     topic = self._topics_by_path[path] = read_wanted(node.data)
-                    if topic.id not in self.topics:
+                    known = self.topics.get(topic.id)
+                    if known is None or known.min_isr != topic.min_isr:
                         differing.add(topic.id)
                     if topic != self.topics.get(topic.id):
                         self.new_topics.add(topic.id)
@@ -130,4 +131,4 @@ class Knowledge:
         if topic is None:
             self.orphans.add(key)
             return None
-        return read_partition(key, topic.name, node.data, node.version)
+        return read_partition(key, topic.name, node.data, node.version, topic.min_isr)

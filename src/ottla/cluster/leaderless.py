@@ -57,9 +57,10 @@ def leaderless(view: ClusterView) -> Iterator[Leaderless]:
 
 
 def why_leaderless(state: PartitionState, brokers: Mapping[int, BrokerInfo]) -> Leaderless:
-    replaced = (node for node in state.isr if node in brokers and not has_its_folder(state, node, brokers[node].folder))
-    offline = (node for node in state.isr if node in brokers and state.key in brokers[node].offline)
-    return Leaderless(state.topic, state.partition, state.isr, tuple(replaced), tuple(offline))
+    last = (*state.isr, *state.eligible)
+    replaced = (node for node in last if node in brokers and not has_its_folder(state, node, brokers[node].folder))
+    offline = (node for node in last if node in brokers and state.key in brokers[node].offline)
+    return Leaderless(state.topic, state.partition, last, tuple(replaced), tuple(offline))
 
 
 def _is_leaderless(state: PartitionState, view: ClusterView) -> bool:

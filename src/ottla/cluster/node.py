@@ -101,6 +101,11 @@ class JoinedCluster:
         return not self._folder.is_on_same_machine
 
     @property
+    def has_copied_folder(self) -> bool:
+        """Whether its data folder is a copy of the one that it had, and may be older."""
+        return self._folder.is_copy
+
+    @property
     def is_fenced(self) -> bool:
         return self._session.is_fenced
 
@@ -136,24 +141,14 @@ class JoinedCluster:
 
     # Starting and stopping
 
-    async def start(
-        self,
-        listeners: Mapping[str, Address],
-        free_bytes: int,
-        losses: Losses = NO_LOSSES,
-    ) -> None:
+    async def start(self, listeners: Mapping[str, Address], free_bytes: int, losses: Losses = NO_LOSSES) -> None:
         """Be there, for clients and other nodes."""
         with self._starting:
             self._loop = asyncio.get_running_loop()
         for changed in self._learnt_early:
             self._learn(changed)
-        me = BrokerInfo(
-            self.node_id,
-            dict(listeners),
-            self.config.rack or None,
-            free_bytes=free_bytes,
-            folder=self._folder.id,
-        )
+        rack = self.config.rack or None
+        me = BrokerInfo(self.node_id, dict(listeners), rack, free_bytes=free_bytes, folder=self._folder.id)
         for tries_left in reversed(range(_START_TRIES)):
             try:
                 await self._join(me, losses)
@@ -261,7 +256,9 @@ class JoinedCluster:
     async def _step_back(self, rule: Callable[[PartitionState], PartitionState]) -> bool:
         """Again where others were quicker, as when several nodes leave at once; whether it was done everywhere."""
         for _ in range(_MOST_TRIES):
-            states = [state for state in self.view.held_by(self.node_id) if self.node_id in state.isr]
+            states = [
+                state for state in self.view.held_by(self.node_id) if self.node_id in (*state.isr, *state.eligible)
+            ]
             left = await self.work(
                 lambda: step_back(self._connected.store, self._connected.mirror, states, rule)  # noqa: B023
             )
@@ -276,7 +273,12 @@ class JoinedCluster:
         return await asyncio.get_running_loop().run_in_executor(self._workers, what)
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
+        self,
+        at: PartitionKey,
+        new_isr: Mapping[int, int],
+        leader_epoch: int,
+        expected_version: int,
+        lost: Collection[int] = (),
     ) -> PartitionState:
         state, brokers = self._state(at), self.view.brokers
         if state.leader != self.node_id or state.leader_epoch != leader_epoch:
@@ -301,7 +303,7 @@ class JoinedCluster:
             for node in joining
             if brokers[node].registration >= 0
         ]
-        return await self._put(state, election.with_isr(state, isr, brokers), fences)
+        return await self._put(state, election.with_isr(state, isr, brokers, lost), fences)
 
     async def leave_isr(self, at: PartitionKey, *, may_lack_records: bool) -> PartitionState:
         rule = election.given_up if may_lack_records else election.without

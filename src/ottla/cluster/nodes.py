@@ -128,10 +128,12 @@ def partition_data(state: PartitionState) -> bytes:
         told |= {"adding": state.adding, "removing": state.removing}
     if state.folders:
         told["folders"] = state.folders
+    if state.eligible:
+        told["eligible"] = state.eligible
     return to_json(told)
 
 
-def read_partition(key: PartitionKey, topic: str, data: bytes, version: int) -> PartitionState:
+def read_partition(key: PartitionKey, topic: str, data: bytes, version: int, min_isr: int = 1) -> PartitionState:
     told = from_json(data)
     return PartitionState(
         topic_id=key.topic_id,
@@ -145,6 +147,8 @@ def read_partition(key: PartitionKey, topic: str, data: bytes, version: int) -> 
         adding=tuple(told.get("adding", ())),
         removing=tuple(told.get("removing", ())),
         folders=tuple((node, folder) for node, folder in told.get("folders", ())),
+        eligible=tuple(told.get("eligible", ())),
+        min_isr=min_isr,
     )
 
 

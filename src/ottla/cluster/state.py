@@ -68,6 +68,12 @@ class PartitionState:
     removing: tuple[int, ...] = ()
     folders: tuple[tuple[int, str], ...] = ()
     """The data folder with which a replica came to be in the ISR: with another one it is not in sync."""
+    eligible: tuple[int, ...] = ()
+    """Replicas that left the ISR when it fell below `min_isr` (KIP-966). Nothing is committed as long as there are any,
+    so they have all that was, and may lead.
+    """
+    min_isr: int = 1
+    """min.insync.replicas of the topic."""
 
     @property
     def key(self) -> PartitionKey:
@@ -124,7 +130,7 @@ class Losses:
     gone: frozenset[PartitionKey] = frozenset()
     """It had records of these partitions, and their folders are gone."""
     unsynced: frozenset[PartitionKey] = frozenset()
-    """Acknowledged records of these partitions may have been lost with the memory of the machine."""
+    """Acknowledged records of these partitions may be lost: they were not synced, or the folder is an older copy."""
 
 
 NO_LOSSES: Final = Losses()
@@ -195,9 +201,16 @@ class Cluster(Protocol):
         """
 
     async def change_isr(
-        self, at: PartitionKey, new_isr: Mapping[int, int], leader_epoch: int, expected_version: int
+        self,
+        at: PartitionKey,
+        new_isr: Mapping[int, int],
+        leader_epoch: int,
+        expected_version: int,
+        lost: Collection[int] = (),
     ) -> PartitionState:
         """The leader's own change of the ISR. When it returns, `view` shows it.
+
+        Replicas that were seen to have `lost` committed records do not become eligible when they leave.
 
         Each member comes with the broker epoch in which it was seen to be in sync. One that would join and has
         registered again since is left out (KIP-903).

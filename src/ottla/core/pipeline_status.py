@@ -28,6 +28,8 @@ class QueryStatus:
     batch_ms: int = 0
     lag: int = 0
     """Unread records."""
+    lag_seconds: float = 0.0
+    """Since the oldest of them was first seen."""
     watermark: str = ""
     late_rows: int = 0
     """Dropped since the start because they arrived after the watermark."""
@@ -35,6 +37,8 @@ class QueryStatus:
     """Held by stateful steps."""
     restarts: int = 0
     """After failures, since the start."""
+    dead_letters: int = 0
+    """Sent since the start."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

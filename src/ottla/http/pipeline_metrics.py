@@ -33,6 +33,8 @@ def _families(pipelines: Sequence[Pipeline], now_ms: int) -> tuple[Family, ...]:
     rows = gauge("ottla_pipeline_rows", "Rows that a query read since the pipeline was started.")
     times = gauge("ottla_pipeline_batch_seconds", "Duration of the last micro-batch that had rows.")
     lags = gauge("ottla_pipeline_lag", "Records that a query has not read yet.")
+    waits = gauge("ottla_pipeline_lag_seconds", "Since the oldest record that a query has not read was first seen.")
+    letters = gauge("ottla_pipeline_dead_letters", "Dead letters of a source since the start.")
     late = gauge("ottla_pipeline_late_rows", "Rows dropped behind the watermark since the start.")
     kept = gauge("ottla_pipeline_state_rows", "Rows in the state of a query.")
     restarts = gauge("ottla_pipeline_restarts", "Restarts of a query after failures since the start.")
@@ -45,12 +47,15 @@ def _families(pipelines: Sequence[Pipeline], now_ms: int) -> tuple[Family, ...]:
             rows.add(query.rows, **labels)
             times.add(query.batch_ms / 1000, **labels)
             lags.add(query.lag, **labels)
+            waits.add(query.lag_seconds, **labels)
+            if query.name.endswith("-dead-letters"):
+                letters.add(query.dead_letters, **labels)
             late.add(query.late_rows, **labels)
             kept.add(query.state_rows, **labels)
             restarts.add(query.restarts, **labels)
             if (watermark := _seconds(query.watermark)) is not None:
                 watermarks.add(watermark, **labels)
-    return states, seen, rows, times, lags, late, kept, restarts, watermarks
+    return states, seen, rows, times, lags, waits, letters, late, kept, restarts, watermarks
 
 
 def _seconds(watermark: str) -> float | None:

@@ -36,12 +36,16 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
     batch_ms: int
     lag: int
     """Messages that it has still to read."""
+    lag_seconds: float
+    """Since the oldest of them was first seen."""
     watermark: str
     late_rows: int
     """Dropped since the start because they came after the watermark."""
     state_rows: int
     restarts: int
     """After failures, since the start."""
+    dead_letters: int
+    """Sent since the start; only of the dead letters of a source."""
 
 
 class Pipeline(Struct, frozen=True, kw_only=True):

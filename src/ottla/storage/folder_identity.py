@@ -36,10 +36,13 @@ class FolderIdentity:
         self.is_new = meta.is_new
         """Whether it cannot contain acknowledged records, or that is unknown."""
         self.generation = _read(path / GENERATION)
-        self.is_on_same_machine = _is_same(path)
+        noted = _noted(path)
+        self.is_on_same_machine = bool(boot_id()) and noted == _machine(path)
         """Whether the machine has not been started again since `note_machine`, nor the folder copied: what was
         written is there, synced or not.
         """
+        self.is_copy = bool(noted) and noted.split()[1:] != _machine(path).split()[1:]
+        """Whether it was copied since then, so that even synced records may be missing."""
         if not meta.directory_id:
             # A folder from Kafka may have none.
             self._rename()
@@ -82,14 +85,14 @@ class FolderIdentity:
 def _machine(path: Path) -> bytes:
     """The present boot, and the file that names the folder: a copy of it has another inode or change time."""
     found = (path / meta_properties.META_PROPERTIES).stat()
-    return f"{boot_id()} {found.st_ino:016x} {found.st_ctime_ns:016x}\n".encode("ascii")
+    return f"{boot_id() or 'unknown'} {found.st_ino:016x} {found.st_ctime_ns:016x}\n".encode("ascii")
 
 
-def _is_same(path: Path) -> bool:
+def _noted(path: Path) -> bytes:
     try:
-        return bool(boot_id()) and (path / MACHINE).read_bytes() == _machine(path)
+        return (path / MACHINE).read_bytes()
     except OSError:
-        return False
+        return b""
 
 
 def _read(path: Path) -> int:

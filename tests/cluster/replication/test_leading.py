@@ -29,6 +29,17 @@ def test_a_record_is_committed_once_every_replica_in_sync_has_it() -> None:
     assert rules.high_watermark == 11
 
 
+def test_nothing_is_committed_while_there_are_eligible_replicas() -> None:
+    leading = Leading(replace(STATE, isr=(0,), eligible=(1,)), 5, 3, lag_ms=LAG_MS, now_ms=0)
+
+    assert not leading.advance(9, 1)
+    assert leading.high_watermark == 3
+
+    leading.changed(replace(STATE, isr=(0,), version=STATE.version + 1))
+    assert leading.advance(9, 1)
+    assert leading.high_watermark == 9
+
+
 def test_a_leader_alone_commits_what_it_writes() -> None:
     rules = leading(isr=(0,))
 

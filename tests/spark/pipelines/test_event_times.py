@@ -42,7 +42,8 @@ def write(cluster: Cluster, topic: str, *times: str, timestamp_ms: int = NOON_MS
 def test_a_record_from_the_future_is_a_dead_letter_and_makes_no_other_record_late(
     pipelines: Pipelines, cluster: Cluster, read: Callable[[str], list[Any]]
 ) -> None:
-    topic = cluster.topic()
+    # The records are older than the default retention.
+    topic = cluster.topic(**{"retention.ms": "-1"})
     write(cluster, topic, "2026-01-01T11:59:30Z", "2099-01-01T00:00:00Z")
     late = FILE.format(topic=topic, guard="")
     guarded = FILE.format(topic=topic, guard='max_event_time_ahead = "1 hour"')

@@ -25,7 +25,9 @@ def test_a_span_of_time_is_filled_in_once_and_written_back_with_its_timestamps(
     from ottla.spark.pipelines.replay import Replay, replay_rows, table_frame
     from ottla.spark.pipelines.sessions import pipeline_session
 
-    topic, again = cluster.topic(), cluster.topic(partitions=2)
+    # The records are older than the default retention.
+    kept = {"retention.ms": "-1"}
+    topic, again = cluster.topic(**kept), cluster.topic(partitions=2, **kept)
     with Producer(cluster.servers) as producer:
         for day in range(10):
             producer.send(topic, json.dumps({"id": day}).encode(), timestamp_ms=day * DAY_MS)

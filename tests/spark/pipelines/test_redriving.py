@@ -8,7 +8,9 @@ import pytest
 
 from ottla import Admin, Consumer, Producer
 from ottla.broker.embedded import EmbeddedBroker
+from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.definition import Pipeline
+from ottla.spark.pipelines.letters.choosing import LeftOut
 from ottla.spark.pipelines.loading import parse_pipeline
 from ottla.spark.pipelines.redriving import redrive
 
@@ -79,3 +81,49 @@ def test_each_dead_letter_is_sent_back_once_and_as_it_was(servers: str) -> None:
 
     bury(servers, b"later", 9)
     assert redrive(pipeline).sent == 1
+
+
+def test_a_redrive_with_an_expression_leaves_the_others_for_a_later_one(servers: str) -> None:
+    for number in range(6):
+        bury(servers, b'{"id": %d}' % number, number)
+    bury(servers, b"no JSON", 6)
+    bury(servers, b"of another", 8, pipeline=b"other")
+    pipeline = pipeline_at(servers)
+
+    done = redrive(pipeline, "value ->> '$.id' IN (1, 2, 4)")
+    assert (done.sent, done.left, done.rows) == (3, 4, 1)
+    again = redrive(pipeline, "value ->> '$.id' IN (1, 2, 5) AND reason = 'why' AND topic = 'orders' AND offset > 1")
+    assert (again.sent, again.left) == (1, 3)
+    rest = redrive(pipeline)
+    assert (rest.sent, rest.left) == (3, 0)
+    assert redrive(pipeline).sent == 0
+
+    values = [record.value for record in all_of(servers, "orders")]
+    assert sorted(values) == [b"no JSON", *(b'{"id": %d}' % number for number in range(6))]
+
+
+def test_a_wrong_expression_is_refused_before_anything_is_sent(servers: str) -> None:
+    bury(servers, b"bad", 7)
+    for wrong in ("pric > 5", "value =", "1) FROM letters --"):
+        with pytest.raises(ConfigError, match="--where: "):
+            redrive(pipeline_at(servers), wrong)
+    assert redrive(pipeline_at(servers)).sent == 1
+
+
+def test_what_is_left_out_is_kept_as_ranges() -> None:
+    left = LeftOut()
+    for offset in (0, 1, 3, 4, 7, 9):
+        left.take(offset, is_sent=offset == 4)
+    assert left.note() == "left:0-3,7-9"
+    known = LeftOut("left:0-3,7-9")
+    known.take(1, is_sent=True)
+    known.take(8, is_sent=False)
+    known.take(9, is_sent=True)
+    known.take(12, is_sent=False)
+    assert (known.note(), known.first, 2 in known, 1 in known) == ("left:0,2-3,7-8,12", 0, True, False)
+    assert LeftOut("").note() == ""
+    many = LeftOut()
+    for offset in range(2000):
+        many.take(offset, is_sent=bool(offset % 2))
+    with pytest.raises(ConfigError, match="too many to keep"):
+        many.note()

@@ -18,8 +18,9 @@ from ottla.spark.pipelines.explained import stateful_parts
 from ottla.spark.pipelines.failures import reason_in
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
 from ottla.spark.pipelines.inference import csv_schema, json_schema
+from ottla.spark.pipelines.lag_clock import LagClock
 from ottla.spark.pipelines.loading import parse_pipeline
-from ottla.spark.pipelines.progress import line, new_reports, with_progress
+from ottla.spark.pipelines.progress import ends, line, new_reports, with_progress
 from ottla.spark.pipelines.state_folder import StateFolder
 from ottla.spark.pipelines.tables.merging import DataFile, groups_to_merge, is_small
 from ottla.spark.pipelines.times import moment_ms, shown
@@ -368,3 +369,32 @@ def test_all_reports_of_a_query_are_read_only_when_there_is_a_new_one() -> None:
     assert [new_reports(query, "3") for _ in range(100)] == [[]] * 100
     assert query.times_all_were_read == 1
     assert new_reports(FakeQuery([]), "") == []
+
+
+def test_lag_is_the_time_since_the_oldest_unread_record_was_seen() -> None:
+    clock = LagClock()
+    clock.look(position=10, end=10, now_s=0.0)
+    assert clock.waiting_s(5.0) == 0.0
+    clock.look(position=10, end=20, now_s=5.0)
+    clock.look(position=15, end=30, now_s=7.0)
+    assert clock.waiting_s(8.0) == 3.0
+    clock.look(position=20, end=30, now_s=9.0)
+    assert clock.waiting_s(9.0) == 2.0
+    clock.look(position=30, end=30, now_s=10.0)
+    assert clock.waiting_s(11.0) == 0.0
+
+
+def test_read_and_end_offsets_are_summed_up_over_sources() -> None:
+    source = {"endOffset": {"t": {"0": 3, "1": 4}}, "latestOffset": '{"t":{"0":5,"1":2}}'}
+    assert ends({"sources": [source, {"endOffset": None}]}) == (7, 9)
+
+
+def test_columns_that_are_only_carried_along_do_not_matter_to_a_checkpoint() -> None:
+    head = "Aggregate(keys=[at], functions=[partial_count(1)]) <- Project [_parsed.at AS at]"
+    before = f"{head} <- Project [value, from_json(…) AS _parsed]"
+    now = f"{head} <- Project [value, topic, _parsed] <- Project [value, topic, from_json(…) AS _parsed]"
+    common = {"sources": ["s"], "kind": "parquet", "place": "t", "partition_by": [], "mode": "append"}
+    refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [now]})
+    other = now.replace("_parsed.at", "_parsed.day")
+    with pytest.raises(ConfigError, match="made by other keys or functions"):
+        refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [other]})

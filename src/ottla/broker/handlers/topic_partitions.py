@@ -98,7 +98,7 @@ def _described(broker: Broker, state: TopicState, shown: Sequence[Partition]) ->
                 leader_epoch=each.leader_epoch,
                 replica_nodes=each.replicas,
                 isr_nodes=each.isr,
-                eligible_leader_replicas=(),
+                eligible_leader_replicas=each.eligible,
                 last_known_elr=(),
                 offline_replicas=each.offline,
             )

@@ -36,10 +36,10 @@ class IsrChanges:
 
     async def _change(self, replica: Replica, leading: Leading) -> None:
         """Until it has happened, or the view shows that it will not."""
-        version, isr = leading.version, leading.epochs_of(leading.proposed or ())
+        version, isr, lost = leading.version, leading.epochs_of(leading.proposed or ()), leading.lost
         while replica.leading is leading and leading.version == version:
             try:
-                state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version)
+                state = await self._cluster.change_isr(replica.key, isr, leading.leader_epoch, version, lost)
             except (InvalidUpdateVersion, NotLeaderOrFollower):
                 # What it was changed to comes with the view; until then both sets count.
                 await asyncio.sleep(_AGAIN_S)

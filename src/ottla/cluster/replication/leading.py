@@ -11,6 +11,8 @@ may lead next. So these hold at every moment:
   the leader's: else what DeleteRecords removed would be back with it.
 - A replica joins by what it said in its present registration: a broker that has started again may have lost the rest.
 - A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
+- Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
+  they have all that was committed, and may lead if the rest of the ISR is lost (KIP-966).
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ class Leading:
         self.high_watermark = min(high_watermark, end_offset)
         self.replicas = state.replicas
         self.isr = frozenset(state.isr)
+        self.has_eligible = bool(state.eligible)
         self.version = state.version
         self.proposed: frozenset[int] | None = None
         """The change that was asked for and is not known to have happened or not."""
@@ -111,6 +114,8 @@ class Leading:
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
         """Raise the high watermark as far as it may be; whether it has moved."""
+        if self.has_eligible:
+            return False
         members = self.maximal_isr
         committed = end_offset
         for node, follower in self.followers.items():
@@ -135,6 +140,7 @@ class Leading:
         left = self.isr.difference(state.isr)
         self.version = state.version
         self.isr = frozenset(state.isr)
+        self.has_eligible = bool(state.eligible)
         self.proposed = None
         self.replicas = state.replicas
         # One that has left has to show itself again before it is waited for: it may be dead.
@@ -171,11 +177,17 @@ class Leading:
         return None if kept == self.isr else kept
 
     def _late(self, end_offset: int, now_ms: int) -> Iterable[int]:
+        lost = self.lost
         for node, follower in self.followers.items():
-            # Below the high watermark it once was further than now: it has lost its data, and must not lead.
-            has_lost = NO_OFFSET < follower.end_offset < self.high_watermark
-            if node in self.isr and (has_lost or not follower.is_caught_up(end_offset, now_ms, self._lag_ms)):
+            if node in self.isr and (node in lost or not follower.is_caught_up(end_offset, now_ms, self._lag_ms)):
                 yield node
+
+    @property
+    def lost(self) -> frozenset[int]:
+        """Those below the high watermark, which once were further than now: they lost data, and must not lead."""
+        return frozenset(
+            node for node, each in self.followers.items() if NO_OFFSET < each.end_offset < self.high_watermark
+        )
 
     def epochs_of(self, isr: Iterable[int]) -> dict[int, int]:
         """With each member the broker epoch in which it fetched last."""

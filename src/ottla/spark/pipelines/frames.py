@@ -11,11 +11,12 @@ from ottla.core.errors import ConfigError
 from ottla.spark.pipelines.changes.marking import marked
 from ottla.spark.pipelines.changes.rules import refuse_lost_deletes
 from ottla.spark.pipelines.column_checks import sink_columns, unknown_columns
+from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.parsing import bad_rows, good_rows
 from ottla.spark.pipelines.sql_errors import missing_table, sql_error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -37,10 +38,10 @@ class StreamReading:
         self._kafka = kafka
 
     def load(self, spark: SparkSession, source: Source, group: str) -> DataFrame:
-        reader = spark.readStream.format("ottla").options(**self._options(source, group))
+        reader = spark.readStream.format("ottla").options(**self.options(source, group))
         return reader.load()
 
-    def _options(self, source: Source, group: str) -> dict[str, str]:
+    def options(self, source: Source, group: str) -> dict[str, str]:
         options = {f"kafka.{name}": value for name, value in self._kafka.items()}
         options |= {
             "kafka.group.id": group,
@@ -84,10 +85,15 @@ def query_name(pipeline: Pipeline, sink: str) -> str:
     return f"{pipeline.name}.{sink}"
 
 
-def sink_rows(spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading) -> DataFrame:
-    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged."""
+def sink_rows(
+    spark: SparkSession, pipeline: Pipeline, sink: str, reading: Reading, observed: Collection[str] = ()
+) -> DataFrame:
+    """The rows that a sink gets. Columns that begin with _ stay behind, but for those by which rows are merged.
+
+    Bad records of `observed` sources are reported.
+    """
     wanted = pipeline.sinks[sink]
-    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading)[wanted.of]
+    rows = _all_rows(spark, pipeline, query_name(pipeline, sink), reading, observed)[wanted.of]
     shown = [column for column in rows.columns if not column.startswith("_")]
     if not shown:
         raise ConfigError(f"[sink.{sink}] from: all columns of {wanted.of} begin with _; rename some")
@@ -107,7 +113,9 @@ def dead_letters_query(source: Source) -> str:
     return f"{source.name}-dead-letters"
 
 
-def _all_rows(spark: SparkSession, pipeline: Pipeline, group: str, reading: Reading) -> dict[str, DataFrame]:
+def _all_rows(
+    spark: SparkSession, pipeline: Pipeline, group: str, reading: Reading, observed: Collection[str]
+) -> dict[str, DataFrame]:
     """Every sink has frames of its own: each is a query by itself, with its own place in the topics."""
     frames: dict[str, DataFrame] = {}
 
@@ -116,7 +124,9 @@ def _all_rows(spark: SparkSession, pipeline: Pipeline, group: str, reading: Read
         frames[name] = frame
 
     for source in pipeline.sources.values():
-        keep(source.name, _with_watermark(good_rows(reading.load(spark, source, group), source), source, reading))
+        metric = metric_name(source.name) if source.name in observed else None
+        rows = good_rows(reading.load(spark, source, group), source, metric)
+        keep(source.name, _with_watermark(rows, source, reading))
     for table in pipeline.tables.values():
         keep(table.name, _static(spark, table))
     _add_steps(spark, pipeline.steps, frames)

@@ -15,6 +15,7 @@ from ottla.spark.pipelines.changes.rules import DELETED
 from ottla.spark.pipelines.ddl import columns, quoted
 from ottla.spark.pipelines.faults import CsvFault, JsonFault
 from ottla.spark.pipelines.known_columns import known_columns
+from ottla.spark.pipelines.letters.rules import BLOCK
 from ottla.spark.pipelines.limits import MOST_HEADER_BYTES, MOST_KEY_BYTES, MOST_VALUE_BYTES
 
 if TYPE_CHECKING:
@@ -40,12 +41,18 @@ _META: Final = {
 }
 
 
-def good_rows(raw: DataFrame, source: Source) -> DataFrame:
-    """The records that parse: their own columns, and where they come from."""
+def good_rows(raw: DataFrame, source: Source, metric: str | None = None) -> DataFrame:
+    """The records that parse: their own columns, and where they come from.
+
+    With `metric`, the query reports under this name the number of records and the blocks of offsets with bad ones.
+    """
     meta = [F.col(column).alias(name) for name, column in _META.items()]
     if source.format == "raw":
         return raw.select("key", "value", "headers", *meta)
-    parsed = _with_parsed(raw, source).where(_PARSED_ONCE).where(~_is_bad(source))
+    parsed = _with_parsed(raw, source).where(_PARSED_ONCE)
+    if metric is not None:
+        parsed = _observed(parsed, source, metric)
+    parsed = parsed.where(~_is_bad(source))
     if source.nulls == "skip":
         parsed = parsed.where(F.col("value").isNotNull())
     if source.format == "debezium":
@@ -55,6 +62,15 @@ def good_rows(raw: DataFrame, source: Source) -> DataFrame:
     if source.format == "avro":
         return parsed.select(f"{_PARSED}.*", *meta)
     return parsed.select(f"{_PARSED}.*", *meta).drop(_CORRUPT)
+
+
+def _observed(parsed: DataFrame, source: Source, metric: str) -> DataFrame:
+    block = F.concat_ws("/", "topic", "partition", F.expr(f"offset DIV {BLOCK}"))
+    return parsed.observe(
+        metric,
+        F.count(F.lit(1)).alias("rows"),
+        F.collect_set(F.when(_is_bad(source), block)).alias("blocks"),
+    )
 
 
 def _with_deletes(source: Source) -> list[Column]:

@@ -55,6 +55,16 @@ def _watermark(progress: Mapping[str, Any]) -> str:
     return "" if text.startswith("1970-01-01T00:00:00") else text
 
 
+def ends(progress: Mapping[str, Any]) -> tuple[int, int]:
+    """The offsets that were read to and where the topics ended then, each summed up."""
+    position = end = 0
+    for source in progress.get("sources") or ():
+        read, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+        position += sum(read.values())
+        end += sum(max(offset, latest.get(at, 0)) for at, offset in read.items())
+    return position, end
+
+
 def _lag(source: Mapping[str, Any]) -> int:
     end, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
     return sum(max(0, offset - end.get(at, 0)) for at, offset in latest.items() if at in end)

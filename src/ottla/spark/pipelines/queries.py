@@ -20,11 +20,14 @@ from ottla.spark.pipelines.frames import (
     query_name,
     sink_rows,
 )
+from ottla.spark.pipelines.letters.rules import metric_name
 from ottla.spark.pipelines.preparing import kafka_of
 from ottla.spark.pipelines.upgrades import fingerprint, refuse_mismatch
 from ottla.spark.pipelines.writing import checkpoint_of, stream_writer, topic_writer
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
@@ -45,6 +48,8 @@ class Query:
     writer: DataStreamWriter
     fingerprint: dict[str, Any] | None
     stateful: tuple[str, ...] = ()
+    carries: tuple[str, ...] = ()
+    """Sources whose bad records it reports."""
 
     @property
     def columns(self) -> str:
@@ -57,17 +62,41 @@ def planned_queries(spark: SparkSession, pipeline: Pipeline) -> list[Query]:
     """All of them, analyzed by Spark and not started."""
     reading = StreamReading(kafka_of(pipeline))
     queries = []
+    to_observe = _observable(pipeline)
     for sink in pipeline.sinks.values():
-        rows = sink_rows(spark, pipeline, sink.name, reading)
-        parts = stateful_parts(_checked_plan(rows, sink.name))
+        rows = sink_rows(spark, pipeline, sink.name, reading, to_observe)
+        plan = _checked_plan(rows, sink.name)
+        carries = tuple(name for name in to_observe if f"CollectMetrics {metric_name(name)}," in plan)
+        to_observe = [name for name in to_observe if name not in carries]
+        parts = stateful_parts(plan)
         if any(part.startswith("TransformWithState") for part in parts):
             check_protobuf()
             spark.conf.set(_STATE_STORE, _ROCKSDB)
         writer = stream_writer(rows, sink, pipeline)
         mark = fingerprint(pipeline, sink, parts, frame_columns(rows))
         name = query_name(pipeline, sink.name)
-        queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts)))
-    return queries + _dead_letter_queries(spark, pipeline, reading)
+        queries.append(Query(sink.name, name, f"{sink.kind} {sink.place}", rows, writer, mark, tuple(parts), carries))
+    carried = {source for query in queries for source in query.carries}
+    return queries + _dead_letter_queries(spark, pipeline, reading, carried)
+
+
+def _observable(pipeline: Pipeline) -> list[str]:
+    """Sources with dead letters whose progress can be told from that of others: by topics."""
+    topics = [topic for source in pipeline.sources.values() for topic in source.topics]
+    return [
+        source.name
+        for source in pipeline.sources.values()
+        if source.has_dead_letters and all(topics.count(topic) == 1 for topic in source.topics)
+    ]
+
+
+def carriers(pipeline: Pipeline, queries: list[Query]) -> dict[str, tuple[str, str]]:
+    """By source: the query that reports its bad records, and the checkpoint of that."""
+    return {
+        source: (query.name, checkpoint_of(pipeline.checkpoint, query.name))
+        for query in queries
+        for source in query.carries
+    }
 
 
 def check_protobuf() -> None:
@@ -96,10 +125,13 @@ def plan_text(frame: DataFrame) -> str:
     return printed.getvalue()
 
 
-def _dead_letter_queries(spark: SparkSession, pipeline: Pipeline, reading: StreamReading) -> list[Query]:
+def _dead_letter_queries(
+    spark: SparkSession, pipeline: Pipeline, reading: StreamReading, carried: Collection[str]
+) -> list[Query]:
+    """For sources that no sink's query reads, or whose progress cannot be told from that of another."""
     queries = []
     for source in pipeline.sources.values():
-        if source.has_dead_letters:
+        if source.has_dead_letters and source.name not in carried:
             name = dead_letters_query(source)
             rows = dead_letter_rows(spark, pipeline, source, reading)
             writer = topic_writer(rows, source.dead_letters, kafka_of(pipeline))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ottla.client.group.interface import Committed, GroupProgress
 from ottla.core.ids import TopicPartition
 from ottla.spark.link import link_to
+from ottla.spark.pipelines.letters.choosing import Choice, LeftOut
 from ottla.spark.pipelines.preparing import kafka_of
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ class Redriven:
     """Rows that a sink refused: they are no records of a source."""
     gone: int = 0
     """Records that were cut, and are in their topic no more."""
+    left: int = 0
+    """Records that were not chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,19 @@ class Letter:
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]
     is_cut: bool
+    reason: str = ""
+
+    def columns(self) -> dict[str, object]:
+        """As an expression sees it."""
+        return {
+            "reason": self.reason,
+            "topic": self.at.topic,
+            "partition": self.at.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp_ms,
+            "key": None if self.key is None else self.key.decode("utf-8", "replace"),
+            "value": None if self.value is None else self.value.decode("utf-8", "replace"),
+        }
 
 
 def letter_of(record: ConsumerRecord[bytes, bytes], pipeline: str) -> Letter | None:
@@ -59,74 +75,101 @@ def letter_of(record: ConsumerRecord[bytes, bytes], pipeline: str) -> Letter | N
         record.value,
         tuple(each for each in record.headers if not each[0].startswith(_OURS)),
         "ottla.value-bytes" in told or "ottla.key-bytes" in told,
+        told.get("ottla.error", b"").decode("utf-8", "replace"),
     )
 
 
-def redrive(pipeline: Pipeline) -> Redriven:
-    """All dead letters there are now, and were not sent back before."""
+def redrive(pipeline: Pipeline, where: str | None = None) -> Redriven:
+    """All dead letters that were not sent back before; only those that the expression chooses, if there is one."""
+    choice = None if where is None else Choice(where)
     link = link_to(kafka_of(pipeline))
-    return link.call(_redrive(link.client, pipeline))
+    return link.call(_Redrive(link.client, pipeline, choice).run())
 
 
-async def _redrive(client: Client, pipeline: Pipeline) -> Redriven:
-    done = Redriven()
-    group = f"{pipeline.name}.redrive"
-    topics = {source.dead_letters for source in pipeline.sources.values() if source.has_dead_letters}
-    existing = set(await client.topics())
-    # The producer comes first: it ends the transaction that a killed redrive left open, and then offsets are settled.
-    async with (
-        client.producer(transactional_id=f"ottla-redrive-{pipeline.name}") as producer,
-        client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
-    ):
-        places = [TopicPartition(each, n) for each in sorted(topics & existing) for n in await client.partitions(each)]
-        await consumer.assign(places)
-        for at, committed in (await client.admin.group_offsets(group)).items():
-            if at in places:
-                consumer.seek(at, committed.offset)
-        ends = await consumer.end_offsets(*places)
-        while any([await consumer.position(at) < end for at, end in ends.items()]):
-            records = [each for each in await consumer.poll(_AT_ONCE, _PATIENCE_MS) if _is_before(each, ends)]
-            if not records:
-                break
-            await _send(client, producer, pipeline, records, done)
-    return done
+class _Redrive:
+    def __init__(self, client: Client, pipeline: Pipeline, choice: Choice | None) -> None:
+        self._client = client
+        self._pipeline = pipeline
+        self._choice = choice
+        self._group = f"{pipeline.name}.redrive"
+        self._position: dict[TopicPartition, int] = {}
+        self._left: dict[TopicPartition, LeftOut] = {}
+        self._done = Redriven()
+
+    async def run(self) -> Redriven:
+        client = self._client
+        topics = {source.dead_letters for source in self._pipeline.sources.values() if source.has_dead_letters}
+        existing = set(await client.topics())
+        # The producer comes first: it ends the transaction that a killed redrive left open; then offsets are settled.
+        async with (
+            client.producer(transactional_id=f"ottla-redrive-{self._pipeline.name}") as producer,
+            client.consumer(auto_offset_reset="earliest", isolation_level="read_committed") as consumer,
+        ):
+            names = sorted(topics & existing)
+            places = [TopicPartition(each, n) for each in names for n in await client.partitions(each)]
+            await consumer.assign(places)
+            await self._resume(consumer, places)
+            ends = await consumer.end_offsets(*places)
+            while any([await consumer.position(at) < end for at, end in ends.items()]):
+                records = [each for each in await consumer.poll(_AT_ONCE, _PATIENCE_MS) if _is_before(each, ends)]
+                if not records:
+                    break
+                await self._send(producer, records)
+        return self._done
+
+    async def _resume(self, consumer: Consumer[bytes, bytes], places: Sequence[TopicPartition]) -> None:
+        """At the first letter that an earlier call left out, or where that ended."""
+        committed = await self._client.admin.group_offsets(self._group)
+        for at in places:
+            known = committed.get(at)
+            self._position[at] = 0 if known is None else known.offset
+            self._left[at] = LeftOut("" if known is None else known.metadata)
+            if known is not None:
+                first = self._left[at].first
+                consumer.seek(at, known.offset if first is None else first)
+
+    async def _send(self, producer: Producer[Any, Any], records: Sequence[ConsumerRecord[bytes, bytes]]) -> None:
+        """Records and the progress of the group in one transaction."""
+        async with producer.transaction():
+            for record in records:
+                at = TopicPartition(record.topic, record.partition)
+                if record.offset < self._position[at] and record.offset not in self._left[at]:
+                    continue  # sent by an earlier call
+                is_handled = await self._handle(producer, record)
+                self._left[at].take(record.offset, is_sent=is_handled)
+                self._position[at] = max(self._position[at], record.offset + 1)
+            read = {at: Committed(self._position[at], metadata=left.note()) for at, left in self._left.items()}
+            await producer.send_offsets(GroupProgress(self._group, read))
+
+    async def _handle(self, producer: Producer[Any, Any], record: ConsumerRecord[bytes, bytes]) -> bool:
+        """False for a letter that is left out: a later call may choose it."""
+        letter = letter_of(record, self._pipeline.name)
+        if letter is None:
+            self._done.rows += 1
+            return True
+        if self._choice is not None and not self._choice.takes(letter.columns()):
+            self._done.left += 1
+            return False
+        whole = await _whole(self._client, letter) if letter.is_cut else letter
+        if whole is None:
+            self._done.gone += 1
+            return True
+        # Whether it arrived is known at the end of the transaction.
+        _ = await producer.send(
+            letter.at.topic,
+            whole.value,
+            key=whole.key,
+            partition=letter.at.partition,
+            timestamp_ms=letter.timestamp_ms,
+            headers=list(whole.headers),
+        )
+        self._done.sent += 1
+        return True
 
 
 def _is_before(record: ConsumerRecord[bytes, bytes], ends: dict[TopicPartition, int]) -> bool:
     """A record that fails again becomes a dead letter again, and waits for the next call."""
     return record.offset < ends[TopicPartition(record.topic, record.partition)]
-
-
-async def _send(
-    client: Client,
-    producer: Producer[Any, Any],
-    pipeline: Pipeline,
-    records: Sequence[ConsumerRecord[bytes, bytes]],
-    done: Redriven,
-) -> None:
-    """Records and the progress of the group in one transaction."""
-    async with producer.transaction():
-        for record in records:
-            letter = letter_of(record, pipeline.name)
-            if letter is None:
-                done.rows += 1
-                continue
-            whole = await _whole(client, letter) if letter.is_cut else letter
-            if whole is None:
-                done.gone += 1
-                continue
-            # Whether it arrived is known at the end of the transaction.
-            _ = await producer.send(
-                letter.at.topic,
-                whole.value,
-                key=whole.key,
-                partition=letter.at.partition,
-                timestamp_ms=letter.timestamp_ms,
-                headers=list(whole.headers),
-            )
-            done.sent += 1
-        read = {TopicPartition(each.topic, each.partition): Committed(each.offset + 1) for each in records}
-        await producer.send_offsets(GroupProgress(f"{pipeline.name}.redrive", read))
 
 
 async def _whole(client: Client, letter: Letter) -> ConsumerRecord[bytes, bytes] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,10 +13,13 @@ from ottla.core.errors import OttlaError
 from ottla.core.pipeline_status import HEARTBEAT_MS, PipelineStatus, QueryStatus
 from ottla.spark.link import link_to
 from ottla.spark.pipelines.failures import reason_of
+from ottla.spark.pipelines.frames import dead_letters_query, query_name
+from ottla.spark.pipelines.lag_clock import LagClock
 from ottla.spark.pipelines.lags import group_lags
+from ottla.spark.pipelines.letters.courier import Courier
 from ottla.spark.pipelines.preparing import kafka_of, make_topics, pin_schemas, with_schemas
-from ottla.spark.pipelines.progress import line, new_reports, rows_read, with_progress
-from ottla.spark.pipelines.queries import check_upgrade, keep_fingerprints, planned_queries
+from ottla.spark.pipelines.progress import ends, line, new_reports, rows_read, with_progress
+from ottla.spark.pipelines.queries import carriers, check_upgrade, keep_fingerprints, planned_queries
 from ottla.spark.pipelines.refreshing import Refresher, content_mark
 from ottla.spark.pipelines.reporting import Reporter
 from ottla.spark.pipelines.sessions import activate
@@ -87,10 +91,18 @@ class _Run:
         self._reporter = Reporter(link_to(kafka_of(pipeline)))
         self._running: dict[str, Any] = {}
         self._seen: dict[str, str] = {}
+        self._clocks: defaultdict[str, LagClock] = defaultdict(LagClock)
         self._refresher = Refresher(pipeline.tables.values(), time.monotonic(), content_mark)
         self._failures: dict[str, int] = {}
         """How often each has failed since it last did something."""
-        lags = group_lags(link_to(kafka_of(pipeline)), {each.name: each.full_name for each in queries})
+        carried = carriers(pipeline, queries)
+        self._courier = Courier(spark, pipeline, carried)
+        letters = [pipeline.sources[name] for name in carried]
+        names = {each.name: each.full_name for each in queries}
+        names |= {dead_letters_query(each): query_name(pipeline, dead_letters_query(each)) for each in letters}
+        lags = group_lags(link_to(kafka_of(pipeline)), names)
+        sinks = {each.name: each.sink for each in queries}
+        sinks |= {dead_letters_query(each): f"topic {each.dead_letters}" for each in letters}
         self._status = PipelineStatus(
             name=pipeline.name,
             state="starting",
@@ -98,7 +110,7 @@ class _Run:
             file=str(pipeline.file),
             host=socket.gethostname(),
             pid=os.getpid(),
-            queries=tuple(QueryStatus(name=each.name, sink=each.sink, lag=lags.get(each.name, 0)) for each in queries),
+            queries=tuple(QueryStatus(name=name, sink=sink, lag=lags.get(name, 0)) for name, sink in sinks.items()),
         )
 
     def to_the_end(self) -> PipelineStatus:
@@ -115,6 +127,7 @@ class _Run:
         return self._status
 
     def _start(self) -> None:
+        self._courier.begin()
         for query in self._planned:
             self._start_query(query)
         self._status = replace(self._status, state="running")
@@ -141,8 +154,10 @@ class _Run:
             has_ended = {name: not query.isActive for name, query in self._running.items()}
             self._take_progress()
             self._restart_failed()
+            self._check_courier()
             self._refresh()
-            if all(has_ended.values()) and not any(query.isActive for query in self._running.values()):
+            is_done = all(has_ended.values()) and not any(query.isActive for query in self._running.values())
+            if is_done and (self._courier.is_idle or not self._options.available_now):
                 return "finished" if self._options.available_now else "stopped"
             if self._state.is_asked_to_stop() or self._options.is_over():
                 return "stopped"
@@ -154,13 +169,19 @@ class _Run:
     def _take_progress(self) -> None:
         statuses = []
         for status in self._status.queries:
+            if status.name not in self._running:
+                statuses.append(self._courier.seen(status))
+                continue
             for progress in new_reports(self._running[status.name], self._seen.get(status.name, "")):
                 self._seen[status.name] = progress["timestamp"]
                 status = with_progress(status, progress)  # noqa: PLW2901 - it grows
+                self._courier.hear(status.name, progress)
+                self._clocks[status.name].look(*ends(progress), time.monotonic())
                 self._failures.pop(status.name, None)
                 if rows_read(progress):
                     self._options.say(line(status))
-            statuses.append(status)
+            waiting_s = round(self._clocks[status.name].waiting_s(time.monotonic()), 1)
+            statuses.append(replace(status, lag_seconds=waiting_s))
         self._status = replace(self._status, queries=tuple(statuses))
 
     def _restart_failed(self) -> None:
@@ -180,6 +201,15 @@ class _Run:
             self._count_restart(query.name)
             time.sleep(min(2.0 ** self._failures[query.name], _LONGEST_PAUSE_S))
             self._start_query(query)
+
+    def _check_courier(self) -> None:
+        failure = self._courier.failure
+        if failure is None or self._courier.failures <= self._options.restarts:
+            return
+        text = self._shown(f"{failure}\n{getattr(failure, '_stackTrace', None) or ''}")
+        stack = self._state.keep_failure("dead-letters", text)
+        reason = f"{self._pipeline.name}: dead letters could not be delivered: {self._shown(reason_of(failure))}"
+        raise PipelineFailed(f"{reason} (stack trace: {stack})")
 
     def _shown(self, text: str) -> str:
         """Without the passwords and keys of the file: a library may put them into what it says."""
@@ -223,5 +253,7 @@ class _Run:
             query.stop()
         if not error:
             self._take_progress()
+        self._courier.close(0.0 if error else max(_LOOK_S, deadline - time.monotonic()))
+        self._status = replace(self._status, queries=tuple(map(self._courier.seen, self._status.queries)))
         self._status = replace(self._status, state=state, error=error)
         self._reporter.tell(self._status)

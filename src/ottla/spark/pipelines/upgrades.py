@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ottla.spark.pipelines.evolution.types import Struct
 
 
+_PLAIN: Final = re.compile(r"Project \[\w+(?:, \w+)*\]")
 _CARRIED: Final = re.compile(r"Project \[(?:\w+, )+(?=from_json\(|from_csv\()")
 
 
@@ -63,8 +64,9 @@ def _reason(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 
 def _compared(parts: Sequence[str]) -> list[str]:
-    """Without the columns of a record that are only carried along where it is parsed: state does not depend on them."""
-    return [_CARRIED.sub("Project [", part) for part in parts]
+    """Without columns that are only carried along, and projections of nothing else: state does not depend on them."""
+    told = (" <- ".join(each for each in part.split(" <- ") if not _PLAIN.fullmatch(each)) for part in parts)
+    return [_CARRIED.sub("Project [", part) for part in told]
 
 
 def _state_reason(before: Sequence[str], now: Sequence[str]) -> str | None:
