@@ -38,7 +38,7 @@ def test_a_group_is_reset_after_a_preview(
     expect(page.get_by_text("0 members · 4 behind")).to_be_visible()
     page.get_by_role("button", name="Reset offsets").click()
     dialog = page.get_by_role("dialog")
-    dialog.get_by_label("Move to").select_option("So many messages forward or back")
+    dialog.get_by_label("Move to").select_option("By a number of messages, forward or back")
     dialog.get_by_label("Messages", exact=True).fill("-5")
     expect(dialog.get_by_role("button", name="Reset offsets")).to_be_disabled()
     dialog.get_by_role("button", name="Preview").click()

@@ -84,7 +84,7 @@ follow(ROUTES, async (place, load) => {
   try {
     const page = await load();
     const shown = await page.show(place);
-    // Somebody who is quick may be elsewhere by now.
+    // The user may have navigated away meanwhile.
     if (place.signal.aborted) return;
     replace(main, shown);
     if (!isFirst) main.focus({ preventScroll: true });

@@ -28,7 +28,7 @@ export class Payload {
     return (this.#bytes ??= fromBase64(this.#encoded ?? ""));
   }
 
-  /** Undefined if it is no text. */
+  /** Undefined if it is not text. */
   get text() {
     this.#text ??= { found: this.isNull ? undefined : asText(this.bytes) };
     return this.#text.found;

@@ -53,7 +53,7 @@ export async function show({ signal }) {
     refusal,
     card("Users", users),
     who.has_acls && card("Roles", roles),
-    who.has_acls ? card("ACLs", acls) : h("p.empty", "ACLs are off: whoever logs in may do everything."),
+    who.has_acls ? card("ACLs", acls) : h("p.empty", "ACLs are disabled: all users have full access."),
   );
 }
 

@@ -52,9 +52,9 @@ export async function show({ signal }) {
   );
 }
 
-/** What clients have to be told beside the address, by librdkafka's names; nothing where anybody is let in. */
+/** Security settings of clients, with librdkafka's names; empty without authentication. */
 async function securityNote(address, signal) {
-  // Whoever may not look at configs has been told by somebody who may.
+  // Users without permission to describe configs get no settings.
   const { configs } = await api.get("/v1/configs", signal).catch(() => ({ configs: [] }));
   const valueOf = (wanted) => configs.find(({ name }) => name === wanted)?.value ?? "";
   const listeners = valueOf("listeners").split(",");

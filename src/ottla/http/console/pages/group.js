@@ -25,7 +25,7 @@ export async function show({ params: { id }, signal }) {
   const refusal = h("div.refusal");
   const chart = lineChart("Messages behind");
   const lags = h("div");
-  const members = table(MEMBER_COLUMNS, { caption: "Members", empty: "Nobody is in this group now." });
+  const members = table(MEMBER_COLUMNS, { caption: "Members", empty: "This group has no members." });
   const offsets = table(OFFSET_COLUMNS, { caption: "Offsets", empty: "It has committed no offsets." });
   const points = [];
   let group = await api.get(path, signal);
@@ -80,7 +80,7 @@ function lagBars(offsets) {
 }
 
 function deleteGroup(id) {
-  const warning = "What it has committed is forgotten. Its consumers begin anew if they come back.";
+  const warning = "Its committed offsets are deleted. Consumers start over if they rejoin.";
   confirmByName(`Delete ${id}`, warning, id, "Delete group", async () => {
     await api.delete(url`/v1/groups/${id}`);
     notify(`Deleted ${id}`);

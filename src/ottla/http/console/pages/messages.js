@@ -120,7 +120,7 @@ async function goOn(view) {
   const say = (found) => replace(status, `Found ${count(found)}, looked at ${count(search.scanned)} …`, stop);
   await attempt(view.refusal, async () => {
     const found = await search.next(AbortSignal.any([view.signal, stopping.signal]), say);
-    // Somebody asked for something else meanwhile.
+    // Another search was started meanwhile.
     if (view.search !== search) return;
     const first = messages.length;
     messages.push(...found);

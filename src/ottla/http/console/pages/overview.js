@@ -68,7 +68,7 @@ function figure(label, value, hint, href, isBad = false) {
   return h(`${href ? "a" : "div"}.figure${isBad ? ".is-bad" : ""}`, { href }, content);
 }
 
-// What a client is told in the course of ordinary work is no fault.
+// Errors that clients get in normal operation are not shown.
 const ORDINARY = new Set(["MEMBER_ID_REQUIRED", "REBALANCE_IN_PROGRESS", "UNKNOWN_TOPIC_OR_PARTITION"]);
 
 function listedErrors(totals) {

@@ -12,7 +12,7 @@ const PLACES = [
   ["earliest", "The first message there is"],
   ["latest", "The end"],
   ["timestamp", "A time"],
-  ["by", "So many messages forward or back"],
+  ["by", "By a number of messages, forward or back"],
   ["offsets", "Offsets from a file"],
 ];
 

@@ -1,4 +1,4 @@
-// The live tail: what is written to a topic, as it comes.
+// The live tail of a topic.
 
 import { api, parse, url, withQuery } from "../parts/api.js";
 import { h, replace } from "../parts/dom.js";
@@ -58,7 +58,7 @@ export function show({ topic, signal }) {
     clearInterval(timer);
     source.close();
   });
-  // Whoever scrolls back wants to read.
+  // Scrolling back pauses the tail.
   list.element.addEventListener("wheel", (event) => event.deltaY < 0 && !list.isPaused && setPaused(true), {
     passive: true,
   });
@@ -103,7 +103,7 @@ function listen(topic, filters, { list, seen, refusal, signal }) {
   });
   source.addEventListener("error", async () => {
     seen.isOpen = false;
-    // A lost connection is tried again by itself; a refused one says nothing, so ask for the reason.
+    // A lost connection is retried automatically; a rejected one has no reason, so request it.
     if (source.readyState === EventSource.CLOSED) replace(refusal, await reasonFor(topic, signal));
   });
   return source;

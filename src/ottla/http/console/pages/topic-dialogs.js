@@ -67,7 +67,7 @@ function bodyOf(given) {
 }
 
 export function deleteTopic(name, done) {
-  const warning = "All its messages are deleted. Nobody can bring them back.";
+  const warning = "All its messages are deleted permanently.";
   return confirmByName(`Delete ${name}`, warning, name, "Delete topic", async () => {
     await api.delete(url`/v1/topics/${name}`);
     notify(`Deleted ${name}`);

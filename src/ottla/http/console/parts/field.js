@@ -27,7 +27,7 @@ export function card(title, ...content) {
   return h("section.card", title && h("h2", title), content);
 }
 
-/** A moment by the clock of whoever looks; `ms` fills it in. */
+/** A timestamp in the browser's time zone; `ms` fills it in. */
 export function timeInput(name, ms) {
   const at = ms ? new Date(Number(ms)) : undefined;
   const value = at && new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);

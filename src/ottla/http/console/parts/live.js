@@ -1,4 +1,4 @@
-// Doing something again and again, while somebody looks.
+// Polling while the page is visible.
 
 /** Run `work` now and every `ms` until the signal; not while the tab is hidden, and never twice at a time. */
 export function every(ms, signal, work) {

@@ -4,12 +4,12 @@ import { form } from "./dialog.js";
 import { h } from "./dom.js";
 import { field } from "./field.js";
 
-/** What the document hears when somebody has. */
+/** The event after a login. */
 export const LOGGED_IN = "ottla-logged-in";
 
 let asked;
 
-/** Ask for a user and password, once for all who wait; resolves when somebody has logged in. */
+/** Show the login form, once for all pending requests; resolves after the login. */
 export function login() {
   asked ??= new Promise((resolve, reject) => {
     const user = h("input", {
@@ -38,7 +38,7 @@ export function login() {
     });
     dialog.addEventListener("close", () => {
       asked = undefined;
-      reject(new DOMException("Nobody logged in", "AbortError"));
+      reject(new DOMException("Login cancelled", "AbortError"));
     });
   });
   return asked;

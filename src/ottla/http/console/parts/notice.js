@@ -8,7 +8,7 @@ export function notify(...content) {
   const notices = document.querySelector(".notices");
   const notice = h("div.notice", ...content);
   notices.append(notice);
-  // Shown anew, it comes to lie above a dialog that was opened since.
+  // Re-showing it moves it above a dialog that was opened since.
   notices.hidePopover();
   notices.showPopover();
   setTimeout(() => notice.remove(), SHOWN_MS);
