@@ -7,10 +7,10 @@ came over HTTP or another protocol is forwarded, and whether the audit log has i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker import authorization, handlers
-from ottla.broker.authorization.rules import CLUSTER, Each, Need, Resource, Rule
+from ottla.broker.authorization.rules import Each, Need, Rule, configured_resource, listed_name, share_topic
 from ottla.broker.served_api import ServedApi
 from ottla.broker.topic_names import topic_name
 from ottla.core.lazy import LazyModule
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker import forwarding
-    from ottla.broker.broker import Broker
 else:
     forwarding = LazyModule("ottla.broker.forwarding")
 
@@ -32,21 +31,6 @@ _CLUSTER: Final = ResourceType.CLUSTER
 _TXN: Final = ResourceType.TRANSACTIONAL_ID
 _TOKEN: Final = ResourceType.DELEGATION_TOKEN
 _USER: Final = ResourceType.USER
-_CONFIGURED: Final = {2: _TOPIC, 32: _GROUP}
-"""Resource types of configs; all others belong to the cluster."""
-
-
-def _configured(_: Broker, item: Any) -> Resource:  # noqa: ANN401 - of any request about configs
-    kind = _CONFIGURED.get(item.resource_type)
-    return CLUSTER if kind is None else Resource(kind, item.resource_name)
-
-
-def _listed_name(_: Broker, name: str) -> str:
-    return name
-
-
-def _share_topic(_: Broker, item: Any) -> str:  # noqa: ANN401 - of any request about share groups
-    return str(item.topic_name)
 
 
 def _on_cluster(operation: Op) -> Rule:
@@ -58,7 +42,7 @@ _DELETE_GROUP: Final = Need(Op.DELETE, _GROUP, "group_id")
 _WRITE_TRANSACTION: Final = Need(Op.WRITE, _TXN, "transactional_id")
 
 _ALTER_CONFIGS: Final = Rule(
-    each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=_configured),
+    each=Each(Op.ALTER_CONFIGS, _TOPIC, "resources", "responses", resource=configured_resource),
     also=((Op.ALTER_CONFIGS, _CLUSTER), (Op.ALTER_CONFIGS, _GROUP)),
 )
 
@@ -186,7 +170,7 @@ _APIS: Final = (
     ServedApi(
         apis.DELETE_GROUPS,
         lambda: handlers.groups.delete_groups,
-        Rule(each=Each(Op.DELETE, _GROUP, "groups_names", "results", _listed_name)),
+        Rule(each=Each(Op.DELETE, _GROUP, "groups_names", "results", listed_name)),
         forward=lambda: forwarding.by_group("groups_names", str, "results"),
         audit="change",
     ),
@@ -268,14 +252,14 @@ _APIS: Final = (
     ServedApi(
         apis.ALTER_SHARE_GROUP_OFFSETS,
         lambda: handlers.share_groups.alter_share_group_offsets,
-        Rule((_READ_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic)),
+        Rule((_READ_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", share_topic)),
         forward=lambda: forwarding.TO_GROUP_COORDINATOR,
         audit="change",
     ),
     ServedApi(
         apis.DELETE_SHARE_GROUP_OFFSETS,
         lambda: handlers.share_groups.delete_share_group_offsets,
-        Rule((_DELETE_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", _share_topic, always_asked={})),
+        Rule((_DELETE_GROUP,), Each(Op.READ, _TOPIC, "topics", "responses", share_topic, always_asked={})),
         audit="change",
     ),
     # Transactions
@@ -337,7 +321,7 @@ _APIS: Final = (
         apis.DESCRIBE_CONFIGS,
         lambda: handlers.configs.describe_configs,
         Rule(
-            each=Each(Op.DESCRIBE_CONFIGS, _TOPIC, "resources", "results", resource=_configured),
+            each=Each(Op.DESCRIBE_CONFIGS, _TOPIC, "resources", "results", resource=configured_resource),
             also=((Op.DESCRIBE_CONFIGS, _CLUSTER), (Op.DESCRIBE_CONFIGS, _GROUP)),
         ),
     ),

@@ -117,7 +117,7 @@ def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> N
     epilog="""\b
 Examples:
   ottla pipeline redrive orders.toml
-  ottla pipeline redrive orders.toml --where "reason LIKE 'price:%' AND value ->> '$.city' = 'Prag'"
+  ottla pipeline redrive --where 'partition = 0' orders.toml
 """,
 )
 @with_file

@@ -98,7 +98,7 @@ def test_a_record_larger_than_a_batch_may_be_is_refused_and_harms_nobody(form: M
 def test_what_is_not_bytes_is_refused_and_harms_nobody(form: ModuleType, bad: Any) -> None:
     partition = Partition(form)
 
-    with pytest.raises(TypeError, match="keys and values are bytes or None"):
+    with pytest.raises(TypeError, match="keys and values must be bytes or None"):
         partition.append(bad)
     partition.append(b"good")
 

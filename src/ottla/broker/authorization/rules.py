@@ -5,7 +5,7 @@ Declarations alone, which the table of APIs holds; `guarding` applies them, and 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -31,6 +31,28 @@ class Resource(NamedTuple):
 
 
 CLUSTER = Resource(ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+# Which resource an entry of a request is
+
+_CONFIGURED: Final = {2: ResourceType.TOPIC, 32: ResourceType.GROUP}
+"""Resource types of configs; all others belong to the cluster."""
+
+
+def configured_resource(_: Broker, item: Any) -> Resource:  # noqa: ANN401 - of any request about configs
+    kind = _CONFIGURED.get(item.resource_type)
+    return CLUSTER if kind is None else Resource(kind, item.resource_name)
+
+
+def listed_name(_: Broker, name: str) -> str:
+    return name
+
+
+def share_topic(_: Broker, item: Any) -> str:  # noqa: ANN401 - of any request about share groups
+    return str(item.topic_name)
+
+
+# What an API requires
 
 
 class Need(Struct, frozen=True):
