@@ -26,9 +26,14 @@ PENDING: tuple[str, ...] = (
     "docs/simulation.md",
     "src/ottla/broker",
     "src/ottla/cli",
+    "src/ottla/client/producer/accumulator.py",
     "src/ottla/cluster",
     "src/ottla/http",
+    "src/ottla/queue",
+    "src/ottla/records",
     "src/ottla/spark",
+    "src/ottla/wire/reader.pyx",
+    "src/ottla/wire/writer.pyx",
 )
 
 PHRASES = re.compile(

@@ -154,7 +154,7 @@ class TestAllocators:
         assert struct.unpack_from("=3i", columns.header_starts) == (0, 1, 2)
 
     def test_memory_may_not_be_smaller(self, form: Form) -> None:
-        with pytest.raises(ValueError, match="the allocator returned"):
+        with pytest.raises(ValueError, match="asked for a buffer of"):
             form.decode_columns.decode_columns(self.DATA, allocate=lambda size: bytearray(max(size - 1, 0)))
 
     def test_memory_must_be_writable_memory(self, form: Form) -> None:
@@ -238,7 +238,7 @@ def test_columns_are_made_once(form: Form) -> None:
     columns = form.decode_columns.decode_columns(batch())
 
     for made in (columns, columns.keys):
-        with pytest.raises(RuntimeError, match="already initialized"):
+        with pytest.raises(RuntimeError, match="made already"):
             made.__init__(bytearray, 1)
 
 

@@ -143,7 +143,7 @@ def test_a_record_larger_than_a_batch_can_be_is_refused_before_it_is_copied(form
 
 @pytest.mark.parametrize("compression", [-1, 5, 7, 1 << 40])
 def test_there_are_five_compressions(form: Form, compression: int) -> None:
-    with pytest.raises(ValueError, match=f"unknown compression type {compression}"):
+    with pytest.raises(ValueError, match=f"there is no compression {compression}"):
         form.encode.BatchBuilder(compression)
 
 

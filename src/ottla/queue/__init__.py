@@ -1,21 +1,21 @@
 """A durable queue in a folder: no broker, no network. The files are v-queue's (v2).
 
-queue          Queue: push, and queue-wide operations
+queue          Queue: push, and everything about a whole queue
 consumer       Consumer: pop, commit, seek
 record         a message and its 25-byte header
 info_files     the three kinds of small text files
-folder         paths and directory listing
-group_commit   one fsync for many threads
-part_writer    writing a part
-encode         encoding of a push
-part_reader    reading a part, skipping corrupt data
-positions      start positions of consumers
-tails          the actual end of a part
+folder         where everything is, and what there is
+group_commit   one sync for many threads
+part_writer    one part, being written
+encode         what a push writes
+part_reader    one part, being read, past whatever is damaged in it
+positions      where a consumer begins
+tails          where a part really ends
 sealing        encrypted queues
-removal        removal of consumed parts
+removal        which parts nobody needs any more
 checking       verify and repair
-damage         reports of corruption
-locks, files   differences between operating systems
+damage         what is found damaged, and whom it is told to
+locks, files   what differs between operating systems
 """
 
 from ottla.core.keys import KeyRing, read_key_file

@@ -1,4 +1,4 @@
-"""A named consumer of a queue, with a stored position."""
+"""Reading a queue under a name, whose place in it is kept."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ConsumerOptions(NamedTuple):
     start: Start
     mode: Literal["read", "read_write"]
     is_durable: bool
-    """Whether commits are synced."""
+    """Whether a commit is on the disk when it returns."""
     on_damage: OnDamage
 
 
 class Consumer:
-    """Created by `Queue.consumer`. Not thread-safe."""
+    """Made by `Queue.consumer`. One thread at a time may use it."""
 
     def __init__(self, folder: QueueFolder, name: str | None, options: ConsumerOptions) -> None:
         self.name = "" if name is None else check_name("consumer", name)
@@ -71,8 +71,8 @@ class Consumer:
     # Reading
 
     def pop(self, timeout_ms: float = 0) -> Message | None:
-        """The next message, waiting up to the timeout; None if none arrives."""
-        # Hot path: messages read together were decoded together.
+        """The next message, waiting for it if there is none; None if none comes."""
+        # Hot: what was read together has been made messages together.
         for message in self._ready:
             self._last = message
             return message
@@ -80,7 +80,7 @@ class Consumer:
         return messages[0] if messages else None
 
     def pop_many(self, count: int, timeout_ms: float = 0) -> list[Message]:
-        """Up to `count` messages, waiting if there are none; fewer as soon as there are any."""
+        """Up to so many of the next messages, waiting if there are none; fewer as soon as there are any."""
         self._check_open()
         messages = self._take(count)
         while len(messages) < count and self._fill(may_skip=not messages):
@@ -90,7 +90,7 @@ class Consumer:
         return self._wait_for_many(count, time.monotonic() + timeout_ms / 1000)
 
     def _take(self, count: int) -> list[Message]:
-        """Up to `count` messages that were already read."""
+        """Up to so many of the messages that have been read already."""
         messages = list(islice(self._ready, max(count, 0)))
         if messages:
             self._last = messages[-1]
@@ -106,28 +106,28 @@ class Consumer:
         return []
 
     def __iter__(self) -> Iterator[Message]:
-        """All messages available now. Iterating again continues from there."""
+        """Every message there is now. It ends where the queue does, and goes on from there when asked again."""
         while (message := self.pop()) is not None:
             yield message
 
-    # Position
+    # Where it is
 
     @property
     def position(self) -> Position:
-        """The position of the next message."""
+        """Where the next message is read."""
         if self._last is not None:
             return Position(self._last.part, self._last.end, self._last.number)
         return self._position
 
     def commit(self, position: Position | None = None) -> None:
-        """Store the position after the last popped message, or another: this consumer resumes there."""
+        """Keep the place behind the last message that was popped, or another: this consumer begins there next time."""
         self._check_open()
         if self._lock is None:
             raise NotReady(f"consumer {self.name} of queue {self._folder.name} is open for reading only")
         self._write(position or self.position)
 
     def seek(self, to: Position | Start | Literal["end"]) -> None:
-        """Continue at another position; does not commit."""
+        """Go on reading at another place; nothing is committed by that."""
         self._check_open()
         if to == "end":
             newest = self._folder.newest_part()
@@ -137,22 +137,22 @@ class Consumer:
         else:
             place = place_at(self._folder, to.part, to.offset)
             if place is None:
-                raise NotFound(f"no message starts at byte {to.offset} of part {to.part} of queue {self._folder.name}")
+                raise NotFound(f"no message begins at byte {to.offset} of part {to.part} of queue {self._folder.name}")
             to = Position(to.part, *place)
         self._go_to(to)
 
     @property
     def lag(self) -> int:
-        """The number of unread messages."""
+        """How many messages are still to be read."""
         self._check_open()
         part, _, number = self.position
         later = sum(count_of(self._folder, other) for other in self._folder.parts() if other > part)
         return max(count_of(self._folder, part) - number, 0) + later
 
-    # Closing
+    # Its end
 
     def close(self) -> None:
-        """Does not commit."""
+        """Nothing is committed by that."""
         self._is_closed = True
         self._ready = iter(())
         if self._reader is not None:
@@ -169,11 +169,11 @@ class Consumer:
         self.close()
 
     def __del__(self) -> None:
-        # As for a queue: the lock must not outlive it. A partially constructed object lacks attributes.
+        # As of a queue: its lock must not outlive it. One that could not even be made lacks attributes.
         with suppress(QueueError, AttributeError):
             self.close()
 
-    # Implementation
+    # How
 
     def _go_to(self, position: Position) -> None:
         self._position = position
@@ -184,16 +184,16 @@ class Consumer:
             self._reader = None
 
     def _fill(self, *, may_skip: bool) -> bool:
-        """Read on, into later parts and past corrupt data; whether there are messages now.
+        """Read on, into later parts and past what is damaged; whether there are messages now.
 
-        With messages pending it must not skip: reporting corruption may raise.
+        Whoever has messages in hand must not skip: what is damaged may be told by raising it.
         """
         while True:
             part, *at = self.position
             place = Place(*at)
             reader = self._open(part)
             if reader is None or place.offset >= reader.info.right_edge:
-                # Read before the end is: a part that is no longer the newest gets no more messages.
+                # Looked up before the edge is: a part that is not the newest any more gets no more messages.
                 newest = self._folder.newest_part()
                 if reader is not None:
                     reader.refresh(place)
@@ -220,7 +220,7 @@ class Consumer:
         return self._reader
 
     def _hop(self, wanted: int, newest: int, *, may_skip: bool) -> bool:
-        """Move to this part, or to the next existing one; whether there is one."""
+        """Go to this part, or to the next one there is; whether there is one."""
         later = [part for part in self._folder.parts_with_data() if part >= wanted] if newest >= wanted else []
         if not later or (later[0] != wanted and not may_skip):
             return False
