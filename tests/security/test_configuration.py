@@ -37,7 +37,7 @@ if TYPE_CHECKING:
         ("SSL:9092", "must be such as"),
         ("SSL://host", "must be such as"),
         ({"host": "x"}, "each needs a protocol"),
-        ({"protocol": "SSL", "prot": 1}, "there is no 'prot'"),
+        ({"protocol": "SSL", "prot": 1}, "unknown setting 'prot'"),
         ({"protocol": "SSL", "port": "9092"}, "port: expected a whole number"),
         ({"protocol": "SSL", "port": 99999}, "between 0 and 65535"),
         ({"protocol": "SASL_SSL", "mechanisms": ["GSSAPI"]}, "mechanisms: expected a list"),
