@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_renamed_does_not_keep_its_partition_nor_the_oth
 
     assert [path.name.partition(".")[0] for path in deleted] == ["orders-1"]
     assert folder.logs == {}
-    assert "the folder of the deleted partition orders-0 stays" in caplog.text
+    assert "orders-0: could not remove the folder of the deleted partition" in caplog.text
 
 
 def test_a_name_too_long_to_be_made_longer_is_cut(dirs: Dirs) -> None:

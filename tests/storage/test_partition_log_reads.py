@@ -114,7 +114,7 @@ def test_what_is_not_there_is_out_of_range(partition: OpenPartition) -> None:
     opened.log.raise_start(4)
 
     for offset in (-1, 0, 3, 12):
-        with pytest.raises(OffsetOutOfRange, match=r"not in 4\.\.11"):
+        with pytest.raises(OffsetOutOfRange, match=r"out of range 4\.\.11"):
             opened.log.read(offset, 1000)
     assert offsets(opened.log.read(4, 1000))[0] == 4
 

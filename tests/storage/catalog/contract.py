@@ -455,7 +455,7 @@ class ProducerIdContract:
         assert min(ids) >= 0
 
     def test_a_block_of_no_ids_is_a_bug(self, catalog: Catalog) -> None:
-        with pytest.raises(ValueError, match="at least one"):
+        with pytest.raises(ValueError, match="at least 1"):
             catalog.next_producer_ids(0)
 
 
