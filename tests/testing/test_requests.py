@@ -62,7 +62,7 @@ def test_what_the_kit_asks_itself_is_no_request_of_a_client(ottla: EphemeralBrok
 
 def test_waiting_for_requests_that_do_not_come_says_what_came(ottla: EphemeralBroker) -> None:
     send(producer(ottla), "t", b"x")
-    with pytest.raises(TimeoutError, match=r"1 of 2 requests with api='Produce', topic='t' came in 0.01 s; .*Metadata"):
+    with pytest.raises(TimeoutError, match=r"got 1 of 2 requests with api='Produce', topic='t' in 0.01 s; .*Metadata"):
         ottla.requests.wait_for(2, api="Produce", topic="t", timeout_s=0.01)
 
 

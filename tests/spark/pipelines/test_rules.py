@@ -393,7 +393,7 @@ def test_columns_that_are_only_carried_along_do_not_matter_to_a_checkpoint() -> 
     head = "Aggregate(keys=[at], functions=[partial_count(1)]) <- Project [_parsed.at AS at]"
     before = f"{head} <- Project [value, from_json(…) AS _parsed]"
     now = f"{head} <- Project [value, topic, _parsed] <- Project [value, topic, from_json(…) AS _parsed]"
-    common = {"sources": ["s"], "kind": "parquet", "place": "t", "partition_by": [], "mode": "append"}
+    common = {"sources": ["s"], "kind": "parquet", "place": "t", "partition_by": [], "key": [], "mode": "append"}
     refuse_mismatch("t", {**common, "stateful": [before]}, {**common, "stateful": [now]})
     other = now.replace("_parsed.at", "_parsed.day")
     with pytest.raises(ConfigError, match="made by other keys or functions"):
