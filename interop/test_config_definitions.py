@@ -57,6 +57,7 @@ DYNAMIC_ONLY_IN_KAFKA = {
     "listeners": "listeners are opened at the start",
     "max.connections": "limits of connections are read at the start",
     "max.connections.per.ip": "limits of connections are read at the start",
+    "max.connections.per.ip.overrides": "limits of connections are read at the start",
     "sasl.enabled.mechanisms": "security is set up at the start",
     "ssl.client.auth": "security is set up at the start",
     "ssl.enabled.protocols": "security is set up at the start",

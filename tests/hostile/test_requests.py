@@ -109,7 +109,7 @@ KEYS = sorted({api.key for api, _ in served_versions()} - NOT_ASKED)
 @pytest.mark.parametrize("key", KEYS, ids=[apis.APIS[key].name for key in KEYS])
 def test_no_request_takes_more_than_it_may(broker: Hostile, key: int) -> None:
     tried = [
-        broker.ask(api, version, shape)
+        least_of_three(broker, api, version, shape)
         for api, version in served_versions()
         if api.key == key
         for shape in shapes(api, version)
@@ -122,17 +122,17 @@ def test_no_request_of_the_largest_size_takes_more_than_it_may(broker: Hostile, 
     if not broker.is_open:
         pytest.skip("checks against ACLs are in turns, whatever their number")
     api = apis.APIS[key]
-    tried = [least_of_three(broker, api, shape) for shape in largest(api)]
+    tried = [least_of_three(broker, api, api.last, shape) for shape in largest(api)]
     assert [one for one in tried if one.is_too_much] == []
 
 
-def least_of_three(broker: Hostile, api: apis.Api, shape: Shape) -> Tried:
+def least_of_three(broker: Hostile, api: apis.Api, version: int, shape: Shape) -> Tried:
     """CPU time, too, depends on what else the machine does."""
     for _ in range(2):
-        tried = broker.ask(api, api.last, shape)
+        tried = broker.ask(api, version, shape)
         if not tried.is_too_much:
             return tried
-    return broker.ask(api, api.last, shape)
+    return broker.ask(api, version, shape)
 
 
 def test_a_request_without_records_has_a_size_limit(broker: Hostile) -> None:
