@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .conftest import Guarded
 
 MOST_HELD_S = 0.1
-MANY = 30_000
+MANY = 20_000
 NAMES = [f"unknown-topic-with-some-name-{number}" for number in range(MANY)]
 
 

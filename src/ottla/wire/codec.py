@@ -45,7 +45,7 @@ ResponseT_co = TypeVar("ResponseT_co", bound=Response, covariant=True)
 
 MOST_ENTRIES_IN_A_BULK_REQUEST: Final = 60_000
 """Limit of array entries and tagged fields, for APIs that list all partitions of a client at once."""
-MOST_ENTRIES_IN_A_REQUEST: Final = 30_000
+MOST_ENTRIES_IN_A_REQUEST: Final = 20_000
 """The same for all other APIs."""
 _BULK: Final = frozenset(
     {PRODUCE, FETCH, LIST_OFFSETS, METADATA, OFFSET_COMMIT, OFFSET_FETCH, OFFSET_FOR_LEADER_EPOCH, TXN_OFFSET_COMMIT}

@@ -77,7 +77,7 @@ async def add_partitions_to_txn(
     broker: Broker, request: AddPartitionsToTxnRequest, context: Context
 ) -> AddPartitionsToTxnResponse:
     if context.version >= _MANY_SINCE:
-        # Together, as each may wait until it is replicated; but not all of 30,000.
+        # Together, as each may wait until it is replicated; but not all of 20,000.
         added: list[tuple[AddPartitionsToTxnTopicResult, ...]] = []
         for start in range(0, len(request.transactions), _AT_ONCE):
             some = request.transactions[start : start + _AT_ONCE]
