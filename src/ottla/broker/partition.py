@@ -173,7 +173,7 @@ class Partition:
         return log.epochs.with_current(self.leader_epoch, log.next_offset)
 
     def appended(self, size: int) -> None:
-        """Tell those who wait that so many bytes can be read now."""
+        """Notify waiting fetches that this many more bytes are readable."""
         if self.replica is not None:
             self.replica.appended(size)
             return
@@ -181,6 +181,6 @@ class Partition:
             wait.got(size)
 
     def more_is_readable(self) -> None:
-        """Tell those who wait that there is more, where it is not known how much."""
+        """Notify waiting fetches that more is readable, where the number of bytes is unknown."""
         for wait in tuple(self.waits):
             wait.end()

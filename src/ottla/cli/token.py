@@ -53,7 +53,7 @@ def create(
     reach: Reach,
 ) -> None:
     """Create a delegation token and print its secret."""
-    lifetime_ms = -1 if max_lifetime is None else int(max_lifetime * 1000)
+    lifetime_ms = _milliseconds(max_lifetime)
 
     async def ask() -> DelegationToken:
         async with reach.client() as client:
@@ -107,11 +107,10 @@ Examples:
 @with_broker_options
 def renew(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Renew a delegation token."""
-    period_ms = -1 if period is None else int(period * 1000)
 
     async def ask() -> int:
         async with reach.client() as client:
-            return await client.admin.renew_token((await _found(client, token_id)).hmac, period_ms)
+            return await client.admin.renew_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
     click.echo(f"token {token_id} expires {_time(run(ask()))}")
 
@@ -128,11 +127,10 @@ Examples:
 @with_broker_options
 def expire(token_id: str, *, period: float | None, reach: Reach) -> None:
     """Delete a delegation token, or let it expire earlier or later."""
-    period_ms = -1 if period is None else int(period * 1000)
 
     async def ask() -> int:
         async with reach.client() as client:
-            return await client.admin.expire_token((await _found(client, token_id)).hmac, period_ms)
+            return await client.admin.expire_token((await _found(client, token_id)).hmac, _milliseconds(period))
 
     expires_ms = run(ask())
     click.echo(f"token {token_id} deleted" if period is None else f"token {token_id} expires {_time(expires_ms)}")
@@ -153,6 +151,11 @@ def _row(found: DelegationToken) -> dict[str, Any]:
         "expires": _time(found.expires_ms),
         "max": _time(found.max_ms),
     }
+
+
+def _milliseconds(seconds: float | None) -> int:
+    """As Kafka's requests have it: -1 for the broker's default."""
+    return -1 if seconds is None else int(seconds * 1000)
 
 
 def _time(at_ms: int) -> str:

@@ -1,4 +1,4 @@
-"""Errors, by who has to act on them.
+"""Errors, by how they are handled.
 
 OttlaError
 ├── ApiError          a valid request that fails: the code is the response, the connection stays open

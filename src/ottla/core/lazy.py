@@ -26,9 +26,12 @@ def importer_of_modules(package: str) -> Callable[[str], ModuleType]:
     """A package's `__getattr__` (PEP 562) that imports its modules."""
 
     def __getattr__(name: str) -> ModuleType:  # noqa: N807
+        module = f"{package}.{name}"
         try:
-            return import_module(f"{package}.{name}")
+            return import_module(module)
         except ModuleNotFoundError as missing:
+            if missing.name != module:  # it is there, and imports something that is not
+                raise
             raise AttributeError(f"module {package!r} has no attribute {name!r}") from missing
 
     return __getattr__

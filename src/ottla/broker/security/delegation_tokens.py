@@ -52,7 +52,7 @@ class DelegationTokens:
         """The secret of a token; its password is this in base64."""
         return hmac.digest(self._key, token_id.encode(), "sha512")
 
-    # Changes: what is to be stored
+    # Changes: the tokens to store
 
     def created(
         self, owner: str, requester: str, renewers: Iterable[str], lifetime_ms: int, now_ms: int

@@ -41,7 +41,7 @@ def _check(table: StaticTable, fields: Fields) -> None:
         if fields.has("path") or fields.has("schema"):
             fields.wrong("path" if fields.has("path") else "schema", "a jdbc table has none; the database knows it")
         if fields.has("refresh"):
-            fields.wrong("refresh", "a jdbc table is read anew by every micro-batch")
+            fields.wrong("refresh", "a jdbc table cannot be refreshed: every micro-batch reads it again")
         return
     for key in _OF_JDBC:
         if fields.has(key):

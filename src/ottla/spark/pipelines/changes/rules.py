@@ -62,7 +62,7 @@ def refuse_lost_deletes(pipeline: Pipeline, sink: Sink, columns: Collection[str]
     sources = [source.name for source in pipeline.sources.values() if source.has_deletes]
     if not sources or DELETED in columns or sink.delete_when is not None:
         return
-    # What a function does is its own affair, and whoever names the column has thought of it.
+    # A Python step may handle deletes itself, and SQL that names the column does.
     if not any(step.python or DELETED in (step.sql or "") for step in pipeline.steps):
         raise ConfigError(
             f"[sink.{sink.name}]: rows of {', '.join(sources)} may be deletes, and the steps drop the column {DELETED} "

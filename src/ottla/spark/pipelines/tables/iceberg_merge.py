@@ -1,4 +1,4 @@
-"""Changes into an Iceberg table: files with rows of these keys are written anew without them, beside the new rows."""
+"""Changes into an Iceberg table: files with rows of these keys are rewritten without them, beside the new rows."""
 
 from __future__ import annotations
 
