@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, assume, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from ottla.core.errors import OffsetOutOfRange, OutOfOrderSequenceNumber
+from ottla.core.errors import DuplicateSequenceNumber, OffsetOutOfRange, OutOfOrderSequenceNumber
 from ottla.core.sealing import SEAL_BYTES, Sealer
 from ottla.records.batch import HEADER_BYTES, check_batch
 from ottla.records.control import EndMarker
@@ -171,7 +171,7 @@ class LogModel(RuleBasedStateMachine):
         is_remembered = back == 1 or (back <= 5 and one.session == self.session)
         try:
             appended = self.log.append(bytearray(one.sent), self.epoch)
-        except OutOfOrderSequenceNumber:
+        except (DuplicateSequenceNumber, OutOfOrderSequenceNumber):
             assert not is_remembered
         else:
             assert appended.is_duplicate

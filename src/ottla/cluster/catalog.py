@@ -194,7 +194,7 @@ class SharedCatalog:
 
     def next_producer_ids(self, count: int = PRODUCER_ID_BLOCK) -> ProducerIdBlock:
         if count < 1:
-            raise ValueError(f"at least one producer id must be asked for, not {count}")
+            raise ValueError(f"count must be at least 1, got {count}")
         for _ in range(_MOST_TRIES):
             try:
                 node = self._store.read(PRODUCER_IDS)
