@@ -15,6 +15,9 @@ __all__ = ["ottla", "ottla_cluster", "ottla_session", "ottla_settings"]
 settings.register_profile(
     "ottla", derandomize=True, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile(
+    "long", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
+)
 settings.load_profile("ottla")
 
 _SPARK = Path(__file__).parent / "spark"

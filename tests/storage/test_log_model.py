@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, assume, settings
+from hypothesis import assume
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -532,9 +532,6 @@ class LogModel(RuleBasedStateMachine):
 
 
 assert HEADER_BYTES == 61
-settings.register_profile(
-    "long", max_examples=3000, stateful_step_count=60, deadline=None, suppress_health_check=list(HealthCheck)
-)
 TestLogModel = LogModel.TestCase
 
 
