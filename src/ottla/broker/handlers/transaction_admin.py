@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.end_markers import write_end_markers
-from ottla.broker.partition import NO_EPOCH
+from ottla.broker.roles import NO_EPOCH
 from ottla.broker.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
