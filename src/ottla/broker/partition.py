@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.intake import Intake
+from ottla.broker.batches.topic_rules import Intake
+from ottla.broker.requests.waiting import Waiters
 from ottla.broker.roles import ALL_REPLICAS, NO_EPOCH, NOBODY, Standalone
-from ottla.broker.waiting import Waiters
 from ottla.core.errors import FencedLeaderEpoch, OffsetOutOfRange, UnknownLeaderEpoch
-from ottla.storage.closed_log import LogFacts
+from ottla.storage.folder.closed_log import LogFacts
 
 if TYPE_CHECKING:
     import asyncio

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.partition import Partition
-    from ottla.broker.waiting import Waiters
-    from ottla.storage.closed_log import LogFacts
+    from ottla.broker.requests.waiting import Waiters
+    from ottla.storage.folder.closed_log import LogFacts
     from ottla.storage.partition_log import PartitionLog
 
 NO_EPOCH: Final = -1

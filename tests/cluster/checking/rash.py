@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker import transaction_coordinator
+from ottla.broker.coordinators import transactions as transaction_coordinator
 from ottla.cli.main import main
 
 if TYPE_CHECKING:
-    from ottla.broker.transaction_coordinator import TransactionCoordinator
+    from ottla.broker.coordinators.transactions import TransactionCoordinator
 
 
 async def _at_once(_coordinator: TransactionCoordinator, _transactional_id: str) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.broker.replication.parking import ParkedAppends
+from ottla.broker.requests.waiting import Waiters
 from ottla.broker.roles import ALL_REPLICAS, Role
-from ottla.broker.waiting import Waiters
 from ottla.cluster.replication.nearby import preferred_read_replica
 from ottla.core.errors import (
     NotEnoughReplicas,

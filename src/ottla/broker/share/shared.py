@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.waiting import Waiters
+from ottla.broker.requests.waiting import Waiters
 
 if TYPE_CHECKING:
     import asyncio
