@@ -2,8 +2,8 @@
 
 It is forgotten at once for every reader. It is answered once no crash and no other leader brings it back: the new start
 is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync and eligible replicas start
-there. Those have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in Kafka, the space
-is reclaimed when old segments are next looked for.
+there. Those have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in
+Kafka, the space is reclaimed when old segments are next looked for.
 """
 
 from __future__ import annotations
