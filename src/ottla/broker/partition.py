@@ -267,11 +267,11 @@ class Partition:
 
     @property
     def low_watermark(self) -> int:
-        """The logs of all in-sync replicas start here or later."""
+        """The logs of all in-sync and eligible replicas start here or later."""
         return self.role.low_watermark
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None] | None:
-        """Done when the logs of all in-sync replicas start at `offset` or later; None if there are no others."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
         return self.role.deleted_everywhere(offset, timeout_s)
 
     @property

@@ -112,11 +112,11 @@ class Role(ABC):
 
     @property
     def low_watermark(self) -> int:
-        """The logs of all in-sync replicas start here or later."""
+        """The logs of all in-sync and eligible replicas start here or later."""
         return self._partition.log.start_offset
 
     def deleted_everywhere(self, _offset: int, _timeout_s: float) -> asyncio.Future[None] | None:
-        """Done when the logs of all in-sync replicas start at `offset` or later; None if there are no others."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later; None: no others."""
         return None
 
     @property

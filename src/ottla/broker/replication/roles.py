@@ -229,7 +229,9 @@ class Leader(_ReplicaRole):
             self._parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
         if self._deletions:
             self._release_deletions()  # the ISR may have shrunk
-            self._deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
+            self._deletions.expire(
+                now_s, lambda: RequestTimedOut(f"{at}: in-sync or eligible replicas did not delete in time")
+            )
 
     # Consumers
 
