@@ -137,7 +137,7 @@ _FETCH: Final = Fields("topics", "topic", "partitions", "partition", "responses"
 _OFFSETS: Final = Fields("topics", "name", "partitions", "partition_index", "topics", "name", "partitions")
 
 
-def _share_out_fetch(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401
+def _share_out_fetch(broker: Broker, request: object, client: LocalClient) -> Parts:
     parts = _by_leader(_FETCH)(broker, request, client)
     if len(parts) == 1:
         return parts
@@ -189,7 +189,7 @@ def _by_transactional_id(broker: Broker, request: Any, client: LocalClient) -> P
     return {_coordinator(broker, request.transactional_id, client, TRANSACTION_STATE): request}
 
 
-def _all_nodes(broker: Broker, request: Any, client: LocalClient) -> Parts:  # noqa: ANN401, ARG001
+def _all_nodes(broker: Broker, request: object, client: LocalClient) -> Parts:  # noqa: ARG001
     return dict.fromkeys(broker.surroundings.node_ids, request)
 
 

@@ -83,7 +83,7 @@ def names_in(request: Request) -> Iterator[str]:
             yield from map(_name, value)
 
 
-def _name(item: Any) -> str:  # noqa: ANN401 - a part of any request
+def _name(item: object) -> str:
     if isinstance(item, AclCreation):
         permission, operation = AclPermission(item.permission_type), AclOperation(item.operation)
         resource = ResourceType(item.resource_type)

@@ -36,8 +36,10 @@ if TYPE_CHECKING:
     from ottla.http.config import HttpConfig
     from ottla.http.framework.stats import HttpStats
     from ottla.http.login.authentication import Login
-    from ottla.wire.declare import Request as KafkaRequest
+    from ottla.wire.codec import RequestFor
+    from ottla.wire.declare import Response as KafkaResponse
 
+ResponseT = TypeVar("ResponseT", bound="KafkaResponse")
 T = TypeVar("T")
 
 _logger: Final = logging.getLogger(__name__)
@@ -120,7 +122,7 @@ class Call:
         self.may = self._client.may
         self.check = self._client.check
 
-    async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """What the broker's own handler answers, or that of the node in charge."""
         self._check_login()
         answer = await self._client.ask(request, version)
@@ -133,7 +135,7 @@ class Call:
         if holds is not None and not holds():
             raise LoginEnded("the login has ended, or the user was deleted; log in again")
 
-    async def ask_here(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
+    async def ask_here(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
         """Of this node alone."""
         self._client.forwards = False
         try:
@@ -272,6 +274,6 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
     except ClientDisconnect:
         # Nobody is left to read it.
         return Response(status_code=499)
-    except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
+    except Exception as bug:
         _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
         return problem_response(Problem(500, "a bug in the broker; its log says more"))

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyspark.sql.streaming import StreamingQuery
+
     from ottla.core.pipeline_status import QueryStatus
 
 
@@ -31,7 +33,7 @@ def with_progress(status: QueryStatus, progress: Mapping[str, Any]) -> QueryStat
     return replace(changed, batch_ms=batch_ms, rows_per_second=round(rows * 1000 / batch_ms, 1) if batch_ms else 0.0)
 
 
-def new_reports(query: Any, seen: str) -> list[dict[str, Any]]:  # noqa: ANN401 - a query of Spark's
+def new_reports(query: StreamingQuery, seen: str) -> list[dict[str, Any]]:
     """The reports after the one with this timestamp. All of them are read only if the last is a new one."""
     last = query.lastProgress
     if last is None or _tree(last)["timestamp"] <= seen:
