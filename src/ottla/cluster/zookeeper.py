@@ -186,7 +186,7 @@ class _Attempts:
         connection._connect, connection._invoke = self.connect, self.invoke  # noqa: SLF001
         handler.create_connection = self.create_connection
 
-    def connect(self, *where: object) -> Any:  # noqa: ANN401 - kazoo has no types
+    def connect(self, *where: object) -> object:
         try:
             read_timeout_ms, connect_timeout_ms = self._connect(*where)
         except KazooTimeoutError:
@@ -197,10 +197,10 @@ class _Attempts:
         self.granted_s = read_timeout_ms * 1.5 / 1000
         return read_timeout_ms, connect_timeout_ms
 
-    def create_connection(self, *args: object, timeout: float, **more: object) -> Any:  # noqa: ANN401
+    def create_connection(self, *args: object, timeout: float, **more: object) -> object:
         return self._create_connection(*args, timeout=min(timeout, self._patience_s), **more)
 
-    def invoke(self, timeout: float, *request: object, **more: object) -> Any:  # noqa: ANN401
+    def invoke(self, timeout: float, *request: object, **more: object) -> object:
         return self._invoke(min(timeout, self._patience_s), *request, **more)
 
 
