@@ -47,7 +47,8 @@ class Merged:
 
     def write(self, rows: Sequence[Row], schema: str = ORIGIN, number: int | None = None) -> int:
         frame = self._spark.createDataFrame(list(rows), schema)
-        batch = MicroBatch(self.sink.table, self._number if number is None else number, self.refused.extend)
+        query = getattr(self.sink, "table", "merged")
+        batch = MicroBatch(query, self._number if number is None else number, self.refused.extend)
         self._number = batch.number + 1
         return self.sink.write(frame, batch)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from ottla.spark.pipelines.evolution.abilities import Abilities
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 class ParquetSink(TableSink, frozen=True, kw_only=True, tag="parquet"):
     summary: ClassVar[str] = "a folder of Parquet files"
-    hints: ClassVar[Mapping[str, str]] = {"key": "to replace rows by key, use delta or iceberg"}
+    hints: ClassVar[dict[str, str]] = {"key": "to replace rows by key, use delta or iceberg"}
     abilities: ClassVar[Abilities] = Abilities(
         title="a Parquet folder",
         can_widen=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Protocol
 
 import msgspec
@@ -39,7 +38,7 @@ class Sink(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
     """What it writes, for the documentation."""
     example: ClassVar[tuple[str, ...]] = ()
     """Its keys in a file of `ottla pipeline init`; may use {name} (of the source) and {first} (its first column)."""
-    hints: ClassVar[Mapping[str, str]] = {}
+    hints: ClassVar[dict[str, str]] = {}
     """For keys that this kind does not have: what to do instead."""
 
     def __repr__(self) -> str:
