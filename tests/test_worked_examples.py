@@ -27,7 +27,7 @@ LAST_LINES = {
     # Of each table: the new line is put after it.
     "src/ottla/wire/apis.py": "DELETE_SHARE_GROUP_OFFSETS: Final = ",
     "src/ottla/spark/pipelines/sinks/registry.py": '"console": ',
-    "src/ottla/http/app.py": '"health",',
+    "src/ottla/http/app.py": '"monitoring.health",',
 }
 PIPELINE = """
 [source.orders]

@@ -12,46 +12,46 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.routing import Route, Router
 
-from ottla.http.endpoints import call, others
-from ottla.http.guard import ROUTE, Guard
-from ottla.http.login import Login
-from ottla.http.pages import Console
-from ottla.http.problems import Problem, problem_response
-from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
-from ottla.http.queue_guard import guarded
-from ottla.http.queues import PREFIX, mounted
+from ottla.http.framework.endpoints import call, others
+from ottla.http.framework.guard import ROUTE, Guard
+from ottla.http.framework.problems import Problem, problem_response
+from ottla.http.login.authentication import Login
+from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
+from ottla.http.queues.guard import guarded
+from ottla.http.queues.handlers import PREFIX, mounted
+from ottla.http.resources.pages import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.endpoints import Door, Endpoint
+    from ottla.http.framework.endpoints import Door, Endpoint
 
 _logger: Final = logging.getLogger(__name__)
 
 _RESOURCES: Final = (  # modules with ENDPOINTS, the busiest first: routes are tried in this order
-    "produce",
-    "messages",
-    "consumers",
-    "health",
-    "metrics",
-    "tail",
-    "topics",
-    "groups",
-    "resets",
-    "transactions",
-    "pipelines",
-    "dmqp",
-    "cluster",
-    "totals",
-    "session",
-    "oidc",
-    "users",
-    "acls",
-    "roles",
-    "faults",
-    "openapi",
+    "records.produce",
+    "records.messages",
+    "records.consumers",
+    "monitoring.health",
+    "monitoring.metrics",
+    "records.tail",
+    "resources.topics",
+    "consumer_groups.groups",
+    "consumer_groups.resets",
+    "resources.transactions",
+    "resources.pipelines",
+    "resources.dmqp",
+    "resources.cluster",
+    "monitoring.totals",
+    "login.session_endpoints",
+    "login.oidc_endpoints",
+    "resources.users",
+    "resources.acls",
+    "resources.roles",
+    "resources.faults",
+    "framework.openapi",
 )
 ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
     endpoint for name in _RESOURCES for endpoint in import_module(f"{__package__}.{name}").ENDPOINTS
@@ -75,7 +75,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     if logins is not None:
         app = door.login = Login(app, security, logins, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
-        from ottla.http.traced import Traced
+        from ottla.http.framework.traced import Traced
 
         app = Traced(app, tracing)
     origins = door.config.cors_origins
