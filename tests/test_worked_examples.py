@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[1]
 EXAMPLE = re.compile(
     r"^`(?P<file>src/ottla/[\w/]+\.py)` .*?```python\n(?P<code>.*?)```\n\n"
-    r"The line is in `(?P<table>[\w/.]+)`:\n\n```python\n(?P<line>.*?\n)```",
+    r"The line is in `(?P<table>[\w/.]+)`:\n\n```\n(?P<line>.*?\n)```",
     re.DOTALL | re.MULTILINE,
 )
 LAST_LINES = {
