@@ -1,12 +1,12 @@
-"""The HTTP door: REST, the web console, metrics, health. It translates, and asks the broker; it keeps nothing.
+"""The HTTP server: REST, the web console, metrics, health. It translates requests to Kafka requests, and is stateless.
 
 server       the port: bound early, served once everything here is imported
-app          every endpoint there is, and what goes around them
-endpoints    how an endpoint is declared, and what its handler is given
-openapi      the description, made of the declarations
-problems     what can go wrong, as problem+json
+app          all endpoints, and the middleware
+endpoints    how an endpoint is declared, and the input of its handler
+openapi      the OpenAPI description, generated from the declarations
+problems     errors, as problem+json
 health, cluster, totals, topics, messages, produce, tail, groups, resets, consumers, dmqp, metrics    the endpoints
 pages        the web console's files
-opening      partitions one after the other, without holding up the loop
-reading, payloads, filters, cursors    records as JSON: from where, how shown, which of them
+opening      opens partitions one by one, yielding to the event loop
+reading, payloads, filters, cursors    records as JSON: positions, encodings, filters
 """
