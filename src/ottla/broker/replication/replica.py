@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
     from ottla.broker.replication.throttling import Throttling
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.requests.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
     from ottla.core.errors import ApiError
     from ottla.storage.partition_log import PartitionLog
@@ -224,7 +224,7 @@ class Replica:
         return future
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
-        """Done when the logs of all in-sync replicas start at `offset` or later. They are told now."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later. They are told now."""
         self.check_leads()
         if self.deletions is None:
             self.deletions = ParkedAppends()
@@ -248,7 +248,9 @@ class Replica:
             self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
         if self.deletions:
             self.release_deletions()  # the ISR may have shrunk
-            self.deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
+            self.deletions.expire(
+                now_s, lambda: RequestTimedOut(f"{at}: in-sync or eligible replicas did not delete in time")
+            )
 
     def fetched(self, node: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         """A follower has what is below `offset`."""

@@ -12,7 +12,8 @@ may become the next leader. Invariants:
 - A replica joins by fetches of its current registration: a restarted broker may have lost records.
 - A replica that is about to join counts like a member: otherwise a close follower would never join under load.
 - Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
-  they have all committed records, and may become leader if the rest of the ISR is lost (KIP-966).
+  they have all committed records, and may become leader if the rest of the ISR is lost (KIP-966). DeleteRecords waits
+  for them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class Leading:
         self.high_watermark = min(high_watermark, end_offset)
         self.replicas = state.replicas
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.version = state.version
         self.proposed: frozenset[int] | None = None
         """The pending ISR change, with unknown outcome."""
@@ -114,7 +115,7 @@ class Leading:
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
         """Advance the high watermark as far as possible; whether it has moved."""
-        if self.has_eligible:
+        if self.eligible:
             return False
         members = self.maximal_isr
         committed = end_offset
@@ -140,7 +141,7 @@ class Leading:
         left = self.isr.difference(state.isr)
         self.version = state.version
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.proposed = None
         self.replicas = state.replicas
         # A replica that left must fetch again before it counts: it may be dead.
@@ -151,8 +152,8 @@ class Leading:
         }
 
     def low_watermark(self, start_offset: int) -> int:
-        """The latest log start offset that all in-sync replicas have reached; NO_OFFSET if one is unknown."""
-        members = self.maximal_isr
+        """The earliest log start offset of all replicas that may become leader; NO_OFFSET if one is unknown."""
+        members = self.maximal_isr | self.eligible
         told = (follower.start_offset for node, follower in self.followers.items() if node in members)
         return min((start_offset, *told))
 
