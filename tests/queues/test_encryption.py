@@ -65,7 +65,7 @@ def test_a_consumer_goes_on_where_it_was(tmp_path: Path) -> None:
     ("keys", "told"),
     [
         (None, "pass its keys"),
-        (KeyRing({1: b"x" * 32}), "another key 1"),
+        (KeyRing({1: b"x" * 32}), "a different key 1"),
         (KeyRing({2: b"2" * 32}), "key 1, which is missing from"),
     ],
 )
