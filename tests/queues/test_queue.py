@@ -214,9 +214,9 @@ def test_what_is_closed_is_not_ready(tmp_path: Path) -> None:
     ["", ".", "..", "a/b", "a\\b", "a b", "a;b", "a:b", "a*", "a\n", "CON", "nul.txt", "x.", "a_info_pop_b", "x" * 101],
 )
 def test_a_name_that_cannot_be_a_file_everywhere_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Other, match="invalid .* name"):
+    with pytest.raises(Other, match=r"invalid .* name"):
         Queue(tmp_path, name)
-    with Queue(tmp_path, "q") as queue, pytest.raises(Other, match="invalid .* name"):
+    with Queue(tmp_path, "q") as queue, pytest.raises(Other, match=r"invalid .* name"):
         queue.consumer(name)
 
 
