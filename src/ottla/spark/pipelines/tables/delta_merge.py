@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
 
 _STREAMED_BYTES: Final = 256 << 20
 """A larger source is streamed; a smaller one is looked at first, so that files without its keys are not opened."""
 
 
-def merge(table: DeltaTable, changes: Changes, schema: pa.Schema, rule: MergeRule, **options: Any) -> None:
+def merge(table: DeltaTable, changes: Changes, schema: pa.Schema, rule: ChangeRule, **options: Any) -> None:
     names = schema.names
     source = changes.rows.select([*names, DELETE])
     # By position: the parser of deltalake takes names of any kind in the target only.
@@ -42,7 +42,7 @@ def merge(table: DeltaTable, changes: Changes, schema: pa.Schema, rule: MergeRul
     )
 
 
-def _is_newer(rule: MergeRule, of: dict[str, str]) -> str:
+def _is_newer(rule: ChangeRule, of: dict[str, str]) -> str:
     if rule.order_by is None:
         return "true"
     stored = f"t.{_quoted(rule.order_by)}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.metadata import TableMetadata
 
-    from ottla.spark.pipelines.changes.rules import MergeRule
+    from ottla.spark.pipelines.changes.rules import ChangeRule
     from ottla.spark.pipelines.tables.changes import Changes
 
 _MOST_IN_LIST: Final = 200
@@ -33,7 +33,7 @@ class Rewrite:
     row_count: int = 0
 
 
-def rewrite(table: Table, metadata: TableMetadata, changes: Changes, rule: MergeRule) -> Rewrite:
+def rewrite(table: Table, metadata: TableMetadata, changes: Changes, rule: ChangeRule) -> Rewrite:
     """Write the new files. `metadata` is the table's with the columns that the changes need."""
     from pyiceberg.expressions import AlwaysTrue
     from pyiceberg.io.pyarrow import ArrowScan, _dataframe_to_data_files
@@ -66,7 +66,7 @@ def rewrite(table: Table, metadata: TableMetadata, changes: Changes, rule: Merge
     return done
 
 
-def _near(changes: Changes, rule: MergeRule) -> BooleanExpression:
+def _near(changes: Changes, rule: ChangeRule) -> BooleanExpression:
     """What the rows of a file must at least satisfy to have one of the keys; its statistics may rule that out."""
     from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, In, LessThanOrEqual
 
@@ -86,7 +86,7 @@ def _near(changes: Changes, rule: MergeRule) -> BooleanExpression:
 class _Matches:
     """The rows of a file whose keys are changed, by number."""
 
-    def __init__(self, stored: pa.Table, changes: Changes, rule: MergeRule) -> None:
+    def __init__(self, stored: pa.Table, changes: Changes, rule: ChangeRule) -> None:
         names = [f"k{number}" for number in range(len(rule.key))]
         left = dict(zip(names, (stored[name] for name in rule.key), strict=True))
         right = dict(zip(names, (changes.rows[name] for name in rule.key), strict=True))
