@@ -21,7 +21,7 @@ _SINKS: Final = {
         'path = "{name}"                 # a folder of Parquet files',
         _STORE,
         '# partition_by = "day"          # a folder for each value',
-        "compact_every = 100             # merge small files after so many micro-batches",
+        "compact_every = 100             # merge small files every 100 micro-batches",
     ),
     "delta": (_INSTALL, 'path = "{name}"', _STORE, '# partition_by = "day"', f"# {_KEY}"),
     "iceberg": (_INSTALL, 'path = "warehouse"', 'table = "shop.{name}"', '# partition_by = "day"', f"# {_KEY}"),

@@ -50,7 +50,7 @@ class Mistakes:
 
 
 class Fields:
-    """One table of the file. Whatever is not asked for by `finish` is a key that nobody knows."""
+    """One table of the file. Keys that were not read before `finish` are unknown keys."""
 
     def __init__(self, given: Mapping[str, Any], path: tuple[str, ...], mistakes: Mistakes) -> None:
         self._given = given

@@ -156,7 +156,7 @@ def _check_merge(sink: Sink, fields: Fields) -> None:
         if fields.has(what) and not sink.key:
             fields.wrong(what, "needs key, by which rows are found")
         if fields.has(what) and sink.mode == "complete":
-            fields.wrong(what, "has no meaning in mode complete, which writes all rows anew")
+            fields.wrong(what, "cannot be used with mode complete, which rewrites all rows")
     if sink.kind in TABLE_KINDS and fields.has("dead_letters") and not sink.key:
         fields.wrong("dead_letters", f"a {sink.kind} sink refuses rows only if it has a key")
     if len(set(sink.key)) < len(sink.key):

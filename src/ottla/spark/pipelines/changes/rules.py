@@ -46,7 +46,7 @@ def check_columns(sink: Sink, columns: Struct) -> None:
                 )
             if not isinstance(kind, str) or kind == "variant":
                 text = f"column {name} is a {shown(kind)}, which cannot be compared"
-                raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select a field of it under a name of its own")
+                raise ConfigError(f"[sink.{sink.name}] {what}: {text}; select one of its fields with an alias")
             if what == "order_by" and sink.kind == "sqlite" and kind.startswith("decimal"):
                 text = f"SQLite stores the {kind} {name} as text, which has another order; cast it to bigint or double"
                 raise ConfigError(f"[sink.{sink.name}] {what}: {text}")
