@@ -23,8 +23,8 @@ def check_password(config: SecurityConfig, user: str, password: str) -> None:
             f"the password has {kinds} of the kinds lower case, upper case, digit and other; "
             f"security.password_min_character_kinds is {config.password_min_character_kinds}"
         )
-    has_rules = least or config.password_min_character_kinds or config.password_denied_file
-    if has_rules and user.casefold() in password.casefold():
+    is_strict = config.password_min_character_kinds or config.password_denied_file
+    if is_strict and user.casefold() in password.casefold():
         raise PolicyViolation("the password contains the name of the user")
     if config.password_denied_file is not None and is_listed(config.password_denied_file, password):
         raise PolicyViolation("the password is listed in security.password_denied_file")
