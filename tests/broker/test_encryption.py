@@ -31,7 +31,7 @@ from ottla.storage.catalog.entries import (
 )
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
-from ottla.storage.rewriting import Rewrite
+from ottla.storage.rewrites.rewriting import Rewrite
 
 from .making import batch, create_topic, produce, values_in
 from .raw_client import RawClient

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ottla
-from ottla.broker.context import Context
 from ottla.broker.handlers import fetch as handlers
+from ottla.broker.requests.context import Context
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import FETCH
 from ottla.wire.header import RequestHeader

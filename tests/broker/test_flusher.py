@@ -3,8 +3,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker import flusher
-from ottla.broker.flusher import Flusher
+from ottla.broker.upkeep import flusher
+from ottla.broker.upkeep.flusher import Flusher
 from ottla.core.errors import StorageError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import ottla
-from ottla.broker import turns
 from ottla.broker.broker import Broker
+from ottla.broker.requests import turns
 from ottla.broker.settings import Settings
 from ottla.core.errors import ErrorCode
 from ottla.records.reader import RecordReader

@@ -10,8 +10,8 @@ from tests.broker.raw_client import RawClient
 from tests.broker.transacting import NEW, OLD
 
 from ottla import Admin
+from ottla.broker.peers.transaction_requests import TransactionLines
 from ottla.broker.topics import TRANSACTION_STATE
-from ottla.broker.transaction_lines import TransactionLines
 from ottla.core.errors import ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.wire.internal_records import partition_for

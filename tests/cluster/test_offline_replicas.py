@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ottla.broker.partition_facts import Bounds, bounds, sizes
+from ottla.broker.interfaces.partition_facts import Bounds, bounds, sizes
 from ottla.cluster.state import NO_NODE
 from ottla.core.errors import ErrorCode, StorageError
-from ottla.http import metrics
+from ottla.http.monitoring import metrics
 from ottla.storage.config import LogConfig
 
 from .memory import brokers_of, until

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ottla.broker.surroundings import Together
+from ottla.broker.topology import Together
 from ottla.core.errors import ErrorCode
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import RecordReader
 from ottla.storage.config import LogConfig
-from ottla.storage.data_dir import CLEAN_SHUTDOWN
+from ottla.storage.folder.data_dir import CLEAN_SHUTDOWN
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import (

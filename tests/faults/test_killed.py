@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.core.clock import ManualClock
-from ottla.storage.data_dir import DataDir
+from ottla.storage.folder.data_dir import DataDir
 
 from .encrypting import EncryptedDataDir
 from .history import History

@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from ottla.core.errors import ConfigError
-from ottla.http.queue_config import QueueServerConfig, load_queue_server_config
-from ottla.http.queue_server import build_queue_app
-from ottla.http.queue_store import open_store
+from ottla.http.queues.config import QueueServerConfig, load_queue_server_config
+from ottla.http.queues.server import build_queue_app
+from ottla.http.queues.store import open_store
 from ottla.queue import Queue
 
 if TYPE_CHECKING:

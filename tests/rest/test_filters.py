@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.http.filters import Filter, parse_path
+from ottla.http.records.filters import Filter, parse_path
 from ottla.records.encode import BatchBuilder
 from ottla.records.reader import Record, RecordReader
 

@@ -28,7 +28,7 @@ def _rash() -> None:
     """A commit is answered before any other node has it."""
     from tests.cluster.checking.rash import _at_once
 
-    from ottla.broker import transaction_coordinator
+    from ottla.broker.coordinators import transactions as transaction_coordinator
 
     transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
@@ -38,7 +38,7 @@ def _forgetful() -> None:
     """Of the partitions on other nodes, one is not told how its transaction ended."""
     from tests.cluster.checking.forgetful import _all_but_one
 
-    from ottla.broker.transaction_lines import TransactionLines
+    from ottla.broker.peers.transaction_requests import TransactionLines
 
     TransactionLines.write_markers = _all_but_one  # type: ignore[method-assign]
 
@@ -67,7 +67,7 @@ def _stubborn() -> None:
 
 def _unflushed() -> None:
     """What must be on the disk before it is acknowledged is not waited for."""
-    from ottla.broker.flusher import Flusher
+    from ottla.broker.upkeep.flusher import Flusher
 
     async def at_once(*_: object) -> None:
         """Nothing is waited for."""
@@ -77,7 +77,7 @@ def _unflushed() -> None:
 
 def _repeating() -> None:
     """A batch that was sent again is stored again."""
-    from ottla.storage.producer_state import ProducerStates
+    from ottla.storage.producers.state import ProducerStates
 
     check = ProducerStates.check
 

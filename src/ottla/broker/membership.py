@@ -9,8 +9,8 @@ import socket
 from collections import deque
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ottla.broker.surroundings import ANY_ADDRESS
 from ottla.broker.topics import INTERNAL_TOPICS, SHARE_GROUP_STATE, TRANSACTION_STATE
+from ottla.broker.topology import ANY_ADDRESS
 from ottla.cluster.catalog_nodes import Layout
 from ottla.cluster.connecting import connect
 from ottla.cluster.node import JoinedCluster
@@ -25,7 +25,7 @@ from ottla.core.errors import (
 )
 from ottla.core.ids import Address
 from ottla.storage.catalog.entries import ResourceConfigs, Topic
-from ottla.storage.folder_identity import FolderIdentity
+from ottla.storage.folder.folder_identity import FolderIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ottla.storage.catalog.catalog import Catalog, Edit
     from ottla.storage.catalog.entries import ConfigResource
     from ottla.storage.catalog.view import Change
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
 
 T = TypeVar("T")
 

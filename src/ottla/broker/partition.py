@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.intake import Intake
+from ottla.broker.batches.topic_rules import Intake
 from ottla.core.errors import FencedLeaderEpoch, NotLeaderOrFollower, UnknownLeaderEpoch
-from ottla.storage.closed_log import LogFacts
+from ottla.storage.folder.closed_log import LogFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.broker.replication.replica import Replica
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.requests.waiting import ByteWait
     from ottla.core.ids import TopicPartition
     from ottla.storage.leader_epochs import LeaderEpochs
     from ottla.storage.partition_log import PartitionLog

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ottla.broker.configs.topic_config import TopicConfig
     from ottla.storage.catalog.catalog import Catalog, Edit
-    from ottla.storage.data_dir import DataDir
+    from ottla.storage.folder.data_dir import DataDir
     from ottla.storage.partition_log import PartitionLog
 
 _logger: Final = logging.getLogger(__name__)

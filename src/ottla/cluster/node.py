@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ottla.cluster.operations import Node
     from ottla.cluster.state import Losses, ViewListener
     from ottla.core.ids import Address, TopicId
-    from ottla.storage.folder_identity import FolderIdentity
+    from ottla.storage.folder.folder_identity import FolderIdentity
 
 _logger: Final = logging.getLogger(__name__)
 

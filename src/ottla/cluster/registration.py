@@ -21,7 +21,7 @@ from ottla.cluster.operations import ANY_VERSION, Conflict, Create, Put
 
 if TYPE_CHECKING:
     from ottla.cluster.store import Store
-    from ottla.storage.folder_identity import FolderIdentity
+    from ottla.storage.folder.folder_identity import FolderIdentity
 
 _logger: Final = logging.getLogger(__name__)
 

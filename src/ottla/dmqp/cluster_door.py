@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.doors import Exposed
+    from ottla.broker.interfaces.protocol_servers import Exposed
     from ottla.broker.topics import TopicState
     from ottla.dmqp.config import DmqpConfig
 

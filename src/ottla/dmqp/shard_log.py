@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.asking import LocalClient, raise_refusal
-from ottla.broker.doors import GROUP_PREFIX
-from ottla.broker.fetched import READ_COMMITTED, fetch, records_in
+from ottla.broker.interfaces.fetched import READ_COMMITTED, fetch, records_in
+from ottla.broker.interfaces.in_process_requests import LocalClient, raise_refusal
+from ottla.broker.interfaces.partition_facts import Bounds, bounds
+from ottla.broker.interfaces.protocol_servers import GROUP_PREFIX
 from ottla.broker.partition import NO_EPOCH
-from ottla.broker.partition_facts import Bounds, bounds
 from ottla.core.errors import ErrorCode, NotLeaderOrFollower, RequestTimedOut
 from ottla.dmqp.left_behind import LeftBehind, parse
 from ottla.wire.messages.offset_commit import (
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ottla.broker.broker import Broker
-    from ottla.broker.fetched import Piece
+    from ottla.broker.interfaces.fetched import Piece
 
 _CLIENT_ID: Final = "dmqp"
 _PRODUCE_BY_NAME: Final = 12

@@ -11,44 +11,28 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.routing import Route, Router
 
-from ottla.http import (
-    acls,
-    cluster,
-    consumers,
-    dmqp,
-    faults,
-    groups,
-    health,
-    messages,
-    metrics,
-    oidc,
-    openapi,
-    pipelines,
-    produce,
-    resets,
-    roles,
-    session,
-    tail,
-    topics,
-    totals,
-    transactions,
-    users,
-)
-from ottla.http.endpoints import call, others
-from ottla.http.guard import ROUTE, Guard
-from ottla.http.login import Login
-from ottla.http.pages import Console
-from ottla.http.problems import Problem, problem_response
-from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
-from ottla.http.queue_guard import guarded
-from ottla.http.queues import PREFIX, mounted
+from ottla.http.consumer_groups import groups, resets
+from ottla.http.framework import openapi
+from ottla.http.framework.endpoints import call, others
+from ottla.http.framework.guard import ROUTE, Guard
+from ottla.http.framework.problems import Problem, problem_response
+from ottla.http.login import oidc_endpoints as oidc
+from ottla.http.login import session_endpoints as session
+from ottla.http.login.authentication import Login
+from ottla.http.monitoring import health, metrics, totals
+from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
+from ottla.http.queues.guard import guarded
+from ottla.http.queues.handlers import PREFIX, mounted
+from ottla.http.records import consumers, messages, produce, tail
+from ottla.http.resources import acls, cluster, dmqp, faults, pipelines, roles, topics, transactions, users
+from ottla.http.resources.pages import Console
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from ottla.http.endpoints import Door, Endpoint
+    from ottla.http.framework.endpoints import Door, Endpoint
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -94,7 +78,7 @@ def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     if logins is not None:
         app = door.login = Login(app, security, logins, also_open=PREFIX if door.queues_ask else "")
     if (tracing := door.broker.tracing) is not None:
-        from ottla.http.traced import Traced
+        from ottla.http.framework.traced import Traced
 
         app = Traced(app, tracing)
     origins = door.config.cors_origins

@@ -11,12 +11,12 @@ import socket
 from typing import TYPE_CHECKING, Final
 
 from ottla.core.ids import Address
-from ottla.http.queue_config import QueuesConfig
+from ottla.http.queues.config import QueuesConfig
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
-    from ottla.http.serving import Serving
+    from ottla.http.framework.loop_server import Serving
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class HttpServer:
 
 
 def _import() -> type[Serving]:
-    from ottla.http.serving import Serving
+    from ottla.http.framework.loop_server import Serving
 
     return Serving
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker import transaction_coordinator
+from ottla.broker.coordinators import transactions as transaction_coordinator
 from ottla.cli.main import main
 
 if TYPE_CHECKING:

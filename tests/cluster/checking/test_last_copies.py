@@ -12,7 +12,7 @@ import pytest
 
 from ottla.client.blocking.admin import Admin
 from ottla.core.errors import ErrorCode
-from ottla.storage.checkpoints import HIGH_WATERMARKS, read_offsets
+from ottla.storage.folder.checkpoints import HIGH_WATERMARKS, read_offsets
 
 from .copies import Copies
 from .processes import Processes, until

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ottla.broker.authorization.acl_index import Asker
-    from ottla.broker.context import Client, Context
+    from ottla.broker.requests.context import Client, Context
     from ottla.broker.security.audit import Audit
     from ottla.net.security_config import SecurityConfig
     from ottla.storage.catalog.entries import Acl

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from msgspec import structs
 
-from ottla.broker.answers import then
 from ottla.broker.authorization.guarding import filtered
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource
-from ottla.broker.authorized_operations import GROUP_OPERATIONS
+from ottla.broker.requests.answers import then
+from ottla.broker.requests.authorized_operations import GROUP_OPERATIONS
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.storage.catalog.entries import AclOperation, ResourceType
@@ -33,10 +33,10 @@ from ottla.wire.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.consumer_group_describe import (
         ConsumerGroupDescribeRequest,
         ConsumerGroupDescribeResponse,

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import after, then
 from ottla.broker.authorization.refusals import CODES, part_of, refusal, refusing
 from ottla.broker.authorization.rules import CLUSTER
-from ottla.broker.turns import Turns
+from ottla.broker.requests.answers import after, then
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.wire.apis import response_type
 from ottla.wire.declare import Response
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.authorization.rules import Each, Need, Resource, Rule
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.storage.catalog.entries import AclOperation, ResourceType
     from ottla.wire.declare import Message, Request
 

@@ -15,7 +15,7 @@ from ottla.wire.schema import Array, Nested, layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ottla.broker.turns import InTurns, Turns
+    from ottla.broker.requests.turns import InTurns, Turns
     from ottla.wire.schema import Field
 
 M = TypeVar("M", bound=Message)

@@ -15,10 +15,10 @@ from ottla.storage.catalog.entries import AclOperation, ResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 Guarded: TypeAlias = "Callable[[Authorizer, Handler, Broker, Any, Context], NowOrLater]"

@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import after, then
 from ottla.broker.authorization.groups import shown_group
 from ottla.broker.authorization.guarding import Denials, filtered
 from ottla.broker.authorization.refusals import refusal
 from ottla.broker.authorization.rules import Each, Resource
-from ottla.broker.turns import Turns
+from ottla.broker.requests.answers import after, then
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.wire.messages.describe_share_group_offsets import DescribeShareGroupOffsetsResponseTopic
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.messages.describe_share_group_offsets import (
         DescribeShareGroupOffsetsRequest,
         DescribeShareGroupOffsetsRequestGroup,

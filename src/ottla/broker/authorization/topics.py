@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from msgspec import structs
 
-from ottla.broker.answers import after, settled, then
 from ottla.broker.authorization.guarding import LOOKS_AT_CLOCK, Denials, filtered, refused, with_more
 from ottla.broker.authorization.refusals import refusal, refusing
 from ottla.broker.authorization.rules import CLUSTER, Each, Resource
-from ottla.broker.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ottla.broker.requests.answers import after, settled, then
+from ottla.broker.requests.authorized_operations import CLUSTER_OPERATIONS, TOPIC_OPERATIONS
+from ottla.broker.requests.turns import Turns, in_turns
 from ottla.broker.topic_names import is_by_id_too_early, topic_name
-from ottla.broker.turns import Turns, in_turns
 from ottla.core.errors import ErrorCode, ProtocolError
 from ottla.storage.catalog.entries import AclOperation, ResourceType
 from ottla.wire.messages.describe_topic_partitions import (
@@ -38,11 +38,11 @@ from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
     from ottla.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 

@@ -29,7 +29,7 @@ from ottla.broker.configs.definition import ConfigType
 from ottla.broker.configs.definitions import TOPIC_DEFINITIONS, broker_definitions, group_definitions
 from ottla.broker.configs.topic_config import conflict, usable
 from ottla.broker.configs.values import find, normalised, split_list, to_text
-from ottla.broker.group_configs import problem_with
+from ottla.broker.coordinators.group_configs import problem_with
 from ottla.core.errors import ApiError, InvalidConfig, InvalidRequest
 
 if TYPE_CHECKING:

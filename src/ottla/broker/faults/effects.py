@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from msgspec import structs
 
-from ottla.broker.answers import settled
-from ottla.broker.asking import Refused
 from ottla.broker.faults.subjects import Subject
+from ottla.broker.interfaces.in_process_requests import Refused
+from ottla.broker.requests.answers import settled
 from ottla.broker.topic_names import topic_name
 from ottla.core.errors import ErrorCode
 from ottla.net.connection import Connection
 from ottla.wire.codec import encode_response
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Answer, Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.faults.fault import Fault
     from ottla.broker.faults.filters import Filter
     from ottla.broker.faults.gate import Gate
+    from ottla.broker.requests.answers import Answer, Handler
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 _CHECKSUM_AT: Final = 17

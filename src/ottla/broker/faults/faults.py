@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
     from typing import Any, Unpack
 
-    from ottla.broker.answers import Answer
     from ottla.broker.broker import Broker
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import SeenRequest, Where
+    from ottla.broker.requests.answers import Answer
 
     Effect = Callable[[Call], Coroutine[Any, Any, Answer]]
 

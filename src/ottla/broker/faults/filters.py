@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.faults.subjects import Subject
+    from ottla.broker.requests.context import Context
     from ottla.wire.declare import Request
 
 _NAMES: Final = frozenset(api.name for api in APIS.values())

@@ -15,9 +15,9 @@ from ottla.wire import apis
 from ottla.wire.apis import response_type
 
 if TYPE_CHECKING:
-    from ottla.broker.answers import Answer
     from ottla.broker.faults.effects import Call
     from ottla.broker.faults.filters import Filter
+    from ottla.broker.requests.answers import Answer
 
 _BY_TOPIC: Final = {
     apis.PRODUCE.key: ("topic_data", "responses"),

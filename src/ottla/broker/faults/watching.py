@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.faults.effects import Call
 from ottla.broker.faults.filters import SeenRequest
-from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.requests.fetch_sessions import FetchSessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ottla.broker.answers import Handler
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Client, Context
     from ottla.broker.faults.faults import Faults
+    from ottla.broker.requests.answers import Handler
+    from ottla.broker.requests.context import Client, Context
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request
 

@@ -12,9 +12,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.log_starts import note_starts
 from ottla.broker.partition import NO_EPOCH
-from ottla.broker.turns import FEW, Turns
+from ottla.broker.requests.turns import FEW, Turns
+from ottla.broker.upkeep.log_starts import note_starts
 from ottla.core.errors import (
     ApiError,
     ErrorCode,
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
     from ottla.broker.partition import Partition
+    from ottla.broker.requests.context import Context
     from ottla.wire.messages.delete_records import DeleteRecordsPartition
 
 _logger: Final = logging.getLogger(__name__)

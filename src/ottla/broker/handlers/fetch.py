@@ -6,7 +6,6 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.fetch_sessions import NO_SESSION, Plan
 from ottla.broker.handlers.replica_fetch import (
     NO_FOLLOWER,
     follower_in,
@@ -15,8 +14,9 @@ from ottla.broker.handlers.replica_fetch import (
     with_leader_hint,
     without_throttled,
 )
-from ottla.broker.turns import FEW, Turns
-from ottla.broker.waiting import ByteWait
+from ottla.broker.requests.fetch_sessions import NO_SESSION, Plan
+from ottla.broker.requests.turns import FEW, Turns
+from ottla.broker.requests.waiting import ByteWait
 from ottla.core.errors import ApiError, OffsetOutOfRange
 from ottla.records.batch import read_header
 from ottla.wire.messages.fetch import (
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.fetch_sessions import Key
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replica import Replica
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.fetch_sessions import Key
     from ottla.wire.messages.fetch import FetchPartition, FetchRequest
 
 _BY_ID_SINCE: Final = 13

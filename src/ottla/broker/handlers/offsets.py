@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.timestamp_search import TimestampSearch
-from ottla.broker.turns import Turns
+from ottla.broker.batches.timestamp_search import TimestampSearch
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, InvalidRequest
 from ottla.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -25,8 +25,8 @@ from ottla.wire.messages.offset_for_leader_epoch import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.turns import InTurns
+    from ottla.broker.requests.context import Context
+    from ottla.broker.requests.turns import InTurns
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2

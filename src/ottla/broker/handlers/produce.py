@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
+from ottla.broker.batches.inflating import AT_ONCE_BYTES
 from ottla.broker.handlers.produce_in_transaction import check_in_transaction, join_transaction
-from ottla.broker.inflating import AT_ONCE_BYTES
+from ottla.broker.requests.turns import FEW, Turns
 from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import AUDIT
-from ottla.broker.turns import FEW, Turns
 from ottla.core.config_values import shorten
 from ottla.core.errors import ApiError, ErrorCode, InvalidRecord, InvalidTopic, ProtocolError
 from ottla.core.security import AclOperation
@@ -32,12 +32,12 @@ from ottla.wire.messages.produce import (
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
+    from ottla.broker.batches.inflating import Allowance
+    from ottla.broker.batches.topic_rules import Intake, Prepared
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
-    from ottla.broker.inflating import Allowance
-    from ottla.broker.intake import Intake, Prepared
+    from ottla.broker.coordinators.transaction_membership import InTransaction
     from ottla.broker.partition import Partition
-    from ottla.broker.transaction_membership import InTransaction
+    from ottla.broker.requests.context import Context
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -268,7 +268,7 @@ def _refused(
     if refused.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
         leader, epoch = partition.leader
         return replace(refusal, current_leader=LeaderIdAndEpoch(leader_id=leader, leader_epoch=epoch))
-    from ottla.broker.record_errors import record_errors  # no start has to wait for it
+    from ottla.broker.batches.record_errors import record_errors  # no start has to wait for it
 
     errors = record_errors(part.records, refused.code, partition.log.config, broker.clock.now_ms())
     return replace(refusal, record_errors=errors)

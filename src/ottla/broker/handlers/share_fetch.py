@@ -10,9 +10,9 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.delays import delays_in
+from ottla.broker.batches.delays import delays_in
+from ottla.broker.requests.waiting import ByteWait
 from ottla.broker.share.taking import Asked, Looking, available_bytes, take
-from ottla.broker.waiting import ByteWait
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.security import AclOperation, ResourceType
 from ottla.records.compression import DecompressedTooLarge
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
     from ottla.broker.share.shared import Shared
     from ottla.broker.share.taking import Taken
     from ottla.share.sessions import Session

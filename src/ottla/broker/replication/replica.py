@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.broker.partition import Partition
     from ottla.broker.replication.replication import Replication
     from ottla.broker.replication.throttling import Throttling
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.requests.waiting import ByteWait
     from ottla.cluster.state import BrokerInfo, PartitionKey, PartitionState
     from ottla.core.errors import ApiError
     from ottla.storage.partition_log import PartitionLog

@@ -7,8 +7,7 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.log_starts import note_starts
-from ottla.broker.other_nodes import OtherNodes
+from ottla.broker.peers.other_nodes import OtherNodes
 from ottla.broker.replication.fetcher import Fetcher
 from ottla.broker.replication.high_watermarks import HighWatermarks
 from ottla.broker.replication.isr_changes import IsrChanges
@@ -16,7 +15,8 @@ from ottla.broker.replication.node_security import node_security
 from ottla.broker.replication.offline import OfflineReplicas
 from ottla.broker.replication.replica import Replica
 from ottla.broker.replication.throttling import Throttling
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
+from ottla.broker.upkeep.log_starts import note_starts
 from ottla.cluster.election import has_its_folder
 from ottla.cluster.leaderless import leaderless
 from ottla.cluster.state import NO_NODE, PartitionKey

@@ -12,7 +12,7 @@ from ottla.net.rates import Bucket
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from ottla.broker.context import Client, Context
+    from ottla.broker.requests.context import Client, Context
     from ottla.broker.security.audit_chain import Chain
 
 _MOST_NAMES: Final = 100

@@ -12,8 +12,8 @@ from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.answers import settled
-from ottla.broker.asking import LocalClient
+from ottla.broker.interfaces.in_process_requests import LocalClient
+from ottla.broker.requests.answers import settled
 from ottla.broker.topics import AUDIT
 from ottla.core.errors import ApiError, ErrorCode, OttlaError
 from ottla.records.encode import BatchBuilder

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import structs
 
-from ottla.broker.answers import then
 from ottla.broker.metrics import error_codes
+from ottla.broker.requests.answers import then
 from ottla.broker.topics import AUDIT
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.storage.catalog.entries import AclOperation, AclPermission, ResourceType
@@ -16,9 +16,9 @@ from ottla.wire.messages.create_acls import AclCreation
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.broker.security.audit import Audit
     from ottla.wire.declare import Request, Response
 

@@ -22,7 +22,7 @@ from ottla.wire.header import read_request_header
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from ottla.broker.dispatch import Dispatcher
+    from ottla.broker.requests.dispatch import Dispatcher
     from ottla.broker.security.logins import Logins
     from ottla.net.connection import Connection
     from ottla.net.sasl.exchange import Exchange, Step

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msgspec import structs
 
-from ottla.broker.answers import then
+from ottla.broker.requests.answers import then
 from ottla.net.rates import Bucket
 from ottla.storage.catalog.entries import QuotaEntity, QuotaEntityType
 from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
@@ -19,9 +19,9 @@ from ottla.wire.apis import FETCH, PRODUCE, SHARE_FETCH
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ottla.broker.answers import Handler, NowOrLater
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.answers import Handler, NowOrLater
+    from ottla.broker.requests.context import Context
     from ottla.storage.catalog.entries import Quota
     from ottla.wire.apis import Api
     from ottla.wire.declare import Request, Response

@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
+    from ottla.broker.requests.answers import Handler
+    from ottla.broker.requests.served_api import ServedApi
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
-    from ottla.broker.served_api import ServedApi
     from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer

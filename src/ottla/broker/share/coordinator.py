@@ -11,8 +11,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import Refused
-from ottla.broker.coordinator_placement import CoordinatorPlacement
+from ottla.broker.coordinators.placement import CoordinatorPlacement
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.broker.share.state_log import StateLog
 from ottla.broker.share.writing import Place
 from ottla.broker.topics import SHARE_GROUP_STATE

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import raise_refusal
-from ottla.broker.partition_facts import node_to_ask
+from ottla.broker.interfaces.in_process_requests import raise_refusal
+from ottla.broker.interfaces.partition_facts import node_to_ask
 from ottla.broker.share.writing import all_safe, append_batch
 from ottla.core.errors import OffsetOutOfRange
 from ottla.records.batch import read_header

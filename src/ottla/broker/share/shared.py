@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from ottla.broker.partition import Partition
-    from ottla.broker.waiting import ByteWait
+    from ottla.broker.requests.waiting import ByteWait
     from ottla.share.formats import StateKey
     from ottla.share.partition import Change, SharePartition
 

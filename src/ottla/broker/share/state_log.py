@@ -10,8 +10,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import Refused
-from ottla.broker.replaying import Damaged, batches_of
+from ottla.broker.coordinators.replaying import Damaged, batches_of
+from ottla.broker.interfaces.in_process_requests import Refused
 from ottla.broker.share.writing import append_records
 from ottla.broker.topics import SHARE_GROUP_STATE
 from ottla.core.errors import ApiError, ProtocolError

@@ -10,7 +10,7 @@ from ottla.cluster.operations import Node
 from ottla.core.errors import DataDirError
 from ottla.storage.catalog.database import transaction
 from ottla.storage.files import sync_folder
-from ottla.storage.meta_properties import WORKERS_FILE
+from ottla.storage.folder.meta_properties import WORKERS_FILE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.spark.session import listen, session
+from ottla.spark.environment.session import listen, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
