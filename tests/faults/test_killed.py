@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from .killing import Moment
 
-RANDOM_KILLS = int(240 * ROUNDS)
+RANDOM_KILLS = int(120 * ROUNDS)
 
 
 def collect(reading: int, until: float) -> bytes:

@@ -40,5 +40,7 @@ def import_all() -> None:
             if module.name not in _LEFT_OUT:
                 importlib.import_module(module.name)
     importlib.import_module("ottla.cluster.connecting")
-    # Both are imported by the interpreter when a name is first decoded with them.
-    "".encode("utf-16-le").decode("ascii")
+    importlib.import_module("tests.simulation.history")
+    for encoding in ("ascii", "utf-16-le"):
+        # The interpreter imports a codec when it is first needed, unless the text is short.
+        ("x" * 100).encode(encoding).decode(encoding)

@@ -31,6 +31,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
 Send = Callable[..., None]
+KILLS = int(os.environ.get("SPARK_KILLS", "0"))
 
 HEAD = """
 every = "100 ms"
@@ -196,6 +197,7 @@ def test_rows_with_a_key_replace_and_delete_others_in_a_store(
     assert seen() == [(0, "old"), (1, "new"), (3, "old"), (4, "new")]
 
 
+@pytest.mark.skipif(not KILLS, reason="long; `make pipeline-test` runs it")
 def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_columns_merges_and_expiry(
     pipelines: Pipelines, cluster: Cluster, bucket: Bucket, tmp_path: Path
 ) -> None:
@@ -209,8 +211,7 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
     text += f'[spark]\n"spark.driver.extraJavaOptions" = "{QUICK_JVM}"\n'
     file = tmp_path / f"{topic}.toml"
     chance = random.Random(os.environ.get("SPARK_SEED", "11"))
-    kills = int(os.environ.get("SPARK_KILLS", "2"))
-    total = 1500 * kills
+    total = 1500 * KILLS
     is_over = threading.Event()
 
     def load() -> None:
@@ -224,7 +225,7 @@ def test_a_driver_that_is_killed_leaves_each_row_once_in_a_store_with_new_column
     loader = threading.Thread(target=load)
     loader.start()
     written = 0
-    for number in range(kills):
+    for number in range(KILLS):
         # The second and every later driver finds a new column.
         file.write_text(text.format(topic=topic, schema="id bigint" if number == 0 else "id bigint, city string"))
         driver = Driver(file)

@@ -1,9 +1,9 @@
 """DeleteRecords (21): a partition forgets what is below an offset.
 
 It is forgotten at once for every reader. It is answered once no crash and no other leader brings it back: the new start
-is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync replicas start there. Those
-have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in Kafka, the space
-is reclaimed when old segments are next looked for.
+is on the disk here (Kafka writes it with its next checkpoint), and the logs of all in-sync and eligible replicas start
+there. Those have `timeout_ms` for it, else the answer is REQUEST_TIMED_OUT; what was deleted stays deleted. As in
+Kafka, the space is reclaimed when old segments are next looked for.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Deleted(NamedTuple):
     offset: int
     low_watermark: int
     elsewhere: asyncio.Future[None] | None
-    """Done when it has been done by all in-sync replicas."""
+    """Done when all in-sync and eligible replicas have deleted, too."""
 
 
 async def delete_records(broker: Broker, request: DeleteRecordsRequest, context: Context) -> DeleteRecordsResponse:

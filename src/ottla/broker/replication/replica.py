@@ -224,7 +224,7 @@ class Replica:
         return future
 
     def deleted_everywhere(self, offset: int, timeout_s: float) -> asyncio.Future[None]:
-        """Done when the logs of all in-sync replicas start at `offset` or later. They are told now."""
+        """Done when the logs of all in-sync and eligible replicas start at `offset` or later. They are told now."""
         self.check_leads()
         if self.deletions is None:
             self.deletions = ParkedAppends()
@@ -248,7 +248,9 @@ class Replica:
             self.parked.expire(now_s, lambda: RequestTimedOut(f"{at}: not replicated in time"))
         if self.deletions:
             self.release_deletions()  # the ISR may have shrunk
-            self.deletions.expire(now_s, lambda: RequestTimedOut(f"{at}: in-sync replicas did not delete in time"))
+            self.deletions.expire(
+                now_s, lambda: RequestTimedOut(f"{at}: in-sync or eligible replicas did not delete in time")
+            )
 
     def fetched(self, node: int, offset: int, start_offset: int, broker_epoch: int) -> None:
         """A follower has what is below `offset`."""

@@ -12,7 +12,7 @@ may lead next. So these hold at every moment:
 - A replica joins by what it said in its present registration: a broker that has started again may have lost the rest.
 - A replica that is about to join is waited for like a member: else one that follows closely never joins under load.
 - Nothing is committed while there are eligible replicas, which left the ISR when it fell below min.insync.replicas: so
-  they have all that was committed, and may lead if the rest of the ISR is lost (KIP-966).
+  they have all that was committed, and may lead if the rest of the ISR is lost (KIP-966). DeleteRecords waits for them.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Leading:
         self.high_watermark = min(high_watermark, end_offset)
         self.replicas = state.replicas
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.version = state.version
         self.proposed: frozenset[int] | None = None
         """The change that was asked for and is not known to have happened or not."""
@@ -114,7 +114,7 @@ class Leading:
 
     def advance(self, end_offset: int, now_ms: int) -> bool:
         """Raise the high watermark as far as it may be; whether it has moved."""
-        if self.has_eligible:
+        if self.eligible:
             return False
         members = self.maximal_isr
         committed = end_offset
@@ -140,7 +140,7 @@ class Leading:
         left = self.isr.difference(state.isr)
         self.version = state.version
         self.isr = frozenset(state.isr)
-        self.has_eligible = bool(state.eligible)
+        self.eligible = frozenset(state.eligible)
         self.proposed = None
         self.replicas = state.replicas
         # One that has left has to show itself again before it is waited for: it may be dead.
@@ -151,8 +151,8 @@ class Leading:
         }
 
     def low_watermark(self, start_offset: int) -> int:
-        """Where the logs of all in-sync replicas start, or later; NO_OFFSET if one has not told yet."""
-        members = self.maximal_isr
+        """The earliest start of the logs of all replicas that may lead; NO_OFFSET if one has not told yet."""
+        members = self.maximal_isr | self.eligible
         told = (follower.start_offset for node, follower in self.followers.items() if node in members)
         return min((start_offset, *told))
 
