@@ -24,7 +24,7 @@ class TooManyConnections(LoginFailed):
 
 
 class PasswordExpired(LoginFailed):
-    """The password is right and no longer valid; whoever knows it is told so."""
+    """The password is right, but has expired. The message is for the client, too."""
 
 
 class ScramMechanism(IntEnum):

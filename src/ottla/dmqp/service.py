@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.broker.interfaces.protocol_servers import ShardStats
+from ottla.dmqp.tls import server_tls
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -19,6 +20,7 @@ _logger: Final = logging.getLogger(__name__)
 
 _SWEEPS: Final = 8
 """How many times a connection is checked before it is closed."""
+_LONGEST_PAUSE_S: Final = 1.0
 _MOST_REPORTS: Final = 1000
 
 
@@ -31,6 +33,7 @@ class DoorService:
         self._held_bytes = 0
         self._reported: set[tuple[str, str]] = set()
         self._sweeper: asyncio.Task[None] | None = None
+        self.tls = server_tls(config, broker.settings.security)
 
     def start(self) -> None:
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())
@@ -101,7 +104,9 @@ class DoorService:
         timeout_s = self._config.timeout_ms / 1000
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(timeout_s / _SWEEPS)
+            await asyncio.sleep(min(timeout_s / _SWEEPS, _LONGEST_PAUSE_S))
+            if self.tls is not None:
+                self.tls.reload_if_changed()
             for connection in list(self.connections):
                 if connection.is_late(loop.time(), timeout_s):
                     connection.abort()
