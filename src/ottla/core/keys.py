@@ -44,7 +44,7 @@ class EncryptionConfig:
     key_wrapping: Literal["none", "vault", "aws-kms", "gcp-kms"] = "none"
     """The service that wraps keys created by `ottla keys`: none, vault, aws-kms or gcp-kms."""
     wrapping_key: str = ""
-    """The wrapping key: a transit key of Vault, an id, alias or ARN of AWS KMS, or the name of a Google Cloud KMS key."""
+    """The wrapping key: a transit key of Vault, an id, alias or ARN of AWS KMS, or a name of Google Cloud KMS."""
     vault_address: str = ""
     """Vault's address, such as https://vault.example:8200; default $VAULT_ADDR."""
     vault_mount: str = "transit"
