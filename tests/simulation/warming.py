@@ -8,19 +8,13 @@ from typing import Final
 
 _PACKAGES: Final = (
     "broker",
-    "broker.configs.tables",
-    "broker.handlers",
-    "broker.replication",
-    "broker.share",
     "client.admin",
     "client.consumer",
     "client.group",
-    "client.group.assignors",
     "client.producer",
     "cluster.replication",
     "dmqp",
     "groups",
-    "groups.consumer",
     "records",
     "share",
     "storage",
@@ -36,7 +30,7 @@ _LEFT_OUT: Final = frozenset(
 def import_all() -> None:
     for package in _PACKAGES:
         found = importlib.import_module(f"ottla.{package}")
-        for module in pkgutil.iter_modules(found.__path__, f"{found.__name__}."):
+        for module in pkgutil.walk_packages(found.__path__, f"{found.__name__}."):
             if module.name not in _LEFT_OUT:
                 importlib.import_module(module.name)
     importlib.import_module("ottla.cluster.connecting")
