@@ -109,6 +109,10 @@ class SegmentedLog:
             # A segment has keys of one kind, so that its first batch tells whether it must be re-encrypted.
             if active.size and (active.oldest_key_id >= FIRST_OWN_KEY_ID) != bool(version):
                 self.roll()
+            key_id = FIRST_OWN_KEY_ID + version
+            if not own_keys.has(version) and any(each.oldest_key_id == key_id for each in self._segments.all):
+                # A new key of this version would take the place of one that may be restored from a backup.
+                raise StorageError(f"{self.folder.name}: own-keys.json lacks key {version}, which data needs")
             own_keys.use(version)
 
     def refresh_own_keys(self) -> None:

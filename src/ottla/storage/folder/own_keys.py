@@ -43,9 +43,12 @@ class OwnKeys:
         self._keys = self._read()
         self.sealer = Sealer(self._ring())
 
+    def has(self, version: int) -> bool:
+        return version in self._keys
+
     def use(self, version: int) -> None:
         """Encrypt with this version from now on, which is created if necessary; 0 for the folder's keys."""
-        if version and version not in self._keys:
+        if version and not self.has(version):
             self._write({**self._keys, version: os.urandom(KEY_BYTES)})
         self.version = version
         self.refresh()
