@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.broker.interfaces.protocol_servers import ShardStats
-from ottla.dmqp.tls import server_tls
 
 if TYPE_CHECKING:
+    import ssl
+
     from ottla.broker.broker import Broker
     from ottla.dmqp.config import DmqpConfig
     from ottla.dmqp.connection import ShardConnection
@@ -24,6 +25,21 @@ _LONGEST_PAUSE_S: Final = 1.0
 _MOST_REPORTS: Final = 1000
 
 
+class Certificates(Protocol):
+    context: ssl.SSLContext
+
+    def reload_if_changed(self) -> None: ...
+
+
+def _tls(config: DmqpConfig, broker: Broker) -> Certificates | None:
+    if not config.cert_file:
+        return None
+    from ottla.broker.security.shard_tls import shard_tls  # imported lazily
+
+    files = config.cert_file, config.key_file, config.client_ca_file
+    return shard_tls(broker.settings.security, config.host, *files)
+
+
 class DoorService:
     def __init__(self, config: DmqpConfig, broker: Broker) -> None:
         self._config = config
@@ -33,7 +49,7 @@ class DoorService:
         self._held_bytes = 0
         self._reported: set[tuple[str, str]] = set()
         self._sweeper: asyncio.Task[None] | None = None
-        self.tls = server_tls(config, broker.settings.security)
+        self.tls = _tls(config, broker)
 
     def start(self) -> None:
         self._sweeper = asyncio.get_running_loop().create_task(self._sweep())

@@ -47,7 +47,7 @@ class LogConfig:
     """The fsync interval when `flush` is "interval"."""
 
     encryption_key_version: int = 0
-    """Encrypt each partition with a key of its own, and this version of it; 0 for the keys of the data folder."""
+    """Encrypt each partition with a separate key, of this version; 0 for the keys of the data folder."""
 
     def __post_init__(self) -> None:
         _at_least(1024, segment_bytes=self.segment_bytes, segment_index_bytes=self.segment_index_bytes)

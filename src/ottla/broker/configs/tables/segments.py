@@ -37,7 +37,7 @@ SEGMENTS: Final = (
         rule=at_least(0),
         is_hidden=True,
         documentation=(
-            "Encrypt each partition of the topic with a key of its own, which is deleted with it. Another version is "
+            "Encrypt each partition of the topic with a separate key, which is deleted with it. Another version is "
             "another key; 0 is for the keys of the data folder. Ottla's own; needs encryption at rest."
         ),
     ),
