@@ -1,4 +1,4 @@
-"""Users: what is stored of a password, and adding the first of them while no broker runs."""
+"""Users: password verifiers, and adding the first user while no broker runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def credential(
     iterations: int = DEFAULT_ITERATIONS,
     expires_ms: int | None = None,
 ) -> ScramCredential:
-    """What is stored: the password cannot be derived from it."""
+    """The stored verifier: the password cannot be derived from it."""
     made = make_verifier(mechanism, password, iterations)
     keys = made.stored_key, made.server_key
     return ScramCredential(user, MECHANISMS[mechanism], made.salt, made.iterations, *keys, expires_ms)
@@ -40,13 +40,13 @@ def add_user_offline(  # noqa: PLR0913 - as many as a user has
     iterations: int = DEFAULT_ITERATIONS,
     expires_ms: int = -1,
 ) -> None:
-    """In the data folder of a broker that does not run; DataDirError if it does.
+    """In the data folder of a stopped broker; raises DataDirError if it is running.
 
     `expires_ms`: 0 for never, -1 for as the broker is configured.
     """
     check_password(settings.security, user, password)
     expires_at_ms = expiry(settings.security, expires_ms, round(time.time() * 1000))
-    # Nothing is served, so it does not matter that nobody could log in yet.
+    # Nothing is served, so it does not matter that no user can log in yet.
     broker = Broker(settings._replace(net=NetConfig(), security=SecurityConfig()))
     try:
         for mechanism in mechanisms:
