@@ -95,7 +95,7 @@ class Counting:
     """A partition whose log is synced as far as it was when a flush began."""
 
     at = "t-0"
-    replica = None
+    term = None
 
     def __init__(self) -> None:
         self.log: Any = self

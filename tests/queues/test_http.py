@@ -281,7 +281,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_defaults(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("auth_enabled = true", "auth_enabled needs users"),
+        ("auth_enabled = true", "auth_enabled needs at least one user"),
         ("bind = 1", "unknown setting bind"),
         ('bind_address = "9093"', "bind_address must be HOST:PORT"),
         ("max_message_size = 0", "max_message_size must be 1 to"),

@@ -20,9 +20,9 @@ def _hasty() -> None:
     """A leader acknowledges before its followers have anything."""
     from tests.cluster.checking.hasty import _at_once
 
-    from ottla.broker.replication.replica import Replica
+    from ottla.broker.replication.roles import Leader
 
-    Replica.replicated = _at_once  # type: ignore[method-assign]
+    Leader.replicated = _at_once  # type: ignore[method-assign]
 
 
 def _rash() -> None:
@@ -31,7 +31,7 @@ def _rash() -> None:
 
     from ottla.broker.coordinators import transactions as transaction_coordinator
 
-    transaction_coordinator.until_safe = _at_once  # type: ignore[attr-defined]
+    transaction_coordinator.TransactionCoordinator._until_safe = _at_once  # type: ignore[method-assign]
     transaction_coordinator._ANSWER_AFTER_S = 0.0  # type: ignore[misc]
 
 

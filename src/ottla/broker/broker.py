@@ -99,7 +99,8 @@ class Broker:
         with ExitStack() as undoing:
             is_new_catalog = self._open_member(undoing) if is_member else self._open_alone(undoing)
             self.configs = self._load_configs(Address(settings.net.host, settings.net.port))
-            self.topics = Topics(self.data_dir, self.catalog, self._config_for)
+            self.flusher = Flusher(lambda: self.topics.open_partitions())  # noqa: PLW0108 - topics follow
+            self.topics = Topics(self.data_dir, self.catalog, self._config_for, self.flusher.durable)
             self.topics.load(is_new_catalog=is_new_catalog, is_shared=self.cluster is not None)
             self.topic_limits = TopicLimits(settings.broker, self.topics)
             if is_new_catalog and self.topics.by_name:
@@ -116,7 +117,6 @@ class Broker:
         self.key_rotation = None if self._sealer is None else self._rotate_keys()
         self.producer_ids = self._producer_ids()
         self.fetch_sessions = FetchSessions(settings.broker.max_fetch_sessions)
-        self.flusher = Flusher(self.topics.open_partitions)
         self.inflating = Inflating(settings.broker)
         self.groups = GroupCoordinator(self, settings.groups)
         self.rewriting = asyncio.Lock()
@@ -271,7 +271,7 @@ class Broker:
     async def _recover(self) -> None:
         """After a crash every log is checked before anybody is served, so that nobody waits for it later."""
         loop = asyncio.get_running_loop()
-        for partition in self.topics.all_partitions():
+        for partition in self.topics.partitions_here():
             if (self.data_dir.path / str(partition.at)).exists():
                 try:
                     await loop.run_in_executor(None, lambda p=partition: p.log)  # type: ignore[misc]
@@ -297,8 +297,7 @@ class Broker:
         if self.has_shared:
             await self.share.stop()
         for partition in self.topics.open_partitions():
-            for wait in tuple(partition.waits):
-                wait.give_up()
+            partition.waits.give_up()
         await self.listener.stop(self.config.drain_timeout_ms / 1000)
         await self.security.stop()
         if self.has_had_transactions:

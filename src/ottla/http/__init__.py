@@ -1,1 +1,1 @@
-"""The HTTP server: REST, the web console, metrics, health. It translates requests for the broker, and keeps no data."""
+"""The HTTP server: REST, the web console, metrics, health. Stateless: it translates requests to Kafka requests."""

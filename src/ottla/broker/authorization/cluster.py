@@ -1,4 +1,4 @@
-"""Who may see what of the cluster."""
+"""Authorization of cluster APIs."""
 
 from __future__ import annotations
 

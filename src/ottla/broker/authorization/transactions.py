@@ -46,7 +46,7 @@ def init_producer_id(
         is_allowed = authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.transactional_id)
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     else:
-        # Who may write anywhere may do it idempotently (KIP-679).
+        # WRITE on any topic implies IDEMPOTENT_WRITE (KIP-679).
         is_allowed = authorizer.may_write_somewhere(context) or authorizer.check_cluster(
             context, AclOperation.IDEMPOTENT_WRITE
         )
@@ -75,11 +75,11 @@ def add_partitions_to_txn(
 def _unwritable(
     authorizer: Authorizer, request: AddPartitionsToTxnRequest, context: Context
 ) -> InTurns[tuple[AddPartitionsToTxnTopicResult, ...]]:
-    """Refusals of all topics, if any of them, or the transaction itself, may not be written to."""
+    """Errors for all topics, if any of them, or the transactional id, is denied."""
     topics = request.v3_and_below_topics
     turns = Turns()
     if authorizer.check(context, AclOperation.WRITE, _TRANSACTION, request.v3_and_below_transactional_id):
-        # All of them or none: what could have been added is said not to have been tried.
+        # All or nothing: topics that could have been added get OPERATION_NOT_ATTEMPTED.
         codes = {True: ErrorCode.OPERATION_NOT_ATTEMPTED, False: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
         denials = Denials(authorizer, context)
         allowed = []
@@ -104,7 +104,7 @@ def _unwritable(
 def describe_transactions(
     authorizer: Authorizer, handler: Handler, broker: Broker, request: DescribeTransactionsRequest, context: Context
 ) -> NowOrLater:
-    """Of those who may see a transaction, each is shown the topics in it that it may see."""
+    """Of a visible transaction, the client sees the topics that it may describe."""
 
     def visible(state: TransactionState) -> TransactionState:
         topics = (

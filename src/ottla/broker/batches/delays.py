@@ -1,4 +1,4 @@
-"""Records that ask to be delivered later: by share groups and by queues, not by ordinary consumers."""
+"""Records with delayed delivery: by share groups and queues, not by ordinary consumers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PIECE_BYTES: Final = 1 << 20
 
 
 def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
-    """When a record with these headers is due; 0 if at once, which is what a value that is no number means too."""
+    """When a record with these headers is due; 0 for at once, also if the value is not a number."""
     for name, value in headers:
         if name == DELIVER_AT and value is not None and value.isdigit() and len(value) <= _MOST_DIGITS:
             return int(value)
@@ -30,7 +30,7 @@ def due_ms(headers: Iterable[tuple[str, bytes | None]]) -> int:
 
 
 def _has_needle(content: memoryview) -> bool:
-    # A piece at a time: a view cannot be searched, and a copy of all may be large.
+    # In chunks: a memoryview cannot be searched, and a copy of everything may be large.
     step = _PIECE_BYTES - len(_NEEDLE)
     return any(_NEEDLE in bytes(content[at : at + _PIECE_BYTES]) for at in range(0, len(content), step))
 
@@ -40,13 +40,13 @@ class Delays(NamedTuple):
 
     delays: Sequence[Delay] = ()
     inflated_bytes: int = 0
-    """How much was decompressed to find that out."""
+    """The bytes that were decompressed for it."""
 
 
 def delays_in(batch: memoryview, header: BatchHeader, now_ms: int, max_bytes: int) -> Delays:
     """Raises DecompressedTooLarge.
 
-    Nearly always there are none, so the header's name is looked for in the bytes before any record is made of them.
+    Delayed records are rare, so the header's name is searched for in the bytes before any record is parsed.
     """
     content = decompress(header.compression, batch[HEADER_BYTES : header.size], max_bytes)
     if not _has_needle(memoryview(content)):

@@ -1,7 +1,7 @@
-"""Decompressing batches of clients: small ones at once, large ones in a thread, and none beyond a limit.
+"""Decompression of clients' batches: small ones in the event loop, large ones in a thread, all with a limit.
 
-A batch of a few kilobytes may decompress to gigabytes. Each is decompressed at once up to AT_ONCE_BYTES; one that
-turns out to be larger is decompressed again in a thread, a few of them at a time, while others are served.
+A batch of a few kilobytes may decompress to gigabytes. Each is first decompressed up to AT_ONCE_BYTES; a larger one is
+decompressed again in a thread, a few at a time, while other requests are served.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 AT_ONCE_BYTES: Final = 128 * 1024
 """Decompressed in the event loop, which takes a millisecond or less."""
 _ANY_RATIO_BYTES: Final = 4 << 20
-"""Up to here the ratio does not count: a small batch of zeros does no harm."""
+"""The ratio is not checked below this size: a small batch of zeros is harmless."""
 _THREADS: Final = 2
 
 T = TypeVar("T")
 
 
 class Allowance:
-    """What one request may still decompress."""
+    """The remaining decompression budget of a request."""
 
     __slots__ = ("left",)
 
@@ -42,24 +42,24 @@ class Inflating:
         self._config = config
         self._threads = asyncio.Semaphore(_THREADS)
         self.in_threads = 0
-        """Batches that were decompressed in a thread so far."""
+        """The number of batches decompressed in a thread."""
         self.refused = 0
-        """Batches that decompress to more than is allowed."""
+        """The number of batches over the limit."""
 
     def allowance(self) -> Allowance:
         return Allowance(self._config.max_decompressed_request_bytes)
 
     def limit(self, compressed_bytes: int, at_least: int = 0) -> int:
-        """How large a batch of this size may become; `at_least`: what its topic takes uncompressed."""
+        """The limit for a batch of this size; `at_least`: the topic's limit for uncompressed batches."""
         most = max(self._config.max_decompressed_bytes, at_least)
         return min(most, max(_ANY_RATIO_BYTES, at_least, compressed_bytes * self._config.max_decompression_ratio))
 
     async def in_thread(self, work: Callable[[int], T], limit: int, allowance: Allowance) -> T:
-        """What `work` returns for this limit. Raises DecompressedTooLarge."""
+        """The result of `work` with this limit. Raises DecompressedTooLarge."""
         await self._threads.acquire()
         self.in_threads += 1
         running = asyncio.get_running_loop().run_in_executor(None, _outcome, work, min(limit, allowance.left))
-        # When it ends, and not when its caller gives up: the thread goes on.
+        # When it ends, not when its caller gives up: the thread continues.
         running.add_done_callback(lambda _: self._threads.release())
         outcome = await asyncio.shield(running)
         if isinstance(outcome, _Failed):
@@ -93,6 +93,6 @@ def _outcome(work: Callable[[int], T], limit: int) -> T | _Failed:
     try:
         return work(limit)
     except Exception as error:  # noqa: BLE001 - raised again by the caller, if that is still there
-        # Its frames, and those of its cause, hold all that was decompressed.
+        # Its traceback frames, and those of its cause, reference all decompressed data.
         error.__context__ = None
         return _Failed(error.with_traceback(None))

@@ -1,4 +1,4 @@
-"""Which records of a refused batch are the bad ones (KIP-467). Only refused batches are looked into."""
+"""Finds the invalid records of a rejected batch (KIP-467)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def record_errors(
     batch: bytes | bytearray | memoryview, code: ErrorCode, config: LogConfig, now_ms: int
 ) -> tuple[BatchIndexAndErrorMessage, ...]:
-    """Empty if the batch itself is wrong, or if it decompresses to more than is worth looking into."""
+    """Empty if the batch itself is invalid, or too large when decompressed."""
     if code is ErrorCode.INVALID_RECORD and config.cleanup_policy == "delete":
         return ()
     try:
@@ -33,7 +33,7 @@ def record_errors(
 
 def _problem(record: Record, code: ErrorCode, config: LogConfig, now_ms: int) -> str | None:
     if code is ErrorCode.INVALID_RECORD:
-        return "a compacted topic takes no record without a key" if record.key is None else None
+        return "records of a compacted topic must have a key" if record.key is None else None
     if record.timestamp < 0:
         return None
     ahead_ms = record.timestamp - now_ms

@@ -1,4 +1,4 @@
-"""Finding a record by time, in turns: batches on the way may have to be decompressed."""
+"""Finds a record by timestamp, in slices: batches may have to be decompressed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TimestampSearch:
         try:
             found, inflated_bytes = await self._inflating.in_thread(look, limit, self._allowance)
         except DecompressedTooLarge:
-            # It may begin before the record that is wanted, and not after it.
+            # It may begin before the searched record, but not after it.
             header = batch.header
             return TimestampOffset(header.max_timestamp, max(header.base_offset, from_offset), header.leader_epoch)
         self._allowance.left -= inflated_bytes

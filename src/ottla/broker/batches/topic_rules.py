@@ -1,4 +1,4 @@
-"""What a topic's config does to batches before they are appended: `compression.type`, and keys for compaction."""
+"""Applies a topic's config to batches before the append: `compression.type`, and keys for compaction."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ _CODECS: Final = {
 
 
 class Prepared(NamedTuple):
-    """A batch as it is to be stored."""
+    """A batch ready to be appended."""
 
     batch: memoryview | bytearray
     has_keys: bool = False
-    """Every record is known to have one."""
+    """Every record is known to have a key."""
     inflated_bytes: int = 0
 
 
 class Intake(Struct, frozen=True, gc=False):
     codec: Compression | None
-    """None where batches stay compressed as their producers sent them."""
+    """None if batches keep their producers' compression."""
     level: int | None
     needs_keys: bool
     max_message_bytes: int
 
     @classmethod
     def of(cls, config: TopicConfig) -> Intake | None:
-        """None where batches are appended as they come."""
+        """None if batches are appended unchanged."""
         codec = _CODECS.get(config.compression_type)
         needs_keys = config.log.cleanup_policy != "delete"
         if codec is None and not needs_keys:
@@ -51,18 +51,18 @@ class Intake(Struct, frozen=True, gc=False):
         return cls(codec, config.compression_level, needs_keys, config.log.max_message_bytes)
 
     def apply(self, batch: memoryview, limit: int) -> Prepared:
-        """Raises DecompressedTooLarge if there is more to decompress, or to compress."""
+        """Raises DecompressedTooLarge if the limit is exceeded."""
         if len(batch) <= HEADER_BYTES:
-            return Prepared(batch)  # the log says what is wrong with it
+            return Prepared(batch)  # the log reports the error
         codec = batch[_ATTRIBUTES_AT] & COMPRESSION_MASK
         is_converted = self.codec is not None and codec != self.codec
         if not is_converted and not self.needs_keys:
             return Prepared(batch)
-        # As it came, too, and not only as it will be stored: what is too large is not worth the work.
+        # Checked before the conversion as well: an oversized batch is not worth the work.
         if len(batch) > self.max_message_bytes:
-            raise MessageTooLarge(f"{len(batch)} bytes; {self.max_message_bytes} are allowed")
+            raise MessageTooLarge(f"a batch of {len(batch)} bytes exceeds max.message.bytes ({self.max_message_bytes})")
         if is_converted and len(batch) > limit:
-            raise DecompressedTooLarge(f"the batch has more than {limit} bytes")
+            raise DecompressedTooLarge(f"the decompressed batch exceeds {limit} bytes")
         header = check_produced(batch)
         records = decompress(header.compression, batch[HEADER_BYTES:], limit)
         if self.needs_keys:
@@ -75,4 +75,4 @@ def _check_keys(records: bytes | bytearray | memoryview) -> None:
     from ottla.records.key_offsets import has_keyless  # only now: few topics are compacted
 
     if has_keyless(records):
-        raise InvalidRecord("a compacted topic takes no record without a key")
+        raise InvalidRecord("records of a compacted topic must have a key")

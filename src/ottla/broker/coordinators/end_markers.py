@@ -6,7 +6,6 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-_SOME_BYTES: Final = 1
-"""Enough for followers that wait for more."""
 _HAS_HEARD_OF_LATER: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
@@ -45,8 +42,8 @@ async def write_end_markers(
             errors[at] = ErrorCode(refused.code)
             continue
         errors[at] = ErrorCode.NONE
-        if not partition.is_safe_at_once:
-            unsafe[at] = until_safe(broker, partition, offset)
+        if not partition.is_safe(offset):
+            unsafe[at] = partition.until_safe(offset)
     if unsafe:
         for at, result in zip(unsafe, await asyncio.gather(*unsafe.values(), return_exceptions=True), strict=True):
             if isinstance(result, ApiError):
@@ -57,14 +54,11 @@ async def write_end_markers(
 
 
 def _append(broker: Broker, partition: Partition, producer: tuple[int, int], marker: EndMarker) -> int:
-    """And let those know who wait for it; its offset."""
-    partition.check_can_append(ALL_REPLICAS)
-    appended = partition.log.append_end_marker(*producer, marker, partition.leader_epoch)
+    """Its offset."""
+    partition.check_can_append()
+    appended = partition.append_end_marker(producer, marker)
     if partition.at.topic == CONSUMER_OFFSETS:
         broker.groups.transaction_ended(partition, producer[0], is_commit=marker.is_commit)
-    if partition.replica is not None:
-        partition.replica.appended(_SOME_BYTES)
-    partition.more_is_readable()
     return appended.last_offset
 
 

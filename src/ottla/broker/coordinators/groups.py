@@ -15,7 +15,6 @@ from ottla.broker.coordinators.group_topics import GroupTopics
 from ottla.broker.coordinators.placement import placed
 from ottla.broker.coordinators.replaying import Damaged, batches_of
 from ottla.broker.partition_racks import PartitionRacks
-from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import CONSUMER_OFFSETS
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.groups.actions import (
@@ -241,12 +240,12 @@ class GroupCoordinator:
                     _logger.error("group %s could not be written: %s", action.group_id, refused)
                     error = error_after_failed_append(refused.code)
                     self.run(self.rules.append_failed(action, self.now_ms()))
-        must_wait = self._broker.settings.log.flush == "ack" or self._broker.replication is not None
-        return error, self._safe(written) if must_wait and written else None
+        unsafe = {partition: offset for partition, offset in written.items() if not partition.is_safe(offset)}
+        return error, self._safe(unsafe) if unsafe else None
 
     def _append(self, action: Written) -> tuple[Partition, int]:
         partition = self.partition_of(action.group_id)
-        partition.check_can_append(ALL_REPLICAS)
+        partition.check_can_append()
         builder = BatchBuilder()
         now_ms = self._broker.clock.now_ms()
         for key, value in records_of(action):
@@ -254,17 +253,15 @@ class GroupCoordinator:
         if isinstance(action, PersistOffsets) and action.producer is not None:
             producer_id, epoch = action.producer
             batch = builder.build(producer_id=producer_id, producer_epoch=epoch, is_transactional=True)
-            appended = partition.log.append_of_coordinator(batch, partition.leader_epoch)
+            appended = partition.append_of_coordinator(batch)
         else:
-            batch = builder.build()
-            appended = partition.log.append(batch, partition.leader_epoch)
+            appended = partition.append(builder.build())
         self.rules.table.apply(action)
-        partition.appended(len(batch))
         return partition, appended.last_offset
 
     async def _safe(self, written: dict[Partition, int]) -> None:
         for partition, offset in written.items():
-            await until_safe(self._broker, partition, offset)
+            await partition.until_safe(offset)
 
     def partition_of(self, group_id: str) -> Partition:
         """Where the group is written down. The topic is created when the first group is."""

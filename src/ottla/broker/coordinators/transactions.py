@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Final
 from ottla.broker.coordinators.end_markers import MarkerDelivery
 from ottla.broker.coordinators.placement import placed
 from ottla.broker.coordinators.replaying import Damaged, batches_of
-from ottla.broker.safety import ALL_REPLICAS, until_safe
 from ottla.broker.topics import TRANSACTION_STATE
 from ottla.core.errors import ApiError, ErrorCode, ProtocolError
 from ottla.records.control import EndMarker
@@ -96,7 +95,7 @@ class TransactionCoordinator:
         for _ in _replayed(partition, last):
             await asyncio.sleep(0)
         # What only this node has may be lost with it, and then was never decided.
-        await until_safe(self._broker, partition, partition.log.next_offset - 1)
+        await partition.until_safe(partition.log.next_offset - 1)
         # At once, so that no time runs out by a record that has a later one.
         self._take_over(partition, last)
         for transactional_id in self.rules.unfinished():
@@ -231,16 +230,14 @@ class TransactionCoordinator:
 
     def _append(self, change: Change) -> None:
         partition = self.partition_of(change.transactional_id)
-        partition.check_can_append(ALL_REPLICAS)
+        partition.check_can_append()
         builder = BatchBuilder()
         key, value = encode(change.transactional_id, change.transaction)
         builder.append(self._broker.clock.now_ms(), key, value)
-        batch = builder.build()
-        appended = partition.log.append(batch, partition.leader_epoch)
+        appended = partition.append(builder.build())
         self.rules.apply(change)
-        if not partition.is_safe_at_once:
+        if not partition.is_safe(appended.last_offset):
             self._unsafe[change.transactional_id] = appended.last_offset
-        partition.appended(len(batch))
         self._set_timer()
 
     async def _until_safe(self, transactional_id: str) -> None:
@@ -248,7 +245,7 @@ class TransactionCoordinator:
         offset = self._unsafe.get(transactional_id)
         if offset is None:
             return
-        await until_safe(self._broker, self.partition_of(transactional_id), offset)
+        await self.partition_of(transactional_id).until_safe(offset)
         if self._unsafe.get(transactional_id) == offset:
             del self._unsafe[transactional_id]
 

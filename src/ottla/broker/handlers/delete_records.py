@@ -12,8 +12,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ottla.broker.partition import NO_EPOCH
 from ottla.broker.requests.turns import FEW, Turns
+from ottla.broker.roles import NO_EPOCH
 from ottla.broker.upkeep.log_starts import note_starts
 from ottla.core.errors import (
     ApiError,
@@ -98,11 +98,11 @@ async def _result(
 ) -> DeleteRecordsPartitionResult:
     if isinstance(outcome, ApiError):
         return _refusal(index, outcome.code)
-    low_watermark, replica = outcome.low_watermark, outcome.partition.replica
+    low_watermark = outcome.low_watermark
     try:
-        if replica is not None and outcome.elsewhere is not None:
+        if outcome.elsewhere is not None:
             await outcome.elsewhere
-            low_watermark = replica.low_watermark
+            low_watermark = outcome.partition.low_watermark
         if outcome.partition in failed:
             return _refusal(index, failed[outcome.partition].code)
     except RequestTimedOut as late:
@@ -138,7 +138,4 @@ def _delete(broker: Broker, topic: str, wanted: DeleteRecordsPartition, timeout_
     # Below the start there is nothing left to delete, which is no error.
     if offset > log.start_offset:
         log.raise_start(offset)
-    if partition.replica is None:
-        return _Deleted(partition, offset, log.start_offset, None)
-    low_watermark = partition.replica.low_watermark
-    return _Deleted(partition, offset, low_watermark, partition.replica.deleted_everywhere(offset, timeout_s))
+    return _Deleted(partition, offset, partition.low_watermark, partition.deleted_everywhere(offset, timeout_s))

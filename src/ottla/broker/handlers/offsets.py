@@ -88,12 +88,12 @@ async def _listed(
     search: TimestampSearch, wanted: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     partition = search.partition
-    until = partition.readable_until(request.isolation_level)
-    if partition.replica is not None:
-        if request.replica_id >= 0:
-            until = partition.log.next_offset
-        elif wanted.timestamp == _LATEST:
-            partition.replica.check_settled()
+    if request.replica_id >= 0:
+        until = partition.role.end_for_followers(request.isolation_level)
+    else:
+        if wanted.timestamp == _LATEST:
+            partition.check_settled()
+        until = partition.readable_until(request.isolation_level)
     timestamp, offset, epoch = await _found(search, wanted.timestamp, until)
     return ListOffsetsPartitionResponse(
         partition_index=wanted.partition_index,

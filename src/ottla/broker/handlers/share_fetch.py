@@ -84,7 +84,7 @@ async def _take(
     while True:
         shared, failed = _find(broker, session, context, await share.ready(group_id, session.partitions))
         # Begun before they are looked at: what happens to them from now on must count.
-        wait = ByteWait([each for one in shared.values() for each in (one, one.partition)], least, until_s)
+        wait = ByteWait([each for one in shared.values() for each in (one.waits, one.partition.waits)], least, until_s)
         try:
             available = _available(broker, group_id, shared, least)
             if failed or available >= least or not may_wait:

@@ -9,8 +9,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker.coordinators.end_markers import write_end_markers
-from ottla.broker.partition import NO_EPOCH
 from ottla.broker.requests.turns import Turns
+from ottla.broker.roles import NO_EPOCH
 from ottla.core.errors import ApiError, ErrorCode
 from ottla.core.ids import TopicPartition
 from ottla.core.patterns import InvalidPattern, Pattern

@@ -1,4 +1,4 @@
-"""What other doors read: fetched as a Kafka client would, then decoded a piece at a time."""
+"""Reading for other protocols: fetched like a Kafka client, then decoded in slices."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ READ_UNCOMMITTED: Final = 0
 READ_COMMITTED: Final = 1
 _TURN_RECORDS: Final = 200
 _ENOUGH_BYTES: Final = 4 << 20
-"""No further batch is decompressed after so much; it is read the next time."""
+"""No further batch is decompressed after this many bytes; it is read the next time."""
 
 
 class Asking(Protocol):
@@ -40,7 +40,7 @@ class Asking(Protocol):
 class Piece(NamedTuple):
     records: list[Record]
     next_offset: int
-    """From where to read on; records that were aborted, or are no data, may lie in between."""
+    """The next offset to read; it may be past aborted records and control records."""
 
 
 async def fetch(
@@ -52,7 +52,7 @@ async def fetch(
     max_wait_ms: int = 0,
     isolation_level: int = READ_COMMITTED,
 ) -> list[PartitionData]:
-    """What there is in these partitions from these offsets on, decompressed; waits until there is something."""
+    """The decompressed records of these partitions from these offsets; waits until there are some."""
     wanted = tuple(
         FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=max_bytes)
         for partition, offset in positions.items()
@@ -72,7 +72,7 @@ async def fetch(
 
 
 async def _inflated(inflating: Inflating, allowance: Allowance, data: PartitionData) -> PartitionData:
-    """The same without compression, and without the end if that becomes too much."""
+    """The same, decompressed, and truncated if it becomes too large."""
     content = memoryview(data.records or b"")
     turns = Turns()
     made: list[memoryview] = []
@@ -83,7 +83,7 @@ async def _inflated(inflating: Inflating, allowance: Allowance, data: PartitionD
             batch = content[at : at + header.size]
             made.append(await inflating.uncompressed(batch, header, allowance))
         except ApiError:
-            # What comes before the damage is still good; who reads on from here is told what it is.
+            # Batches before the damage are valid; the next read, from here, gets the error.
             if not made:
                 raise
             break
@@ -95,7 +95,7 @@ async def _inflated(inflating: Inflating, allowance: Allowance, data: PartitionD
 
 
 def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterator[Piece]:
-    """The records of a fetch, some at a time, without those of transactions that were aborted."""
+    """The records of a fetch in slices, without those of aborted transactions."""
     partition = data.partition_index
     content = memoryview(data.records or b"")
     aborted = _Aborted(data.aborted_transactions or ())
@@ -117,7 +117,7 @@ def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterat
                         found = []
             next_offset = header.next_offset
     except ApiError:
-        # What comes before the damage is still good; who reads on from here is told what it is.
+        # Batches before the damage are valid; the next read, from here, gets the error.
         if not found:
             raise
     if found or next_offset > from_offset:
@@ -125,7 +125,7 @@ def records_in(data: PartitionData, from_offset: int, topic: str = "") -> Iterat
 
 
 class _Aborted:
-    """Whose transactions are being read that come to nothing: from their first offset to their marker."""
+    """The aborted transactions at the current position: from their first offset to their marker."""
 
     def __init__(self, transactions: Sequence[AbortedTransaction]) -> None:
         self._to_come = sorted(transactions, key=lambda one: one.first_offset, reverse=True)

@@ -1,6 +1,6 @@
-"""Asking the broker what a Kafka client would ask, from inside the process: how other doors reach the one log.
+"""In-process requests: how other protocols use the broker, with Kafka's request types.
 
-The same handlers answer, so whatever they check, refuse or wait for holds for every door.
+They use the same handlers, so the same checks, errors and waits apply to every protocol.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ResponseT = TypeVar("ResponseT", bound="Response")
 
 
 class Refused(ApiError):
-    """What an error code in an answer comes to."""
+    """The exception for an error code in a response."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
         self.code = ErrorCode(code)  # type: ignore[misc]  # of this refusal, not of all
@@ -36,7 +36,7 @@ class Refused(ApiError):
 
 
 class NodeAway(ApiError):
-    """A node of the cluster that does not answer; the message names it."""
+    """A node of the cluster does not respond; the message has its id."""
 
     code = ErrorCode.BROKER_NOT_AVAILABLE
 
@@ -47,7 +47,7 @@ def raise_refusal(code: int, message: str | None = None) -> None:
 
 
 class LocalClient:
-    """Somebody who reaches the broker through another door."""
+    """A client of another protocol."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class LocalClient:
         groups: tuple[str, ...] = (),
     ) -> None:
         self.forwards = True
-        """In a cluster: have what another node leads answered there."""
+        """In a cluster: forward requests for partitions of other nodes."""
         self.peer = peer
         self.principal = principal
         self.groups = groups
@@ -83,12 +83,12 @@ class LocalClient:
         return Context(RequestHeader(api, api.last if version is None else version, 0, self._name, 0), self)
 
     def may(self, operation: AclOperation, kind: ResourceType, name: str) -> bool:
-        """Whether it would be allowed, for doors that look at something without asking a handler."""
+        """Whether it is allowed, for reads without a handler."""
         authorizer = self._broker.security.authorizer
         return authorizer is None or authorizer.is_allowed(self._looking, operation, kind, name)
 
     def check(self, operation: AclOperation, kind: ResourceType, name: str) -> None:
-        """Refused, and noted, unless it is allowed."""
+        """Raises Refused, with an audit line, unless it is allowed."""
         authorizer = self._broker.security.authorizer
         if authorizer is not None and not authorizer.check(self._looking, operation, kind, name):
             from ottla.broker.authorization.refusals import CODES
@@ -100,7 +100,7 @@ class LocalClient:
         return Context(RequestHeader(METADATA, METADATA.last, 0, self._name, 0), self)
 
     async def ask(self, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """The answer to this request, in the newest version there is unless told otherwise."""
+        """The response to this request, in the latest version by default."""
         context = self.context(request, version)
         answer: ResponseT = await settled(self._broker.dispatcher.handler(request.API)(self._broker, request, context))
         if self._pause_s:

@@ -49,8 +49,8 @@ async def bounds(
     found: dict[TopicPartition, Bounds] = {}
     async for partition in opened(here):
         if partition.is_here and not (is_lenient and partition.is_unopenable):
-            if partition.replica is not None and partition.replica.leads and not is_lenient:
-                partition.replica.check_settled()
+            if partition.leads and not is_lenient:
+                partition.check_settled()
             found[partition.at] = _bounds_of(partition, is_stable=is_stable)
         else:
             found[partition.at] = Bounds(0, 0)
@@ -109,8 +109,8 @@ def _share_out(broker: Broker, partitions: Iterable[Partition]) -> tuple[list[Pa
 
 
 def node_to_ask(broker: Broker, partition: Partition) -> int:
-    """Who leads it; this node if nobody does."""
-    leader = broker.config.node_id if partition.replica is None else partition.replica.leader
+    """Its leader; this node if it has none, or there is no cluster."""
+    leader, _ = partition.leader
     return leader if leader in broker.surroundings.node_ids else broker.config.node_id
 
 

@@ -1,4 +1,4 @@
-"""What the HTTP door may know of the DMQP door: both hang on the broker, and neither on the other."""
+"""The interface between the HTTP and DMQP servers: both depend on the broker, but not on each other."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 GROUP_PREFIX: Final = CURSOR_PREFIX
-"""Before the name of a topic: the group whose offsets say how far it is popped."""
+"""The prefix of the group whose offsets are the pop positions of a topic."""
 
 
 class ShardAddress(NamedTuple):
     shard: int
-    """The partition it is."""
+    """Its partition."""
     host: str
-    """Empty if it is served on every address of the machine."""
+    """Empty if it listens on all addresses of the machine."""
     port: int
 
 
 class Exposed(NamedTuple):
-    """A topic that is served over DMQP."""
+    """A topic served over DMQP."""
 
     topic: str
     is_tls: bool
     shards: tuple[ShardAddress, ...]
     consumers: dict[str, tuple[int, ...]]
-    """Who is registered, and for which shards."""
+    """Registered consumers and their shards."""
 
 
 class ShardStats:
-    """What is counted of DMQP."""
+    """DMQP metrics."""
 
     def __init__(self) -> None:
         self.replies: dict[tuple[str, str], int] = {}
@@ -41,7 +41,7 @@ class ShardStats:
         self.times: dict[str, Histogram] = {}
         """From a request to its reply, by method."""
         self.connections = 0
-        """Open now."""
+        """Currently open."""
 
     def replied(self, method: str, status: str, count: int, elapsed_ns: int) -> None:
         key = method, status
@@ -54,7 +54,7 @@ class ShardStats:
 
 
 class ShardDoor(Protocol):
-    """Refuses with an ApiError."""
+    """Raises ApiError."""
 
     lease_ms: int
     stats: ShardStats
@@ -65,9 +65,9 @@ class ShardDoor(Protocol):
     def find(self, topic: str) -> Exposed: ...
 
     async def expose(self, topic: str, ports: Sequence[int], principal: str) -> Exposed:
-        """Serve every shard: on these ports as far as they go, then on those it had, then on free ones.
+        """Serve every shard: on these ports as far as they suffice, then on the previous ones, then on free ones.
 
-        What is pushed and popped there is done in the name of this principal: DMQP has no users.
+        Pushes and pops are authorized as this principal: DMQP has no users.
         """
 
     async def unexpose(self, topic: str) -> None: ...
@@ -76,7 +76,7 @@ class ShardDoor(Protocol):
         """The HTTP address of the node that serves the topic, if it is not this one: consumers register there."""
 
     def register(self, topic: str, consumer: str) -> tuple[int, ...]:
-        """The shards of this consumer, for as long as the lease is; the same again renews it."""
+        """The shards of this consumer for the duration of the lease; a repeated call renews it."""
 
     def unregister(self, topic: str, consumer: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Connections of one broker of a cluster to others, as the principal that they have among themselves."""
+"""Connections to other brokers of the cluster, with the cluster's principal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class NodeConnections:
-    """How those for one purpose are opened; whoever opens one closes it."""
+    """Opens connections for one purpose; the caller closes them."""
 
     def __init__(
         self, replication: Replication, purpose: str, *, connect_ms: int, answer_ms: int, scratch_bytes: int
@@ -29,8 +29,8 @@ class NodeConnections:
         self._manner = Manner(config, replication.tls, bytearray(scratch_bytes))
 
     async def open(self, node: int) -> Connection:
-        """ClientError if it cannot be reached."""
+        """Raises ClientError if it is unreachable."""
         broker = self._replication.cluster.view.brokers.get(node)
         if broker is None:
-            raise ConnectFailed(f"broker {node} is not there")
+            raise ConnectFailed(f"broker {node} is not registered")
         return await open_connection(broker.address, self._manner)

@@ -1,7 +1,7 @@
-"""What another node leads or coordinates, asked there: so that other doors see one cluster from any node of it.
+"""Forwards in-process requests to the leader or coordinator, so that other protocols see the whole cluster on any node.
 
-Only those who ask from inside the process are served so. A Kafka client finds the right node itself, and has to be
-told when it has not. Who may do what was decided before: this goes around a handler, and rules go around this.
+Only in-process requests are forwarded. A Kafka client must connect to the right node, and gets an error
+otherwise. Authorization is done before: it wraps this, and this wraps a handler.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ if TYPE_CHECKING:
     from ottla.wire.declare import Request
 
 Parts = dict[int, Any]
-"""What to ask of each node."""
+"""The request for each node."""
 
 _WAIT_MS: Final = 100
-"""Of a fetch from several nodes: what one of them has is not held back for longer by the others."""
+"""Of a fetch from several nodes: data of one is not delayed longer by the others."""
 
 
 class ForwardingRule(NamedTuple):
-    """How a request is shared out between nodes, and how their answers become one."""
+    """How a request is split between nodes, and how their responses are merged."""
 
     share_out: Callable[[Broker, Any, LocalClient], Parts]
     join: Callable[[list[Any]], Any]
     failed: Callable[[Any, NodeAway], Any] | None = None
-    """The answer of a node that gives none, where those of the others are of use."""
+    """The replacement of a missing response, if the others are still useful."""
 
 
 def forwarding(rule: ForwardingRule, handler: Handler) -> Handler:
@@ -76,7 +76,7 @@ async def _asked(
 
 
 class Fields(NamedTuple):
-    """What an API calls things."""
+    """The field names of an API."""
 
     topics: str
     name: str
@@ -112,7 +112,7 @@ def _by_leader(fields: Fields) -> Callable[[Broker, Any, LocalClient], Parts]:
 
 
 def _leader(broker: Broker, topic: str, partition: int) -> int:
-    """This node where there is no such partition: its handler says so."""
+    """This node for an unknown partition: its handler reports the error."""
     state = broker.topics.by_name.get(topic)
     if state is None or not 0 <= partition < len(state.partitions):
         return broker.config.node_id
@@ -162,7 +162,7 @@ def _not_produced(request: Any, away: NodeAway) -> ProduceResponse:  # noqa: ANN
 
 
 def _coordinator(broker: Broker, key: str, client: LocalClient, topic: str = CONSUMER_OFFSETS) -> int:
-    """This node where nobody does, whose handler says so."""
+    """The coordinator; this node if there is none: its handler reports the error."""
     coordinator = broker.surroundings.coordinator_of(topic, key, client)
     return broker.config.node_id if coordinator is None else coordinator.id
 
@@ -217,12 +217,12 @@ TO_TRANSACTION_COORDINATOR: Final[ForwardingRule] = ForwardingRule(_by_transacti
 
 
 def by_group(asked: str, group_id: Callable[[Any], str], answered: str) -> ForwardingRule:
-    """Groups that the request lists, each to its coordinator."""
+    """Groups listed in the request, each to its coordinator."""
     return ForwardingRule(_by_coordinator(asked, group_id), _joined(answered))
 
 
 def by_transaction(asked: str, answered: str) -> ForwardingRule:
-    """Transactional ids that the request lists, each to its coordinator."""
+    """Transactional ids listed in the request, each to its coordinator."""
     return ForwardingRule(_by_coordinator(asked, str, TRANSACTION_STATE), _joined(answered))
 
 

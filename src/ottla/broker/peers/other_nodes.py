@@ -1,4 +1,4 @@
-"""Asking other nodes of the cluster what a client would ask, as the principal that nodes have among themselves."""
+"""Client requests to other nodes of the cluster, with the cluster's principal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_IDLE: Final = 4
 
 
 class OtherNodes:
-    """A connection for each request under way: one that waits for data holds up no other."""
+    """One connection per pending request: a waiting fetch must not block others."""
 
     def __init__(self, replication: Replication) -> None:
         self._idle: dict[int, list[Connection]] = {}
@@ -29,7 +29,7 @@ class OtherNodes:
         )
 
     async def ask(self, node: int, request: RequestFor[ResponseT], version: int | None = None) -> ResponseT:
-        """NodeAway if no answer comes: it is not known then whether it was done."""
+        """Raises NodeAway if there is no response: the outcome is unknown then."""
         try:
             connection = await self._connected(node)
             try:
@@ -38,7 +38,7 @@ class OtherNodes:
                 connection.close()
                 raise
         except ClientError as failed:
-            raise NodeAway(f"node {node} cannot be asked: {failed}") from failed
+            raise NodeAway(f"node {node} is unreachable: {failed}") from failed
         self._keep(node, connection)
         return answer
 

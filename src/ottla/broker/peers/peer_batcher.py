@@ -1,6 +1,6 @@
-"""Questions of one broker to others, by the Kafka protocol and as the cluster's own principal.
+"""Batched requests to other brokers, over the Kafka protocol and with the cluster's principal.
 
-One request after the other to each: what comes up while one is under way goes into the next, all of it together.
+One request at a time per broker: items that arrive meanwhile are sent together in the next one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 Exchange = Callable[[Connection, Sequence[ItemT]], Awaitable[Sequence[ResultT]]]
-"""Ask all of these at once; a result for each, in order."""
+"""Send all of these; a result for each, in order."""
 
 _SCRATCH_BYTES: Final = 16 << 10
 _PATIENCE_MS: Final = 10_000
@@ -29,7 +29,7 @@ _MOST_AT_ONCE: Final = 500
 
 
 class NodeUnreachable(ApiError):
-    """No answer came: what was asked may have happened or not."""
+    """No response: the request may have been processed or not."""
 
     code = ErrorCode.NETWORK_EXCEPTION
 
@@ -43,7 +43,7 @@ class NodeLines(Generic[ItemT, ResultT]):
         replication.cluster.listen(self._changed)
 
     def ask(self, node: int, item: ItemT) -> asyncio.Future[ResultT]:
-        """NodeUnreachable if no answer comes."""
+        """Raises NodeUnreachable if there is no response."""
         line = self._lines.get(node)
         if line is None:
             line = self._lines[node] = _Line(self._replication, node, self._purpose, self._exchange)
@@ -56,7 +56,7 @@ class NodeLines(Generic[ItemT, ResultT]):
 
     def _changed(self, change: ViewChange) -> None:
         for node in [each for each in self._lines if each not in change.after.brokers]:
-            # It may be silent for long yet, and others lead what it led.
+            # It may stay silent for long, while others take over its partitions.
             self._lines[node].hang_up()
 
 
@@ -109,16 +109,16 @@ class _Line(Generic[ItemT, ResultT]):
             self.hang_up()
             for _, answer in taken:
                 if not answer.done():
-                    answer.set_exception(NodeUnreachable(f"broker {self._node} does not answer: {failed}"))
+                    answer.set_exception(NodeUnreachable(f"broker {self._node} does not respond: {failed}"))
             return
         for (_, answer), result in zip(taken, results, strict=True):
-            if not answer.done():  # whoever asked may have gone
+            if not answer.done():  # the caller may have been cancelled
                 answer.set_result(result)
 
     async def _answers_to(self, items: Sequence[ItemT]) -> Sequence[ResultT]:
         results = await self._exchange(await self._connected(), items)
         if len(results) != len(items):
-            raise ProtocolError(f"broker {self._node} gave {len(results)} answers to {len(items)} questions")
+            raise ProtocolError(f"broker {self._node} returned {len(results)} results for {len(items)} items")
         return results
 
     async def _connected(self) -> Connection:

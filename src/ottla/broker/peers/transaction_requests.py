@@ -1,4 +1,4 @@
-"""What brokers ask each other about transactions: to write end markers, and whether a partition is part of one."""
+"""Requests about transactions between brokers: writing end markers, and verifying or adding partitions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class TransactionLines:
     def __init__(self, replication: Replication) -> None:
         self._markers = NodeLines(replication, "markers", _write_markers)
-        # Apart from markers, which wait until they are replicated.
+        # Separate from markers, which wait for replication.
         self._memberships = NodeLines(replication, "membership", _ask_membership)
 
     async def close(self) -> None:
@@ -42,7 +42,7 @@ class TransactionLines:
     async def write_markers(
         self, node: int, producer: tuple[int, int], marker: EndMarker, places: Collection[TopicPartition]
     ) -> dict[TopicPartition, ErrorCode]:
-        """What came of each; NodeUnreachable if no answer came."""
+        """The result of each; raises NodeUnreachable if there is no response."""
         asked = WritableTxnMarker(
             producer_id=producer[0],
             producer_epoch=producer[1],
@@ -70,7 +70,7 @@ class TransactionLines:
         *,
         is_joining: bool,
     ) -> dict[TopicPartition, ErrorCode]:
-        """Ask the coordinator to let partitions become part of a transaction, or whether they are."""
+        """Ask the coordinator to add partitions to a transaction, or to verify them."""
         asked = AddPartitionsToTxnTransaction(
             transactional_id=transactional_id,
             producer_id=producer[0],
@@ -106,5 +106,5 @@ async def _ask_membership(
     connection: Connection, asked: Sequence[AddPartitionsToTxnTransaction]
 ) -> Sequence[AddPartitionsToTxnResult]:
     answer = await connection.ask(AddPartitionsToTxnRequest(transactions=tuple(asked)))
-    raise_for(answer.error_code, f"{connection.address} does not say what is part of a transaction")
+    raise_for(answer.error_code, f"{connection.address} could not verify the partitions of a transaction")
     return answer.results_by_transaction

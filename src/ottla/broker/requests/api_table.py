@@ -2,11 +2,13 @@
 
 A record says which function handles the API, what a client must be allowed, to which node of a cluster a request that
 came over HTTP or another protocol is forwarded, and whether the audit log has it. Versions and messages are declared in
-`wire`. Handlers, rules of their own and forwarding are imported when they are first needed: hence the lambdas.
+`wire`. Handlers, rules of their own and forwarding are imported when they are first needed: hence the lambdas. An API
+whose declaration in `wire/apis` names its home module has its record there.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker import authorization, handlers
@@ -388,4 +390,5 @@ _APIS: Final = (
     ),
 )
 
-SERVED: Final[Mapping[int, ServedApi]] = {served.api.key: served for served in _APIS}
+_AT_HOME: Final = tuple(import_module(api.home).SERVED for api in apis.APIS.values() if api.home)
+SERVED: Final[Mapping[int, ServedApi]] = {served.api.key: served for served in (*_APIS, *_AT_HOME)}

@@ -46,7 +46,7 @@ async def write_letters(broker: Broker, shared: Shared, topic: str, dying: Seque
             letters.add(record, _headers(shared, record.offset, change))
     batches = letters.built()
     if broker.replication is None or node_to_ask(broker, target) == broker.replication.node_id:
-        await all_safe([append_batch(broker, target, batch) for batch in batches])
+        await all_safe([append_batch(target, batch) for batch in batches])
         return
     for batch in batches:
         await _produce_at(broker.replication, node_to_ask(broker, target), target, batch)

@@ -60,8 +60,7 @@ class SharePartitions:
             task.cancel()
         await asyncio.gather(*burials, return_exceptions=True)
         for shared in self._shared.values():
-            for wait in tuple(shared.waits):
-                wait.give_up()
+            shared.waits.give_up()
         await self.states.stop()
 
     # Finding

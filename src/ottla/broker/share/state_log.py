@@ -209,7 +209,8 @@ class StateLog:
                 self.kept[key].snapshot_epoch += 1
                 self._write_snapshot(key, self.kept[key])
         oldest = min(self.kept[key].snapshot_offset for _, key in here)
-        if partition.log.start_offset < oldest and (partition.replica is None or oldest < partition.high_watermark):
+        limit = partition.retention_limit
+        if partition.log.start_offset < oldest and (limit is None or oldest < limit):
             self._pruning.add(task := asyncio.get_running_loop().create_task(self._prune_to(partition, oldest)))
             task.add_done_callback(self._pruning.discard)
 

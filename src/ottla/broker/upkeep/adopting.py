@@ -24,7 +24,7 @@ _logger: Final = logging.getLogger(__name__)
 def skip_used_producer_ids(topics: Topics, catalog: Catalog) -> None:
     """Hand out no producer id that a log still knows: its new batches would be taken for repeated ones."""
     highest = -1
-    for partition in topics.all_partitions():
+    for partition in topics.partitions_here():
         try:
             used = _used_in(partition)
             highest = max([highest, *used])

@@ -1,4 +1,4 @@
-"""Compaction in the background: one log at a time, the one with most to gain first."""
+"""Background compaction: one log at a time, the dirtiest first."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ class Compactor:
         config = broker.config
         limit = config.compaction_max_bytes_per_s
         self._budget = Budget(config.compaction_memory_bytes, float("inf") if limit < 0 else limit)
-        # Partitions that could not be compacted, which another attempt would not change.
+        # Partitions whose compaction failed and would fail again.
         self._given_up: set[Partition] = set()
         self.passes = 0
 
     async def check(self) -> None:
-        """Compact what is due, until nothing is."""
+        """Compact all logs that are due."""
         while await self._compact_most_dirty():
             pass
 
     async def _compact_most_dirty(self) -> bool:
-        """Whether there was any that is due."""
+        """Whether a log was due."""
         async with self._broker.rewriting:
             due = max(self._due(), key=lambda found: found[2].ratio, default=None)
             if due is None:
@@ -47,10 +47,10 @@ class Compactor:
             try:
                 await self._compact(topic, partition, dirty)
             except ApiError as failed:
-                # Of a topic that was deleted meanwhile, files may be missing.
+                # Files of a topic that was deleted meanwhile may be missing.
                 if self._is_there(topic):
                     self._given_up.add(partition)
-                    _logger.error("%s is not compacted until the next start: %s", partition.at, failed)
+                    _logger.error("%s: compaction failed; disabled until the next start: %s", partition.at, failed)
             return True
 
     def _is_there(self, topic: TopicState) -> bool:
@@ -91,7 +91,7 @@ class Compactor:
                 if not log.put_in_place(rewrite):
                     if rewrite.error is not None:
                         raise rewrite.error
-                    # Retention or a truncation came in between: there will be another time.
+                    # Retention or a truncation interfered: retried later.
                     return
             self.passes += 1
             await loop.run_in_executor(None, self._broker.data_dir.note_compacted(partition.at, compaction.until))

@@ -54,10 +54,9 @@ class Flusher:
         commit = self._commits.get(partition)
         if commit is None:
             commit = self._commits[partition] = _GroupCommit(partition, self.flush)
-        replica = partition.replica
-        leading = None if replica is None else replica.leading
+        term = partition.term
         await commit.reach(offset)
-        if replica is not None and leading is not None and replica.leading is not leading:
+        if term is not None and partition.term is not term:
             raise NotLeaderOrFollower(f"{partition.at} was led by another broker while offset {offset} was synced")
 
     def forget(self, partition: Partition) -> None:
@@ -92,12 +91,10 @@ class Flusher:
         try:
             log.finish_flush(begun)
         except StorageError:
-            partition.more_is_readable()
+            partition.waits.end()
             raise
         if log.config.flush == "ack" and log.acknowledged_offset > before:
-            if partition.replica is not None:
-                partition.replica.advance()
-            partition.more_is_readable()
+            partition.synced()
 
     def _finished(self, task: asyncio.Task[None], partition: Partition) -> None:
         del self._running[partition]

@@ -1,7 +1,7 @@
-"""The keys of a running broker: taking up new ones, and encrypting anew what is to be.
+"""Key rotation in a running broker: loads new keys, and re-encrypts segments.
 
-The key file says what is wanted, and the data folder what is the case: a broker that is killed half-way goes on with
-what is left after its next start.
+The key file has the desired state and the data folder the actual one: a broker that is killed continues after its next
+start.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _logger: Final = logging.getLogger(__name__)
 
 
 def open_sealer(config: EncryptionConfig, data_dir: Path) -> Sealer | None:
-    """What encrypts with the keys that are configured, if any are."""
+    """The sealer with the configured keys, if any."""
     if config.key_file is not None and config.key_file.expanduser().resolve().is_relative_to(data_dir.resolve()):
-        raise ConfigError(f"encryption.key_file: {config.key_file} lies with the data that it is to protect")
+        raise ConfigError(f"encryption.key_file: {config.key_file} must not be in the data folder that it protects")
     ring = load_keys(config, Unwrapper(config))
     return None if ring is None else Sealer(ring)
 
@@ -48,7 +48,7 @@ class KeyRotation:
         return self._config.key_check_interval_ms
 
     async def check(self) -> None:
-        """Take up a new key, if there is one, and encrypt anew what is to be."""
+        """Load a new key, if there is one, and re-encrypt segments as configured."""
         sealer, keys = self._data_dir.sealer, self._data_dir.keys
         if sealer is None or keys is None:
             return
@@ -69,9 +69,9 @@ class KeyRotation:
         return found.st_mtime_ns, found.st_size, found.st_ino
 
     async def _take_up(self, sealer: Sealer) -> None:
-        """As at a start, except that keys which cannot be used leave everything as it is."""
+        """As at a start, except that unusable keys leave everything unchanged."""
         try:
-            # In a thread: a key management service may have to be asked.
+            # In a thread: it may call a key management service.
             ring = await asyncio.get_running_loop().run_in_executor(
                 None, load_keys, self._config, Unwrapper(self._config)
             )
@@ -79,14 +79,14 @@ class KeyRotation:
                 return
             self._data_dir.use_keys(ring)
         except (ConfigError, DataDirError) as refused:
-            self._seen = None  # the key management service may be away for now
+            self._seen = None  # the key management service may be unavailable
             if self._complaint != str(refused):  # once, and not with every attempt
                 self._complaint = str(refused)
                 _logger.error("could not load the changed keys, the old ones stay in use: %s", refused)
             return
         self._complaint = ""
         self._broker.catalog.reseal()
-        _logger.warning("what is written from now on is encrypted with key %d", sealer.ring.newest)
+        _logger.warning("new data is encrypted with key %d", sealer.ring.newest)
 
     async def _rewrite(self, ring: KeyRing) -> None:
         failures = 0
@@ -94,20 +94,20 @@ class KeyRotation:
         for partition in list(topics.partitions_here()):
             async with self._broker.rewriting:
                 try:
-                    # Its topic may have been deleted meanwhile: opening the log would bring it back.
+                    # Its topic may have been deleted: opening the log would re-create it.
                     if topics.has(partition):
                         failures += await self._rewrite_partition(partition, ring.rewrite_below)
                 except OttlaError as failed:
                     failures += 1
-                    _logger.error("%s cannot be encrypted anew: %s", partition.at, failed)
+                    _logger.error("%s: could not re-encrypt: %s", partition.at, failed)
         if failures:
-            _logger.error("%d segments or partitions are still to be encrypted anew", failures)
+            _logger.error("%d segments or partitions still have to be re-encrypted", failures)
         elif self._data_dir.sealer is not None and self._data_dir.sealer.ring is ring:
             self._data_dir.settle_keys(ring.rewrite_below)
-            _logger.warning("everything is encrypted with key %d or a newer one", ring.rewrite_below)
+            _logger.warning("all data is encrypted with key %d or a newer one", ring.rewrite_below)
 
     async def _rewrite_partition(self, partition: Partition, below: int) -> int:
-        """How many segments of it could not be."""
+        """The number of segments that failed."""
         loop, log = asyncio.get_running_loop(), partition.log
         failures = 0
         with storage_errors(log.folder.name):
@@ -120,7 +120,5 @@ class KeyRotation:
                 break
             if not is_in_place and not is_gone:
                 failures += 1
-                _logger.error(
-                    "%s cannot be encrypted anew: %s", rewrite.segments[0].path, rewrite.error or "it changed"
-                )
+                _logger.error("%s: could not re-encrypt: %s", rewrite.segments[0].path, rewrite.error or "it changed")
         return failures

@@ -1,4 +1,4 @@
-"""Getting log starts that were raised to the disk, so that no crash brings back what was deleted."""
+"""Makes raised log start offsets durable, so that deleted records do not come back after a crash."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOST_TRIES: Final = 5
 
 
 async def note_starts(broker: Broker, starts: Mapping[Partition, int]) -> dict[Partition, ApiError]:
-    """Return once it is on the disk that these logs start there or later; those of which that failed, and why.
+    """Wait until these log start offsets are durable; returns those that failed, with the error.
 
-    The record at the start is synced first: a power cut must not take it and leave what was before it hidden.
+    The record at the start is synced first: a power cut must not lose it while the records before it are hidden.
     """
     failed: dict[Partition, ApiError] = {}
     unnoted = dict(starts)
@@ -33,9 +33,11 @@ async def note_starts(broker: Broker, starts: Mapping[Partition, int]) -> dict[P
         try:
             await broker.maintenance.checkpoint()
         except ApiError as refused:
-            _logger.error("deleted records may be back after a crash: %s", refused)
+            _logger.error(
+                "could not checkpoint log start offsets; deleted records may come back after a crash: %s", refused
+            )
             return failed | dict.fromkeys(unnoted, refused)
-        # What is appended meanwhile may have to be synced first, once more.
+        # Records appended meanwhile may need another sync first.
         unnoted = {
             each: offset
             for each, offset in unnoted.items()

@@ -72,8 +72,7 @@ class Maintenance:
         now_ms = self._broker.steady_clock.now_ms()
         for partition in self._broker.topics.partitions_here():
             try:
-                committed = None if partition.replica is None else partition.high_watermark
-                self.remove(partition.log.delete_expired(now_ms, committed))
+                self.remove(partition.log.delete_expired(now_ms, partition.retention_limit))
                 partition.log.expire_producers(now_ms)
             except ApiError as refused:
                 _logger.error("old segments of %s could not be deleted: %s", partition.at, refused)

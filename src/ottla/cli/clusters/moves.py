@@ -115,7 +115,7 @@ def _why_leaderless(at: TopicPartition, partition: PartitionView, there: Collect
     if not returned:
         return f"{last}, which are not available. Start one of them. If they are gone for good, {accept}"
     return (
-        f"{last}, and {returned} are available. A broker that came back with another data folder, or an older copy of "
+        f"{last}, and {returned} are available. A broker that restarted with another data folder, or an older copy of "
         f"it, cannot lead (its log says so): restart it with the folder that it had, or {accept}"
     )
 

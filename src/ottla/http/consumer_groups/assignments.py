@@ -1,7 +1,7 @@
-"""What a consumer was assigned, as the members of a group write it down for each other.
+"""A consumer's assignment, in the format that group members use.
 
-An assignment of Kafka's "consumer" protocol is a version, then topics with their partitions, then the members' own
-affair.
+An assignment of Kafka's "consumer" protocol is a version, then topics with their partitions, then opaque
+data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _COUNT: Final = Struct(">i")
 
 
 def partitions_in(assignment: bytes) -> dict[str, list[int]]:
-    """Partitions by topic; none if these bytes are no assignment."""
+    """Partitions by topic; empty if these bytes are not an assignment."""
     found: dict[str, list[int]] = {}
     try:
         _, topics = _HEAD.unpack_from(assignment)

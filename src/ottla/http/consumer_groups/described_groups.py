@@ -1,4 +1,4 @@
-"""A group as its broker describes it, whichever protocol its members speak."""
+"""A described group, of any protocol."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class GroupMember(Struct, frozen=True, kw_only=True):
     client_id: str
     client_host: str
     epoch: int | None
-    """In a consumer group: how far it has followed its assignment."""
+    """In a consumer group: the member epoch."""
     assignment: list[AssignedTopic]
 
 

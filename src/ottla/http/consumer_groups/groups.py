@@ -1,4 +1,4 @@
-"""Consumer groups: who is in them, how far they have read, how far they are behind."""
+"""Consumer groups: members, committed offsets, lag."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ class GroupSummary(Struct, frozen=True, kw_only=True):
     type: str
     protocol_type: str
     members: int | None
-    """null, if the group has topics that the client may not describe."""
+    """null if the group has topics that the user may not describe."""
     lag: int
-    """How many messages it has not read yet, of the partitions it has committed offsets for."""
+    """The lag over the partitions with committed offsets."""
 
 
 class GroupList(Struct, frozen=True, kw_only=True):
@@ -53,9 +53,9 @@ class GroupOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     committed: int
-    """The next offset that it will read; of a share group, the first that it is not done with."""
+    """The committed offset; for a share group, the share-partition start offset."""
     end: int
-    """The offset that the next message gets."""
+    """The log end offset."""
     lag: int
 
 
@@ -63,19 +63,19 @@ class Group(Struct, frozen=True, kw_only=True):
     id: str
     state: str
     type: str
-    """classic or consumer: whether members assign, or the broker does; share: whether they share partitions."""
+    """classic, consumer or share."""
     epoch: int | None
-    """Of a consumer or share group: how often it was assigned anew."""
+    """The group epoch of a consumer or share group."""
     protocol_type: str
     protocol: str
-    """How it shares out partitions."""
+    """The assignor."""
     members: list[GroupMember]
     offsets: list[GroupOffset]
     lag: int
 
 
 class GroupOffsets(Struct, frozen=True, kw_only=True):
-    """What `POST …/reset` takes: save it to a file, and go back to it later."""
+    """The input of `POST …/reset`: save it to a file to restore it later."""
 
     to: Literal["offsets"] = "offsets"
     offsets: list[ReadOffset]
@@ -85,13 +85,13 @@ async def list_groups(call: Call) -> GroupList:
     answer = await call.ask(ListGroupsRequest())
     raise_refusal(answer.error_code)
     found = []
-    # Who may describe the cluster is told of all groups, and may yet not look into them.
+    # DESCRIBE on the cluster lists all groups, but does not allow describing them.
     shown = [one for one in answer.groups if call.may(AclOperation.DESCRIBE, ResourceType.GROUP, one.group_id)]
     for one in sorted(shown, key=lambda group: group.group_id):
         try:
             found.append(await _summary(call, one))
         except ApiError as refused:
-            # It was deleted in between.
+            # It was deleted meanwhile.
             if refused.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
         await others()
@@ -99,7 +99,7 @@ async def list_groups(call: Call) -> GroupList:
 
 
 async def _summary(call: Call, group: ListedGroup) -> GroupSummary:
-    """A group that may not be looked into must not keep others from being listed."""
+    """A group without permission must not prevent others from being listed."""
     show = _shown_share_group if group.group_type == SHARE else _shown
     members, lag = None, 0
     try:
@@ -144,7 +144,7 @@ async def _shown(call: Call, group_id: str) -> Group:
 async def _shown_share_group(call: Call, group_id: str) -> Group:
     about = await describe_share_group(call, group_id)
     shared = await share_offsets(call, group_id)
-    # What is accepted and delayed in between is no lag: the group itself knows better than its start tells.
+    # Accepted and delayed records in between are not lag: the group knows it better than its start offset.
     offsets = [
         msgspec.structs.replace(one, lag=shared[one.topic, one.partition].lag)
         for one in await lag_of(call.broker, {place: each.start for place, each in shared.items()})
@@ -195,7 +195,7 @@ async def delete_group(call: Call) -> Done:
     group_id = call.path("id")
     [result] = (await call.ask(DeleteGroupsRequest(groups_names=(group_id,)))).results
     missing = result.error_code == ErrorCode.GROUP_ID_NOT_FOUND
-    raise_refusal(result.error_code, f"there is no group {group_id!r}" if missing else None)
+    raise_refusal(result.error_code, f"no group {group_id!r}" if missing else None)
     return Done()
 
 
@@ -203,16 +203,16 @@ _GROUP: Final = "/v1/groups/{id}"
 
 ENDPOINTS: Final = (
     Endpoint("GET", "/v1/groups", list_groups, "All consumer groups", answer=GroupList),
-    Endpoint("GET", _GROUP, show_group, "One group, its members and its lag", answer=Group),
-    Endpoint("GET", f"{_GROUP}/offsets", show_offsets, "How far a group has read, to be kept", answer=GroupOffsets),
+    Endpoint("GET", _GROUP, show_group, "A group with its members and lag", answer=Group),
+    Endpoint("GET", f"{_GROUP}/offsets", show_offsets, "The committed offsets of a group", answer=GroupOffsets),
     Endpoint("GET", f"{_GROUP}/configs", show_configs, "The configs of a group", answer=ConfigList),
     Endpoint(
         "PATCH",
         f"{_GROUP}/configs",
         change_configs,
-        "Change configs of a group, which need not exist yet",
+        "Change configs of a group, existing or not",
         body=ConfigChanges,
         answer=ConfigList,
     ),
-    Endpoint("DELETE", _GROUP, delete_group, "Delete a group without members", answer=Done),
+    Endpoint("DELETE", _GROUP, delete_group, "Delete an empty group", answer=Done),
 )

@@ -1,4 +1,4 @@
-"""How far groups have read: asking for it, and committing it."""
+"""Fetching and committing offsets of groups."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReadOffset(Struct, frozen=True, kw_only=True):
 
 
 async def committed_offsets(call: Call, group_id: str) -> dict[Place, int]:
-    """Of topics that exist."""
+    """Of existing topics."""
     request = OffsetFetchRequest(groups=(OffsetFetchRequestGroup(group_id=group_id, topics=None),))
     [group] = (await call.ask(request, _BY_NAME)).groups
     raise_refusal(group.error_code)
@@ -74,7 +74,7 @@ async def commit(call: Call, group_id: str, offsets: Mapping[Place, int]) -> Non
 
 
 async def checked(broker: Broker, given: Collection[GivenOffset]) -> dict[Place, int]:
-    """These offsets, if there are all of their partitions and if they are in them."""
+    """These offsets, validated against existing partitions and their ranges."""
     known = await bounds(broker, [broker.topics.partition(one.topic, one.partition) for one in given])
     offsets = {}
     for one in given:

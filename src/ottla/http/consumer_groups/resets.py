@@ -1,4 +1,4 @@
-"""Moving a group to another place in its topics: what would change, and the change."""
+"""Resetting the offsets of a group: preview and execution."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ Distance = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 class Reset(Given, frozen=True, kw_only=True):
     to: Literal["earliest", "latest", "timestamp", "by", "offsets"]
     topics: tuple[str, ...] | None = None
-    """All partitions of these; without it, the partitions that the group has committed offsets for."""
+    """All partitions of these; without it, the partitions with committed offsets."""
     timestamp: TimestampMs | None = None
-    """With `to: timestamp`, from the first message on that is not older."""
+    """With `to: timestamp`: to the first message at or after this time."""
     by: Distance | None = None
-    """With `to: by`, so many messages forward, or back if it is negative."""
+    """With `to: by`: this many messages forward, or back if negative."""
     offsets: tuple[GivenOffset, ...] | None = None
-    """With `to: offsets`, these places: what `GET …/offsets` said earlier, say."""
+    """With `to: offsets`: these offsets, such as from `GET …/offsets`."""
     dry_run: bool = False
-    """Only say what would change."""
+    """Only preview the changes."""
 
 
 class MovedOffset(Struct, frozen=True, kw_only=True):
     topic: str
     partition: int
     before: int | None
-    """Null if nothing was committed."""
+    """Null without a committed offset."""
     after: int
 
 
@@ -62,7 +62,7 @@ async def reset(call: Call) -> ResetDone:
         before = await committed_offsets(call, group_id)
     after = await _after(call, wanted, before)
     if not after:
-        raise BadRequest("there is nothing to reset", hint="Name the topics: the group has no offsets yet.")
+        raise BadRequest("no offsets to reset", hint="Name the topics: the group has no offsets yet.")
     if not wanted.dry_run:
         await (move_share_group if is_share else commit)(call, group_id, after)
         call.note("ResetGroup", group_id)
@@ -91,7 +91,7 @@ def _places(call: Call, wanted: Reset, before: Mapping[Place, int]) -> list[Plac
         call.check(AclOperation.READ, ResourceType.TOPIC, name)
         state = call.broker.topics.by_name.get(name)
         if state is None:
-            raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+            raise UnknownTopicOrPartition(f"no topic {name!r}")
         places += [(name, index) for index in range(len(state.partitions))]
     return places
 
@@ -107,7 +107,7 @@ async def _moved(call: Call, place: Place, wanted: Reset, before: Mapping[Place,
         case "timestamp":
             return await offset_at(call, partition.at, wanted.timestamp or 0, end)
         case _:
-            # No further than there are messages.
+            # Within the range of existing messages.
             return max(start, min(end, before.get(place, start) + (wanted.by or 0)))
 
 
@@ -116,7 +116,7 @@ ENDPOINTS: Final = (
         "POST",
         "/v1/groups/{id}/reset",
         reset,
-        "Move a group without members to another place",
+        "Reset the offsets of an empty group",
         body=Reset,
         answer=ResetDone,
     ),

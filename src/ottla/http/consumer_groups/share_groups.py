@@ -1,4 +1,4 @@
-"""Share groups beside the others: who is in them, how much they have not dealt with yet, and moving them."""
+"""Share groups: members, lag, and resetting."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SHARE: Final = "share"
 
 class ShareOffset(NamedTuple):
     start: int
-    """The first record that the group is not done with."""
+    """The share-partition start offset."""
     lag: int
 
 

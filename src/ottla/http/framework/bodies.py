@@ -1,4 +1,4 @@
-"""Request bodies that are received whole: how slowly they may come, and how much of them is held at once."""
+"""Buffered request bodies: minimum rate, and a limit for all of them together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 _LEAST_BYTES_PER_S: Final = 256
-"""On average over `max_stalled_s`. One byte now and then must not keep memory for ever."""
+"""Average over `max_stalled_s`. One byte now and then must not keep memory forever."""
 
 
 class BodyRefused(Exception):
@@ -21,16 +21,16 @@ class BodyRefused(Exception):
 
 
 class Bodies:
-    """All bodies that are being received. When they are too large together, the oldest is given up."""
+    """All bodies being received. If they are too large together, the oldest is rejected."""
 
     def __init__(self, max_stalled_s: float, max_held_bytes: int) -> None:
         self.max_stalled_s = max_stalled_s
         self.max_held_bytes = max_held_bytes
         self.held_bytes = 0
-        self._held: dict[Body, int] = {}  # in the order in which they began to hold something
+        self._held: dict[Body, int] = {}  # in start order
 
     def hold(self, body: Body, size: int) -> None:
-        """The body now holds this much."""
+        """The body now holds this many bytes."""
         self.held_bytes += size - self._held.get(body, 0)
         if size:
             self._held[body] = size
@@ -43,10 +43,10 @@ class Bodies:
 
 
 class Body:
-    """One body, as it comes: `with Body(…) as body: await body.read()`."""
+    """One body, as it arrives: `with Body(…) as body: await body.read()`."""
 
     def __init__(self, bodies: Bodies, stream: AsyncIterator[bytes], *, is_collected: bool) -> None:
-        """A body that is not `is_collected` is worked on as it comes, and may take its time."""
+        """A body that is not `is_collected` is processed as it arrives, without a minimum rate."""
         self._bodies = bodies
         self._stream = stream
         rate = _LEAST_BYTES_PER_S if is_collected else 0
@@ -63,7 +63,7 @@ class Body:
         self._bodies.hold(self, 0)
 
     async def read(self) -> bytes | None:
-        """The next piece, None at the end; BodyRefused, if it comes too slowly or too much is held."""
+        """The next chunk, None at the end; raises BodyRefused if it is too slow or the limit is exceeded."""
         if self._arrived >= self._least_bytes:
             self._arrived = 0
             self._deadline_s = asyncio.get_running_loop().time() + self._bodies.max_stalled_s
@@ -72,14 +72,14 @@ class Body:
                 chunk = await anext(self._stream, None)
         except TimeoutError:
             self._refuse_if_given_up()
-            raise BodyRefused(408, "the body stopped coming, or comes too slowly", "Send it without pauses.") from None
+            raise BodyRefused(408, "the request body stalled or is too slow", "Send it without pauses.") from None
         finally:
             self._waiting = None
         self._arrived += len(chunk or b"")
         return chunk
 
     async def read_all(self, limit: int) -> bytes:
-        """BodyRefused with 413, if it is larger than `limit`."""
+        """Raises BodyRefused with 413 if it is larger than `limit`."""
         content = bytearray()
         while (chunk := await self.read()) is not None:
             content += chunk
@@ -89,7 +89,7 @@ class Body:
         return bytes(content)
 
     def hold(self, size: int) -> None:
-        """So much of it is in memory now."""
+        """This much of it is in memory now."""
         self._refuse_if_given_up()
         self._bodies.hold(self, size)
         self._refuse_if_given_up()
@@ -101,5 +101,5 @@ class Body:
 
     def _refuse_if_given_up(self) -> None:
         if self._is_given_up:
-            detail = f"too many request bodies at once ({self._bodies.max_held_bytes} bytes are held for all)"
+            detail = f"too many concurrent request bodies (the limit is {self._bodies.max_held_bytes} bytes)"
             raise BodyRefused(503, detail, "Try again later, with smaller bodies.")

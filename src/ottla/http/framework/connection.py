@@ -1,4 +1,4 @@
-"""uvicorn's HTTP protocol, with limits on what a client can hold the server up with."""
+"""uvicorn's HTTP protocol, with limits per client."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _logger: Final = logging.getLogger(__name__)
 
 _MAX_HEAD_BYTES: Final = 64 * 1024
 _RESERVE: Final = 20
-"""So many connections beyond the limit get health checks answered."""
+"""This many connections beyond the limit get health checks answered."""
 _ALWAYS_ANSWERED: Final = ("/health", "/ready")
 _MOST_REPORTED: Final = 10_000
 CERTIFICATE: Final = "ottla.certificate"
-"""In the scope of a request: the client's certificate."""
+"""Scope key of the client's certificate."""
 
 
 class Limits:
-    """What all connections of a server share."""
+    """Shared by all connections of a server."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Limits:
 
 
 class LimitedConnection(HttpToolsProtocol):
-    """A request's head may take so many bytes and so long; an answer has to be read."""
+    """Limits size and time of a request's headers, and the time to read a response."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LimitedConnection(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state or {}, _loop)
-        # What uvicorn would log of bad requests is counted, and logged once, by `Limits`.
+        # Bad requests are counted, and logged once, by `Limits` instead of uvicorn.
         self.logger = _quiet
         self._limits = limits
         self._head_bytes = 0
@@ -80,13 +80,13 @@ class LimitedConnection(HttpToolsProtocol):
         return self.client[0] if self.client else "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # It is a socket's, though uvloop's is no asyncio.Transport by its class.
+        # It is a socket transport, though uvloop's is not an asyncio.Transport by class.
         super().connection_made(JoinedWrites(cast("asyncio.Transport", transport), self.loop.call_soon))
         arrival = self._limits.crowd.arrived(self, self.address)
         if arrival.close is not None:
             arrival.close.transport.close()
         if arrival.verdict == "refuse":
-            self._limits.refused(self, "there are too many connections")
+            self._limits.refused(self, "too many connections")
             self.transport.abort()
             return
         if arrival.verdict == "health only":
@@ -107,7 +107,7 @@ class LimitedConnection(HttpToolsProtocol):
             self._head_bytes += len(data)
         super().data_received(data)
         if is_in_head and self._head_bytes > _MAX_HEAD_BYTES and self._head_timer is not None:
-            self._refuse(Problem(431, f"the head of a request takes {_MAX_HEAD_BYTES} bytes at most"))
+            self._refuse(Problem(431, f"request headers exceed {_MAX_HEAD_BYTES} bytes"))
 
     def on_headers_complete(self) -> None:
         self._head_bytes = 0
@@ -115,13 +115,13 @@ class LimitedConnection(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
         self._limits.crowd.became_busy(self)
-        # None where the client showed none, or where none are asked for.
+        # None without a client certificate.
         cast("dict[str, Any]", self.scope)[CERTIFICATE] = self.transport.get_extra_info("peercert")
         super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.cycle.response_complete:  # or else the next request was pipelined, and has begun
+        if self.cycle.response_complete:  # otherwise a pipelined request has started
             self._limits.crowd.became_idle(self)
 
     def send_400_response(self, msg: str) -> None:
@@ -142,12 +142,12 @@ class LimitedConnection(HttpToolsProtocol):
 
     def _no_head(self) -> None:
         if self._head_bytes:
-            self._refuse(Problem(408, "the head of the request stopped coming"))
+            self._refuse(Problem(408, "the request headers stalled"))
         else:
             self.transport.close()
 
     def _give_up(self) -> None:
-        self._limits.refused(self, "its answer was not read")
+        self._limits.refused(self, "the response was not read")
         self.transport.abort()
 
     def _refuse(self, problem: Problem) -> None:
@@ -172,7 +172,7 @@ def _health_only(app: ASGIApp) -> Any:  # noqa: ANN401 - uvicorn's and Starlette
             await app(scope, receive, send)
             return
         hint = "Close connections, or raise http.max_connections or http.max_connections_per_address."
-        refusal = Problem(503, "there are too many connections", hint=hint)
+        refusal = Problem(503, "too many connections", hint=hint)
         await problem_response(refusal, {"connection": "close", "retry-after": "1"})(scope, receive, send)
 
     return limited

@@ -1,8 +1,8 @@
-"""Which HTTP connections are served when there are more than may be. Pure.
+"""Which HTTP connections are served above the limit. Pure.
 
-A connection without a request under way can be closed at any time, and its client connects again. So connections that
-do nothing do not keep others out: a new one replaces the one that has been idle for longest. If all of them are
-busy, a few more are let in that get health checks answered, and nothing else.
+A connection without a request in progress can be closed at any time, and its client reconnects. So idle connections
+do not block others: a new one replaces the one idle for longest. If all are
+busy, a few more are accepted for health checks only.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ else:
 class Arrival(NamedTuple, Generic[C]):
     verdict: Literal["serve", "health only", "refuse"]
     close: C | None = None
-    """The idle connection whose place is taken."""
+    """The idle connection that is replaced."""
 
 
 class Crowd(Generic[C]):
@@ -32,10 +32,10 @@ class Crowd(Generic[C]):
         self._addresses: dict[C, str] = {}
         self._per_address: Counter[str] = Counter()
         self._extra: set[C] = set()
-        self._idle: dict[C, None] = {}  # in the order in which they became so
+        self._idle: dict[C, None] = {}  # least recently idle first
 
     def arrived(self, connection: C, address: str) -> Arrival[C]:
-        """What becomes of it. Whoever is to be closed, or refused, counts no more."""
+        """The verdict. Closed and refused connections no longer count."""
         if self._per_address[address] >= self._most_per_address:
             idle = next((one for one in self._idle if self._addresses.get(one) == address), None)
             return self._admit(connection, address, idle, is_full=True)

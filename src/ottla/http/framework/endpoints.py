@@ -1,9 +1,9 @@
-"""How an endpoint is declared, and what its handler is given.
+"""How an endpoint is declared, and the input of its handler.
 
     get("/v1/topics/{name}", show_topic, answer=Topic, summary="One topic")
 
-The routes and the OpenAPI description are both made of these declarations. A handler returns its answer as a
-struct, or a response of its own where it streams.
+The routes and the OpenAPI description are generated from these declarations. A handler returns a
+struct, or a response object for streams.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ _BODIES: Final = "GET /v1/openapi.json describes every body."
 _CLIENT_ID: Final = "rest"
 _TOO_LARGE: Final = 413
 _UNREAD: Final = (408, _TOO_LARGE, 415)
-"""Refusals of a body that is not read to its end."""
+"""Errors of a body that is not read completely."""
 IDENTITY: Final = "ottla.identity"
-"""The key of a scope that holds the caller's Identity."""
+"""Scope key of the caller's Identity."""
 
 
 class Identity(NamedTuple):
-    """Who a caller is: a principal, and the groups that its token names."""
+    """The caller: a principal, and the groups of its token."""
 
     principal: str = ANONYMOUS
     groups: tuple[str, ...] = ()
 
 
 LOGIN_HOLDS: Final = "ottla.login_holds"
-"""The key of a scope that tells whether its login is still valid: a request may take hours."""
+"""Scope key of a check that the login is still valid: a request may take hours."""
 
 
 class LoginEnded(ApiError):
@@ -78,15 +78,15 @@ class Endpoint(NamedTuple):
     answer: type[msgspec.Struct] | None = None
     status: int = 200
     streams: str = ""
-    """The media type of an answer that is streamed, instead of JSON or on request."""
+    """The media type of a streamed response, instead of JSON or on request."""
     takes: str = ""
-    """The media type of a body that is streamed, where JSON is not the only one."""
+    """The media type of a streamed body, in addition to JSON."""
     refusal: type[msgspec.Struct] | None = None
-    """What a refusal looks like, in JSON, if it is no problem+json."""
+    """The struct of an error response, if it is not problem+json."""
 
 
 class Door:
-    """What all calls share."""
+    """Shared by all calls."""
 
     def __init__(self, broker: Broker, config: HttpConfig, stats: HttpStats) -> None:
         self.broker = broker
@@ -94,16 +94,16 @@ class Door:
         self.stats = stats
         self.endpoints: tuple[Endpoint, ...] = ()
         self.login: Login | None = None
-        """Who finds out who asks, where somebody does."""
+        """Authentication, if enabled."""
         self.queues_ask = False
-        """Whether queues have users of their own."""
+        """Whether queues have separate users."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
         self.tails: set[asyncio.Task[Any]] = set()
-        """Tails that run: they end by being cancelled."""
+        """Running tails: cancelled to end."""
 
 
 class Call:
-    """One request, on its way to a handler."""
+    """One request for a handler."""
 
     def __init__(self, request: Request, door: Door, endpoint: Endpoint) -> None:
         self.request = request
@@ -121,7 +121,7 @@ class Call:
         self.check = self._client.check
 
     async def ask(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
-        """What the broker's own handler answers, or that of the node in charge."""
+        """The response of the broker's handler, or of the responsible node."""
         self._check_login()
         answer = await self._client.ask(request, version)
         if request.API.key == FETCH.key:  # which may have waited
@@ -131,10 +131,10 @@ class Call:
     def _check_login(self) -> None:
         holds = self.request.scope.get(LOGIN_HOLDS)
         if holds is not None and not holds():
-            raise LoginEnded("the login has ended, or the user was deleted; log in again")
+            raise LoginEnded("the session has expired, or the user was deleted; log in again")
 
     async def ask_here(self, request: KafkaRequest, version: int | None = None) -> Any:  # noqa: ANN401 - as asked
-        """Of this node alone."""
+        """Of this node only."""
         self._client.forwards = False
         try:
             return await self._client.ask(request, version)
@@ -142,17 +142,17 @@ class Call:
             self._client.forwards = True
 
     def note(self, action: str, *names: str) -> None:
-        """Write a change to the audit log that no audited request of Kafka's makes."""
+        """Write a change to the audit log that is not an audited Kafka request."""
         audit = self.broker.security.audit
         if audit is not None:
             audit.noted(self._client, action, names)
 
     def check_cluster(self) -> None:
-        """Refused, unless the client may see what the cluster is doing."""
+        """Rejected unless the user may describe the cluster."""
         self.check(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def path(self, name: str) -> str:
-        # Routes match the path as it was sent, so that a slash may be part of a name.
+        # Routes match the raw path, so that a slash may be part of a name.
         text: str = self.request.path_params[name]
         try:
             return unquote(text, errors="strict")
@@ -160,7 +160,7 @@ class Call:
             raise BadRequest(f"{name} is not UTF-8") from None
 
     def query(self, kind: type[T]) -> T:
-        """The query parameters, which must be those that the endpoint has."""
+        """The query parameters, validated against the endpoint."""
         found: dict[str, str | list[str]] = {}
         lists = _list_fields(kind)  # type: ignore[arg-type]  # a class is hashable
         for name, value in self.request.query_params.multi_items():
@@ -189,11 +189,11 @@ class Call:
         return decode_json(content, kind)
 
     def receive(self, limit: int | None = None) -> Body:
-        """The body as it comes. Without a `limit` it is worked on piece by piece."""
+        """The body as it arrives. Without a `limit` it is processed in chunks."""
         encoding = self.request.headers.get("content-encoding", "identity")
         if encoding != "identity":
-            hint = "Send the body as it is. Answers are compressed for those who accept gzip."
-            raise Problem(415, f"a body in the encoding {encoding} is not understood", hint=hint)
+            hint = "Send the body uncompressed. Responses are compressed for clients that accept gzip."
+            raise Problem(415, f"content encoding {encoding} is not supported", hint=hint)
         announced = self.request.headers.get("content-length", "0")
         if limit is not None and int(announced) > limit:
             raise too_large(limit)
@@ -210,7 +210,7 @@ class Call:
         return self.tagged(content)
 
     def tagged(self, content: bytes) -> Response:
-        """With an ETag; without the content, if the client has it already."""
+        """With an ETag; without content if the client has it cached."""
         tag = f'W/"{len(content):x}-{zlib.crc32(content):08x}"'
         headers = {"etag": tag, "cache-control": "no-cache"}
         if tag in self.request.headers.get("if-none-match", ""):
@@ -224,7 +224,7 @@ def too_large(limit: int) -> Problem:
 
 
 class UnreadBody(Problem):
-    """A body is given up before its end."""
+    """A body is abandoned before its end."""
 
 
 def problem_of_body(refused: BodyRefused, limit: int) -> Problem:
@@ -252,7 +252,7 @@ def _list_fields(kind: type[Any]) -> frozenset[str]:
 
 
 async def others() -> None:
-    """Let others have their turn: a request over HTTP takes as long as many over Kafka, and they wait behind it."""
+    """Yield: an HTTP request takes as long as many Kafka requests."""
     await asyncio.sleep(0)
 
 
@@ -264,14 +264,14 @@ async def call(door: Door, endpoint: Endpoint, request: Request) -> Response:
         await others()
         return this.answered(answer)
     except Problem as problem:
-        # Of a body that is not read to its end nobody knows how much is still to come.
+        # Of an unread body the remaining size is unknown.
         closes = problem.status in _UNREAD or isinstance(problem, UnreadBody)
         return problem_response(problem, {"connection": "close"} if closes else None)
     except ApiError as refused:
         return problem_response(problem_of(refused))
     except ClientDisconnect:
-        # Nobody is left to read it.
+        # The client is gone.
         return Response(status_code=499)
     except Exception as bug:  # noqa: BLE001 - a bug of ours must cost no more than this request
-        _logger.error("a bug while answering %s %s", request.method, request.url.path, exc_info=bug)
-        return problem_response(Problem(500, "a bug in the broker; its log says more"))
+        _logger.error("internal error while answering %s %s", request.method, request.url.path, exc_info=bug)
+        return problem_response(Problem(500, "internal error; see the broker's log"))

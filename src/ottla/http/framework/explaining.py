@@ -1,4 +1,4 @@
-"""What is wrong with a query or a body, and what would have been right."""
+"""Explains an invalid query or body, with valid alternatives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import inspect
 from ottla.core.closest import closest
 
 _LONGEST: Final = 500
-"""It quotes what was sent, which may be as long as a body."""
+"""It quotes the input, which may be as long as a body."""
 _WRONG: Final = re.compile(r"(?P<what>.*?)(?: - at `(?P<path>[^`]*)`)?", re.DOTALL)
 _STEP: Final = re.compile(r"\.(?P<field>\w+)|\[[^\]]*\]")
 _UNKNOWN_FIELD: Final = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
@@ -20,7 +20,7 @@ _UNKNOWN_VALUE: Final = re.compile(r"Invalid enum value '?(?P<name>.*?)'?", re.D
 
 
 def explained(wrong: msgspec.ValidationError, kind: Any) -> str:  # noqa: ANN401 - whatever was to be read
-    """What msgspec says, with the names or values that there are."""
+    """msgspec's message, with the valid names or values."""
     text = str(wrong)
     if len(text) > _LONGEST:
         return f"{text[:_LONGEST]}…"
@@ -29,9 +29,9 @@ def explained(wrong: msgspec.ValidationError, kind: Any) -> str:  # noqa: ANN401
     place = f", at {path}" if path else ""
     at = _at(_described(kind), path or "")
     if (field := _UNKNOWN_FIELD.fullmatch(what)) and isinstance(at, inspect.StructType):
-        return f"there is no `{field['name']}`{place}; {_instead(field['name'], _names(at))}"
+        return f"unknown field `{field['name']}`{place}; {_instead(field['name'], _names(at))}"
     if (value := _UNKNOWN_VALUE.fullmatch(what)) and isinstance(at, inspect.LiteralType | inspect.EnumType):
-        return f"`{value['name']}` is not possible{place}; {_instead(value['name'], _values(at))}"
+        return f"invalid value `{value['name']}`{place}; {_instead(value['name'], _values(at))}"
     return what.replace(" | null`", "`") + place
 
 
@@ -56,7 +56,7 @@ def _values(choice: inspect.LiteralType | inspect.EnumType) -> list[str]:
 
 
 def _at(kind: inspect.Type, path: str) -> inspect.Type:
-    """What is wanted at a path such as `$.messages[0].key`."""
+    """The type at a path such as `$.messages[0].key`."""
     here = _plain(kind)
     for step in _STEP.finditer(path):
         if isinstance(here, inspect.StructType) and step["field"]:
@@ -70,7 +70,7 @@ def _at(kind: inspect.Type, path: str) -> inspect.Type:
 
 
 def _plain(kind: inspect.Type) -> inspect.Type:
-    """Without what is said about it, and without null."""
+    """Without annotations and without null."""
     while isinstance(kind, inspect.Metadata):
         kind = kind.type
     if isinstance(kind, inspect.UnionType):

@@ -1,4 +1,4 @@
-"""What every request passes through: no other site's pages get in here, and everything is counted."""
+"""Middleware of all requests: rejects cross-site requests, and counts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from ottla.http.framework.stats import HttpStats
 
 ROUTE: Final = "ottla.route"
-"""Where in a scope the path is that its endpoint is declared with."""
+"""Scope key of the declared path of the endpoint."""
 _HEADERS: Final = ((b"x-content-type-options", b"nosniff"),)
 _SAME_ORIGIN: Final = (b"cross-origin-resource-policy", b"same-origin")
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 
 
 class Guard:
-    """Around the router: counts, and refuses what another web site's page makes a browser send."""
+    """Around the router: counts, and rejects requests from pages of other web sites."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Guard:
         hosts: Collection[str] | None = None,
         setting: str = "http.allowed_hosts",
     ) -> None:
-        """`hosts`: the names under which this server is known, where no login is required; else None."""
+        """`hosts`: the known host names, if no authentication is required; otherwise None."""
         self._app = app
         self._stats = stats
         self._origins = origins
@@ -50,7 +50,7 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        # Routes match the path as it was sent: an encoded slash is part of a name and no separator.
+        # Routes match the raw path: an encoded slash is part of a name, not a separator.
         scope["path"] = scope["raw_path"].decode("ascii")
         began_ns = time.perf_counter_ns()
         status = 0
@@ -78,18 +78,18 @@ class Guard:
         headers = Headers(scope=scope)
         if self._is_rebound(scope, headers.get("host", "")):
             hint = f"Use an IP address or localhost, or add the name to {self._setting}."
-            return Problem(403, f"{headers['host']} is not a known name of this server", hint=hint)
+            return Problem(403, f"unknown host name {headers['host']}", hint=hint)
         if scope["method"] not in _SAFE and self._is_from_elsewhere(headers):
-            hint = "Add the site to http.cors_origins if its pages may write here."
-            return Problem(403, "this request comes from a page of another web site", hint=hint)
+            hint = "Add the origin to http.cors_origins to allow it."
+            return Problem(403, "cross-site request rejected", hint=hint)
         return None
 
     def _is_rebound(self, scope: Scope, host: str) -> bool:
-        """Whether a site's name leads to this machine.
+        """Whether a host name is known.
 
-        To a browser, a page of a site whose name was made to resolve to this machine comes from here, and may read
-        and write everything (DNS rebinding). Where a login is needed, the page does not have it. At an address that
-        the whole Internet can reach, the page has no more access than its owner.
+        A page of a site whose name was made to resolve to this machine is same-origin for a browser, and may read
+        and write everything (DNS rebinding). With authentication, the page has no credentials. At a publicly
+        routable address, the page has no more access than its owner.
         """
         if self._hosts is None or "*" in self._hosts or not _is_name_of_a_site(host):
             return False
@@ -97,7 +97,7 @@ class Guard:
         return _name_in(host) not in self._hosts and server is not None and not _is_public(server[0])
 
     def _is_from_elsewhere(self, headers: Headers) -> bool:
-        """Whether a browser says so: it names the origin of every request that may change something."""
+        """Whether the browser says so: it sends the origin with every request that may change something."""
         origin = headers.get("origin")
         if origin is None:
             return headers.get("sec-fetch-site", "none") == "cross-site"
@@ -115,11 +115,11 @@ def _is_public(address: str) -> bool:
 
 
 _OWN_ENDINGS: Final = (".localhost", ".local", ".internal", ".test")
-"""Of names that nobody can have in the public DNS (RFC 6761, RFC 6762)."""
+"""Suffixes that do not exist in the public DNS (RFC 6761, RFC 6762)."""
 
 
 def _is_name_of_a_site(host: str) -> bool:
-    """Whether anybody could own it: no address, and no name without a dot, as those in /etc/hosts often are."""
+    """Whether it could be a public name: not an address, and not a name without a dot, as in /etc/hosts."""
     name = _name_in(host)
     if "." not in name or name.endswith(_OWN_ENDINGS) or name == _own_name():
         return False

@@ -1,4 +1,4 @@
-"""Writes that belong together sent together: a system call costs more than all the rest of a small answer."""
+"""Combines small writes: a system call costs more than the rest of a small response."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _MOST_BYTES: Final = 64 * 1024
 
 
 class JoinedWrites(asyncio.Transport):
-    """A transport that collects what is written in one turn of the loop: the head of an answer and its body, say.
+    """A transport that collects the writes of one loop iteration, such as headers and body.
 
-    More than a buffer's worth goes out at once, so that a long answer feels whether its reader keeps up.
+    More than a buffer is written at once, so that flow control works for long responses.
     """
 
     def __init__(self, transport: asyncio.Transport, call_soon: Callable[[Callable[[], None]], object]) -> None:

@@ -1,4 +1,4 @@
-"""The app on the broker's own event loop, with uvicorn's HTTP protocol."""
+"""The app on the broker's event loop, with uvicorn's HTTP protocol."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TICKS_PER_DATE: Final = 10
 
 
 class ServerTls(Protocol):
-    """The certificates of this port, which may change."""
+    """The certificates of this port, which may be reloaded."""
 
     context: ssl.SSLContext
 
@@ -41,7 +41,7 @@ class ServerTls(Protocol):
 
 
 class Serving:
-    """The app, and the connections it is served on."""
+    """The app, and its connections."""
 
     def __init__(self, broker: Broker, config: HttpConfig, queues: QueuesConfig) -> None:
         self._stats = HttpStats()
@@ -107,7 +107,7 @@ class Serving:
         await asyncio.to_thread(self._queues.close)
 
     async def _tick(self) -> None:
-        """Ten times a second: how late the loop is, and what the date is."""
+        """Ten times a second: measures event loop lag, and updates the date."""
         loop = asyncio.get_running_loop()
         ticks = 0
         while True:

@@ -1,4 +1,4 @@
-"""What several endpoints say in JSON."""
+"""JSON structs shared by several endpoints."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TimestampMs = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1, description="M
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True):
-    """Of an answer."""
+    """Of a response."""
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Of a request: a name that nobody knows is a mistake, and not passed over."""
+    """Of a request: unknown fields are errors."""
 
 
 class Header(Struct, frozen=True, kw_only=True):
@@ -43,7 +43,7 @@ class Message(Struct, frozen=True, kw_only=True):
 
 
 class Done(Struct, frozen=True, kw_only=True):
-    """It is done."""
+    """Success."""
 
     done: bool = True
 

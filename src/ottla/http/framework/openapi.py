@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 description, made of the same declarations as the routes."""
+"""The OpenAPI 3.1 description, generated from the same declarations as the routes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REF: Final = "#/components/schemas/{name}"
 
 
 async def describe(call: Call) -> Response:
-    # In a thread: it takes tens of milliseconds, the first time.
+    # In a thread: the first time takes tens of milliseconds.
     content = await asyncio.get_running_loop().run_in_executor(None, document, call.door.endpoints)
     return call.tagged(content)
 
@@ -80,7 +80,7 @@ def _operation(endpoint: Endpoint) -> Json:
         "responses": {
             str(endpoint.status): {"description": endpoint.summary, "content": _answers(endpoint)},
             "default": {
-                "description": "Why it was refused, and what to do about it",
+                "description": "The error, and what to do about it",
                 "content": _refusals(endpoint),
             },
         },
@@ -124,7 +124,7 @@ def _query_parameters(kind: type[msgspec.Struct] | None) -> Iterable[Json]:
 
 
 def _without_null(schema: Json) -> Json:
-    """A query parameter is left out rather than null."""
+    """A query parameter is omitted rather than null."""
     kept = {key: value for key, value in schema.items() if key not in ("default", "anyOf")}
     choices: list[Json] = [one for one in schema.get("anyOf", ()) if one.get("type") != "null"]
     if len(choices) == 1:

@@ -1,4 +1,4 @@
-"""What can go wrong, as `application/problem+json` (RFC 9457): what happened, and what to do about it."""
+"""Errors as `application/problem+json` (RFC 9457): what happened, and what to do about it."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ PROBLEM_TYPE: Final = "application/problem+json"
 
 
 _TITLES: Final = {413: "Content Too Large", 416: "Range Not Satisfiable"}
-"""As RFC 9110 has them, whatever the Python."""
+"""As in RFC 9110, for any Python version."""
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Why a request was refused."""
+    """Why a request was rejected."""
 
     type: str = "about:blank"
     title: str
     status: int
     detail: str = ""
     code: str = ""
-    """Kafka's name for the error, where it has one."""
+    """Kafka's error name, if there is one."""
     hint: str = ""
     """What to do about it."""
     written: int | None = None
-    """How many messages were written before it went wrong."""
+    """How many messages were written before the error."""
 
 
 class Problem(Exception):
-    """Refuse the request with this."""
+    """Reject the request with this."""
 
     def __init__(self, status: int, detail: str, *, hint: str = "", code: str = "", written: int | None = None) -> None:
         super().__init__(detail)
@@ -100,35 +100,35 @@ _STATUSES: Final[Mapping[ErrorCode, int]] = {
 }
 
 _HINTS: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "GET /v1/topics lists the topics and how many partitions they have.",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "GET /v1/topics lists the topics and their partition counts.",
     ErrorCode.GROUP_ID_NOT_FOUND: "GET /v1/groups lists the groups.",
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "GET /v1/transactions lists the transactional ids.",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or PATCH the configs of the topic there is.",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Choose another name, or PATCH the configs of the existing topic.",
     ErrorCode.NON_EMPTY_GROUP: "Stop the members of the group first.",
-    ErrorCode.UNKNOWN_MEMBER_ID: "The group has active members, who would be overruled: stop them first.",
-    ErrorCode.REBALANCE_IN_PROGRESS: "Try again when the group has settled.",
+    ErrorCode.UNKNOWN_MEMBER_ID: "The group has active members: stop them first.",
+    ErrorCode.REBALANCE_IN_PROGRESS: "Retry when the group is stable.",
     ErrorCode.MESSAGE_TOO_LARGE: "Send smaller messages, or raise max.message.bytes of the topic.",
     ErrorCode.OFFSET_OUT_OF_RANGE: "GET /v1/topics/{name} shows the first and the next offset of each partition.",
     ErrorCode.INVALID_CONFIG: "GET /v1/topics/{name}/configs lists the configs and their values.",
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names hold ASCII letters, digits, '.', '_' and '-', at most 249 of them.",
-    ErrorCode.BROKER_NOT_AVAILABLE: "GET /v1/cluster shows which nodes can be reached. Try again when it can be.",
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: "Try again in a moment: the cluster is finding a leader.",
-    ErrorCode.KAFKA_STORAGE_ERROR: "Look at the disk: it may be full or failing. The broker's log says more.",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic names are up to 249 ASCII letters, digits, '.', '_' and '-'.",
+    ErrorCode.BROKER_NOT_AVAILABLE: "GET /v1/cluster shows which nodes are reachable. Retry when the node is.",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "Retry shortly: a leader is being elected.",
+    ErrorCode.KAFKA_STORAGE_ERROR: "Check the disk: it may be full or failing. See the broker's log.",
 }
 
 _SAYINGS: Final[Mapping[ErrorCode, str]] = {
-    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.GROUP_ID_NOT_FOUND: "no such group",
     ErrorCode.NON_EMPTY_GROUP: "the group has members",
-    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and this is none of them",
-    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is not in the log",
-    ErrorCode.POLICY_VIOLATION: "a rule of this topic forbids it",
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, and this is not one of them",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is out of range",
+    ErrorCode.POLICY_VIOLATION: "a policy of this topic forbids it",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "no such topic or partition",
 }
-"""For answers that carry a code alone."""
+"""For responses with only a code."""
 
 
 def problem_of(refused: ApiError, *, written: int | None = None) -> Problem:
-    """What the broker's refusal comes to over HTTP."""
+    """The HTTP problem of a broker error."""
     code = refused.code
     detail = str(refused) or _SAYINGS.get(code, code.name.lower().replace("_", " "))
     return Problem(_STATUSES.get(code, 400), detail, hint=_HINTS.get(code, ""), code=code.name, written=written)

@@ -1,4 +1,4 @@
-"""What is counted of HTTP."""
+"""HTTP counters."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class HttpStats:
         """By method, route and status."""
         self.times = Histogram()
         self.loop_delays = Histogram()
-        """How late the event loop was, looked at ten times a second."""
+        """Event loop lag, sampled ten times a second."""
         self.refused_connections = 0
-        """Those that spoke no HTTP, or were too slow at it."""
+        """Closed for invalid or too slow HTTP."""
         self.skipped_messages = 0
-        """Those that tails were told they missed."""
+        """Messages that tails reported as skipped."""

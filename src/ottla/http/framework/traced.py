@@ -1,4 +1,4 @@
-"""Requests over HTTP in the traces of OpenTelemetry; what they ask of the broker becomes part of their spans."""
+"""OpenTelemetry traces of HTTP requests; the broker's requests become child spans."""
 
 from __future__ import annotations
 

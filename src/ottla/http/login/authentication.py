@@ -1,7 +1,7 @@
-"""Who asks over HTTP: a password, a token, the session of a browser, or a client's certificate.
+"""HTTP authentication: a password, a token, a browser session, or a client certificate.
 
-Everything needs one of them where Kafka clients have to say who they are; but for the console's own files, health
-checks and the description of the API, which say nothing about anybody.
+Required if Kafka clients must authenticate; except for the console's static files, health
+checks and the API description.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ class LoginRefused(Problem):
 
 
 class Login:
-    """Around the router: finds out who asks, and refuses whom it does not know."""
+    """Around the router: authenticates, and rejects unknown users."""
 
     def __init__(self, app: ASGIApp, security: Security, logins: Logins, *, also_open: str = "") -> None:
-        """`also_open`: below this, somebody else asks for passwords."""
+        """`also_open`: paths below this have their own authentication."""
         self._app = app
         self._logins = logins
         self._user_in = security.user_in
@@ -66,7 +66,7 @@ class Login:
         await self._app(scope, receive, send)
 
     async def _login(self, headers: Headers, scope: Scope) -> tuple[Identity, Callable[[], bool]]:
-        """Who asks, and what tells later whether the login is still valid."""
+        """The caller, and a check that the login is still valid."""
         given = headers.get("authorization")
         if given is not None:
             return await self._by_header(given, _peer(scope))
@@ -88,14 +88,14 @@ class Login:
         return Identity(f"User:{user}")
 
     async def _renew(self, token: str, session: Session) -> None:
-        """Ask the provider once for all requests that wait; the session ends if it says no, or nothing."""
+        """Refresh the session once for all waiting requests; it ends if the provider refuses or does not answer."""
         if session.renewal is None:
             session.renewal = asyncio.create_task(self._ask_provider(session))
         try:
             await asyncio.shield(session.renewal)
         except LoginFailed as refused:
             if self.sessions.end(token) is not None:
-                _logger.info("the session of %s ended: %s", session.identity.principal, refused)
+                _logger.info("session of %s ended: %s", session.identity.principal, refused)
             raise LoginRefused("the session has ended; log in again") from None
 
     async def _ask_provider(self, session: Session) -> None:
@@ -153,7 +153,7 @@ def _basic(encoded: str) -> tuple[str, str]:
 
 
 def _challenge(headers: Headers) -> dict[str, str]:
-    """A page asks with a form of its own: the browser must not ask in front of it."""
+    """The console has its own login form: the browser must not show a dialog."""
     is_page = headers.get("sec-fetch-dest") == "empty"
     return {} if is_page else {"www-authenticate": 'Basic realm="ottla", charset="UTF-8", Bearer'}
 

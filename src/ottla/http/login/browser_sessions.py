@@ -1,4 +1,4 @@
-"""Sessions of browsers: a random cookie for each. They end with the password, or when the OpenID provider says so."""
+"""Browser sessions: a random cookie each. They end with the password, or when the OpenID provider ends them."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Session:
     fingerprint: bytes | None = None
     """Changes with the user's password; None for a login through the provider."""
     granted: Granted | None = None
-    """What the provider said last."""
+    """The provider's last tokens."""
     renew_from_s: float = 0.0
-    """When the provider has to be asked again."""
+    """When to refresh them."""
     renewal: asyncio.Task[None] | None = None
 
 
@@ -40,14 +40,14 @@ class Sessions:
         self._by_token: dict[str, Session] = {}
 
     def begin(self, user: str) -> str | None:
-        """A token for a user who has just shown the password; None if there is no such user any more."""
+        """A token for a user who has just authenticated; None if the user no longer exists."""
         fingerprint = self._fingerprint(user)
         if fingerprint is None:
             return None
         return self._add(Session(Identity(f"User:{user}"), self._now_s() + LIFETIME_S, fingerprint))
 
     def begin_granted(self, granted: Granted) -> str:
-        """A token for a user whom the provider has let in."""
+        """A token for a user authenticated by the provider."""
         session = Session(Identity(), self._now_s() + LIFETIME_S)
         self.renewed(session, granted)
         return self._add(session)
@@ -86,14 +86,14 @@ class Sessions:
         return self._by_token.pop(token, None)
 
     def end_those(self, ended: Ended) -> int:
-        """End the sessions that the provider has ended; how many those were."""
+        """End the sessions ended by the provider; returns their number."""
         doomed = [token for token, session in self._by_token.items() if _is_meant(session.granted, ended)]
         for token in doomed:
             self.end(token)
         return len(doomed)
 
     def _forget_some(self) -> None:
-        """Those that have ended; if there are none, the oldest."""
+        """The ended sessions; if there are none, the oldest."""
         now_s = self._now_s()
         ended = [token for token, session in self._by_token.items() if session.ends_s <= now_s]
         for token in ended or list(self._by_token)[:1]:

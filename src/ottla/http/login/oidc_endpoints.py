@@ -1,4 +1,4 @@
-"""`/v1/session/oidc`: logging in with a browser through the OpenID Connect provider, and logouts that it sends."""
+"""`/v1/session/oidc`: browser logins through the OpenID Connect provider, and back-channel logouts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PATH: Final = "/v1/session/oidc"
 _STATE_COOKIE: Final = "ottla_oidc_state"
 _STATE_S: Final = 600
 _MOST_TOKEN_BYTES: Final = 64 * 1024
-_HINT: Final = "The broker's log says why. GET /v1/session/oidc begins again."
+_HINT: Final = "See the broker's log. Start again with GET /v1/session/oidc."
 
 
 class Callback(Given, frozen=True, kw_only=True, forbid_unknown_fields=False):
@@ -41,7 +41,7 @@ async def begin(call: Call) -> Response:
     except LoginFailed as failed:
         raise Problem(502, f"the OpenID provider cannot be used: {failed}", hint=_HINT) from None
     response = RedirectResponse(address, 302, {"cache-control": "no-store"})
-    # Lax: the browser comes back by a redirect of another site.
+    # Lax: the browser returns by a cross-site redirect.
     response.set_cookie(
         _STATE_COOKIE, state, max_age=_STATE_S, path=_PATH, httponly=True, samesite="lax", secure=_is_secure(call)
     )
@@ -52,7 +52,7 @@ async def finish(call: Call) -> Response:
     login, oidc = _enabled(call)
     given = call.query(Callback)
     if given.error:
-        raise LoginRefused(f"the OpenID provider refused the login: {given.error[:100]}")
+        raise LoginRefused(f"the OpenID provider rejected the login: {given.error[:100]}")
     try:
         granted = await oidc.finish(given.code, given.state, _state_in(call), call.peer)
     except LoginFailed:
@@ -103,8 +103,6 @@ def _is_secure(call: Call) -> bool:
 
 ENDPOINTS: Final = (
     Endpoint("GET", _PATH, begin, "Log in through the OpenID provider", status=302),
-    Endpoint(
-        "GET", f"{_PATH}/callback", finish, "Where the OpenID provider sends browsers back", query=Callback, status=303
-    ),
+    Endpoint("GET", f"{_PATH}/callback", finish, "Callback of the OpenID provider", query=Callback, status=303),
     Endpoint("POST", f"{_PATH}/logout", logged_out, "Back-channel logout by the OpenID provider"),
 )

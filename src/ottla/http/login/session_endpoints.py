@@ -1,4 +1,4 @@
-"""`/v1/session`: who one is, and logging in and out with a browser."""
+"""`/v1/session`: the current user, and browser login and logout."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ottla.http.framework.endpoints import Call
 
 _MOST_BODY_BYTES: Final = 16 * 1024
-"""Of a login: whoever sends it is not known yet."""
+"""Of a login: the sender is not authenticated yet."""
 
 
 _logger: Final = logging.getLogger(__name__)
@@ -28,19 +28,19 @@ _logger: Final = logging.getLogger(__name__)
 class WhoAmI(Struct, frozen=True, kw_only=True):
     principal: str
     needs_login: bool
-    """Whether there is something that one has to log in for first."""
+    """Whether a login is required."""
     login_url: str | None
-    """Where a browser logs in through an OpenID provider, if one is configured."""
+    """The login page of the OpenID provider, if one is configured."""
     has_users: bool
-    """Whether clients say who they are here."""
+    """Whether authentication is enabled."""
     has_acls: bool
-    """Whether users may do only what ACLs allow."""
+    """Whether ACLs are enforced."""
 
 
 class EndedSession(Struct, frozen=True, kw_only=True):
     done: bool = True
     logout_url: str | None = None
-    """Where a browser ends its session with the OpenID provider, if it logged in there."""
+    """The logout page of the OpenID provider, after a login there."""
 
 
 class NewSession(Given, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ async def show_session(call: Call) -> WhoAmI:
 async def begin_session(call: Call) -> Response:
     login = call.door.login
     if login is None:
-        raise Problem(409, "nobody has to log in here")
+        raise Problem(409, "authentication is disabled")
     given = await call.body(NewSession, _MOST_BODY_BYTES)
     await login.by_password(given.user, given.password, call.peer)
     token = login.sessions.begin(given.user)
@@ -98,7 +98,7 @@ async def end_session(call: Call) -> Response:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/v1/session", show_session, "Who one is", answer=WhoAmI),
-    Endpoint("POST", "/v1/session", begin_session, "Log in with a browser", body=NewSession, answer=Done, status=201),
+    Endpoint("GET", "/v1/session", show_session, "The current user", answer=WhoAmI),
+    Endpoint("POST", "/v1/session", begin_session, "Log in from a browser", body=NewSession, answer=Done, status=201),
     Endpoint("DELETE", "/v1/session", end_session, "Log out", answer=EndedSession),
 )

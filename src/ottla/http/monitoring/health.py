@@ -1,4 +1,4 @@
-"""`/health`: the process lives. `/ready`: it can take messages."""
+"""`/health`: liveness. `/ready`: readiness."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Health(Struct, frozen=True, kw_only=True):
     node_id: int
     kafka: str
     partitions_without_leader: int = 0
-    """In the whole cluster; `/v1/cluster` names them and says why."""
+    """In the whole cluster; `/v1/cluster` lists them with the reason."""
 
 
 async def health(call: Call) -> Health:
@@ -30,15 +30,15 @@ async def health(call: Call) -> Health:
 
 
 async def ready(call: Call) -> Health:
-    """Not while a partition is offline: traffic is better sent elsewhere."""
+    """Not while a partition is offline: traffic should go elsewhere."""
     offline = [str(one.at) for one in call.broker.topics.partitions_here() if one.is_offline]
     if offline:
-        hint = "The broker's log says why. A restart checks the partition and takes it back."
+        hint = "See the broker's log. A restart recovers the partition."
         raise Problem(503, f"offline: {', '.join(offline[:10])}", hint=hint)
     return await health(call)
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/health", health, "Whether the broker lives", answer=Health),
-    Endpoint("GET", "/ready", ready, "Whether the broker can take messages", answer=Health),
+    Endpoint("GET", "/health", health, "Liveness check", answer=Health),
+    Endpoint("GET", "/ready", ready, "Readiness check", answer=Health),
 )

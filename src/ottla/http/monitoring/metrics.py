@@ -1,4 +1,4 @@
-"""`/metrics`, in OpenMetrics text: what the broker counts as it goes, and what can be looked up when asked."""
+"""`/metrics`, in OpenMetrics text: counters, and values computed on request."""
 
 from __future__ import annotations
 
@@ -54,28 +54,28 @@ def _broker(broker: Broker) -> Iterator[Family]:
     info = gauge("ottla_broker_info", "The broker and its version.")
     info.add(1, version=__version__, node_id=str(broker.config.node_id), cluster_id=broker.cluster_id)
     yield info
-    leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster that have no leader.")
+    leaderless = gauge("ottla_partitions_without_leader", "Partitions of the cluster without a leader.")
     found = [] if broker.replication is None else [each.reason for each in broker.replication.leaderless()]
     for reason in ("replicas_away", "data_folder_replaced", "log_offline"):
         leaderless.add(found.count(reason), reason=reason)
     yield leaderless
-    topics = gauge("ottla_topics", "Topics there are.")
+    topics = gauge("ottla_topics", "Number of topics.")
     topics.add(len(broker.topics.by_name))
     yield topics
     inflated = counter("ottla_batches_decompressed_in_threads", "Large batches decompressed off the event loop.")
     inflated.add(broker.inflating.in_threads)
     yield inflated
-    refused = counter("ottla_batches_too_large_decompressed", "Batches that decompress to more than is allowed.")
+    refused = counter("ottla_batches_too_large_decompressed", "Batches beyond the decompression limit.")
     refused.add(broker.inflating.refused)
     yield refused
 
 
 def _requests(broker: Broker) -> Iterator[Family]:
     requests = counter("ottla_requests", "Requests answered, by API.")
-    errors = counter("ottla_request_errors", "Errors in answers, by API and error.")
+    errors = counter("ottla_request_errors", "Errors in responses, by API and error.")
     received = counter("ottla_request_bytes", "Bytes of requests, by API.")
-    sent = counter("ottla_response_bytes", "Bytes of answers, by API.")
-    times = histogram("ottla_request_seconds", "From a request to its answer, with what it waited, by API.")
+    sent = counter("ottla_response_bytes", "Bytes of responses, by API.")
+    times = histogram("ottla_request_seconds", "Request latency including waiting, by API.")
     for api in sorted(broker.dispatcher.stats, key=lambda one: one.name):
         requests.add(api.count, api=api.name)
         received.add(api.bytes_in, api=api.name)
@@ -84,25 +84,25 @@ def _requests(broker: Broker) -> Iterator[Family]:
         for error, count in sorted(api.errors.items()):
             errors.add(count, api=api.name, error=error)
     yield from (requests, errors, received, sent, times)
-    fsyncs = histogram("ottla_fsync_seconds", "How long the disk took to write logs out.")
+    fsyncs = histogram("ottla_fsync_seconds", "Latency of fsync of logs.")
     fsyncs.add_histogram(broker.flusher.fsync_times)
     yield fsyncs
 
 
 def _connections(broker: Broker) -> Iterator[Family]:
     listener = broker.listener
-    connections = gauge("ottla_connections", "Kafka clients connected.")
+    connections = gauge("ottla_connections", "Open Kafka connections.")
     connections.add(len(listener.connections))
     yield connections
-    events = counter("ottla_connection_events", "Connections accepted, and closed for a fault, by what it was.")
+    events = counter("ottla_connection_events", "Connections accepted and closed abnormally, by reason.")
     for what, count in sorted(listener.counts.items()):
         events.add(count, event=what)
     yield events
     yield from _security(broker)
-    parked = gauge("ottla_parked_requests", "Fetches that wait for records.")
+    parked = gauge("ottla_parked_requests", "Fetches waiting for records.")
     parked.add(len({wait for partition in broker.topics.open_partitions() for wait in partition.waits}))
     yield parked
-    busy = gauge("ottla_busy_connections", "Connections on which a request is being answered.")
+    busy = gauge("ottla_busy_connections", "Connections with a request in progress.")
     busy.add(sum(connection.is_busy for connection in listener.connections))
     yield busy
 
@@ -114,7 +114,7 @@ def _security(broker: Broker) -> Iterator[Family]:
         mechanism, _, outcome = what.rpartition(" ")
         logins.add(count, mechanism=mechanism, outcome=outcome)
     yield logins
-    failures = counter("ottla_tls_failures", "TLS handshakes that failed, by listener.")
+    failures = counter("ottla_tls_failures", "Failed TLS handshakes, by listener.")
     for port in broker.listener.ports:
         if port.tls is not None:
             failures.add(port.tls.failures, listener=str(port.address))
@@ -144,16 +144,16 @@ def _http(stats: HttpStats) -> Iterator[Family]:
     for (method, route, status), count in sorted(stats.requests.items()):
         requests.add(count, method=method, route=route, status=str(status))
     yield requests
-    times = histogram("ottla_http_request_seconds", "From an HTTP request to the end of its answer.")
+    times = histogram("ottla_http_request_seconds", "HTTP request latency.")
     times.add_histogram(stats.times)
     yield times
-    refused = counter("ottla_http_refused_connections", "Connections that spoke no HTTP, or were too slow at it.")
+    refused = counter("ottla_http_refused_connections", "Connections closed for invalid or too slow HTTP.")
     refused.add(stats.refused_connections)
     yield refused
-    skipped = counter("ottla_tail_skipped_messages", "Messages that tails skipped because their readers were slow.")
+    skipped = counter("ottla_tail_skipped_messages", "Messages skipped by tails with slow readers.")
     skipped.add(stats.skipped_messages)
     yield skipped
-    delays = histogram("ottla_event_loop_delay_seconds", "How late the event loop was, looked at every 100 ms.")
+    delays = histogram("ottla_event_loop_delay_seconds", "Event loop lag, sampled every 100 ms.")
     delays.add_histogram(stats.loop_delays)
     yield delays
 
@@ -163,19 +163,19 @@ def _shards(stats: ShardStats) -> Iterator[Family]:
     for (method, status), count in sorted(stats.replies.items()):
         replies.add(count, method=method, status=status)
     yield replies
-    times = histogram("ottla_dmqp_request_seconds", "From a DMQP request to its reply, by method.")
+    times = histogram("ottla_dmqp_request_seconds", "DMQP request latency, by method.")
     for method, histogram_of_it in sorted(stats.times.items()):
         times.add_histogram(histogram_of_it, method=method)
     yield times
-    connections = gauge("ottla_dmqp_connections", "DMQP clients connected to all shards.")
+    connections = gauge("ottla_dmqp_connections", "Open DMQP connections.")
     connections.add(stats.connections)
     yield connections
 
 
 async def _logs(broker: Broker) -> tuple[Family, ...]:
-    sizes = gauge("ottla_log_size_bytes", "Bytes of a partition on the disk.")
-    starts = gauge("ottla_log_start_offset", "The first offset of a partition.")
-    ends = gauge("ottla_log_end_offset", "The offset that the next record of a partition gets.")
+    sizes = gauge("ottla_log_size_bytes", "Size of a partition on disk.")
+    starts = gauge("ottla_log_start_offset", "Log start offset of a partition.")
+    ends = gauge("ottla_log_end_offset", "Log end offset of a partition.")
     offline = gauge("ottla_log_offline", "Whether the log of a partition failed or cannot be opened.")
 
     topics: dict[str, str] = {}
@@ -198,9 +198,9 @@ async def _logs(broker: Broker) -> tuple[Family, ...]:
 
 async def _groups(call: Call) -> tuple[Family, ...]:
     members = gauge("ottla_groups", "Groups, by state and type.")
-    lags = gauge("ottla_group_lag", "Messages that a group has not read yet, by partition it has committed to.")
+    lags = gauge("ottla_group_lag", "Lag of a group, by partition with a committed offset.")
     kinds: dict[tuple[str, str], int] = {}
-    # Of this node alone: whoever collects metrics asks every node.
+    # Of this node only: every node is scraped.
     for group in (await call.ask_here(ListGroupsRequest())).groups:
         kind = group.group_state, group.group_type
         kinds[kind] = kinds.get(kind, 0) + 1
@@ -209,7 +209,7 @@ async def _groups(call: Call) -> tuple[Family, ...]:
         try:
             found = await lag_of(call.broker, await committed_offsets(call, group.group_id))
         except NodeAway:
-            continue  # what is known is of more use than nothing
+            continue  # partial metrics are better than none
         for one in found:
             lags.add(one.lag, group=group.group_id, topic=one.topic, partition=str(one.partition))
         await others()
@@ -218,7 +218,7 @@ async def _groups(call: Call) -> tuple[Family, ...]:
     budget = call.broker.groups.rules.table.memory
     memory = gauge("ottla_groups_memory_bytes", "Memory of groups, members and committed offsets, estimated.")
     memory.add(budget.held_bytes)
-    refused = counter("ottla_group_requests_too_large", "Requests of groups refused because of their size.")
+    refused = counter("ottla_group_requests_too_large", "Group requests rejected because of their size.")
     refused.add(budget.refused)
     return members, lags, memory, refused
 

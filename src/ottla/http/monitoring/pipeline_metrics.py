@@ -1,4 +1,4 @@
-"""Data pipelines in `/metrics`: what they last reported."""
+"""Pipelines in `/metrics`: their last reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 async def pipeline_families(call: Call) -> tuple[Family, ...]:
-    """None if the reports cannot be read here: other metrics are of more use than nothing."""
+    """None if the reports cannot be read: other metrics are still served."""
     try:
         found = (await list_pipelines(call)).pipelines
     except (OttlaError, Problem):

@@ -1,4 +1,4 @@
-"""Numbers that only grow, and what there is right now: whoever asks twice has the rates, as the console does."""
+"""Monotonic counters and current values: clients compute rates from two requests, as the console does."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ class RequestErrors(Struct, frozen=True, kw_only=True):
 class Totals(Struct, frozen=True, kw_only=True):
     time_ms: int
     messages: int
-    """Ever written to the partitions there are, through any door."""
+    """Total written to the existing partitions (Kafka, REST, DMQP)."""
     kafka_bytes_in: int
-    """Of requests of the Kafka protocol."""
+    """Of Kafka requests."""
     kafka_bytes_out: int
     kafka_requests: int
     size_bytes: int
-    """Of all logs on the disk."""
+    """Of all logs on disk."""
     connections: int
     offline_partitions: list[str]
-    """Those that the disk failed."""
+    """Partitions offline after a disk error."""
     request_errors: list[RequestErrors]
     connection_faults: dict[str, int]
-    """Connections closed for a fault, by what it was."""
+    """Connections closed abnormally, by reason."""
 
 
 async def show_totals(call: Call) -> Totals:
@@ -74,4 +74,4 @@ async def _logs(broker: Broker) -> tuple[int, int, list[str]]:
     return messages, size_bytes, offline
 
 
-ENDPOINTS: Final = (Endpoint("GET", "/v1/totals", show_totals, "What the broker has counted", answer=Totals),)
+ENDPOINTS: Final = (Endpoint("GET", "/v1/totals", show_totals, "Counters of the broker", answer=Totals),)

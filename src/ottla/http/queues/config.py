@@ -1,4 +1,4 @@
-"""What can be set about queues over HTTP: the keys of a v-queue-server.toml, and a few more."""
+"""Settings of queues over HTTP: the keys of a v-queue-server.toml, and a few more."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ MAX_MESSAGES: Final = 10_000
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuesConfig:
     data_directory: Path = Path("queues")
-    """The folder of the queues that are served under /api/v1/queues."""
+    """The folder of the queues served under /api/v1/queues."""
     max_message_size: int = 1024 * 1024
-    """The largest message that can be pushed over HTTP, in bytes; a larger one is answered with 413."""
+    """Maximum message size over HTTP, in bytes; a larger one is answered with 413."""
     default_batch_size: int = 1
-    """How many messages a request gets that does not say."""
+    """The default of max_messages."""
     auth_enabled: bool | None = None
-    """Whether a user and password are needed for queues; unless it is said, they are if there are users."""
+    """Whether queues require a user and password; by default, if there are users."""
     users: dict[str, str] = field(default_factory=dict, repr=False)
-    """Who may use the queues, with which password."""
+    """Users and passwords of the queues."""
     fsync: Literal["push", "batch", "never"] = "push"
-    """When messages are put on the disk: before a push is answered, once per batch, or when the system likes."""
+    """When messages are synced: before a push is answered, once per batch, or by the system."""
     part_bytes: int = 1 << 30
-    """Begin a new part of a queue when this one would become larger."""
+    """Roll to a new part before this one exceeds this size."""
     remove: Literal["never", "committed"] = "never"
-    """Whether parts that every consumer has committed past are removed."""
+    """Whether to remove parts that every consumer has committed past."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.max_message_size <= _MAX_MESSAGE_BYTES:
@@ -46,7 +46,7 @@ class QueuesConfig:
         if self.part_bytes < 1:
             raise ValueError(f"part_bytes must be at least 1, got {self.part_bytes}")
         if self.auth_enabled and not self.users:
-            raise ValueError("auth_enabled needs users, or nobody could get in")
+            raise ValueError("auth_enabled needs at least one user in [users]")
 
     @property
     def needs_password(self) -> bool:
@@ -56,16 +56,16 @@ class QueuesConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueServerConfig(QueuesConfig):
     bind_address: str = "127.0.0.1:9093"
-    """Where to listen; port 0 picks a free one."""
+    """The listen address; port 0 uses a free one."""
     log_level: LogLevel = "info"
-    """What is worth telling on standard error."""
+    """The log level."""
     allowed_hosts: tuple[str, ...] = ()
-    """The names, such as "queues.example", under which this server is reached, where no login is required. IP
-    addresses, this machine's own name and names without a dot need not be listed; "*" allows every name."""
+    """Host names of this server, such as "queues.example", if no authentication is required. IP
+    addresses, this machine's host name and names without a dot need not be listed; "*" allows all."""
     max_stalled_ms: int = 30_000
-    """Give up on a client that does not go on with the request it began, or does not read its answer, for this long."""
+    """Disconnect a client that stalls while sending a request or reading a response for this long."""
     key_file: Path | None = None
-    """The keys that messages are encrypted with; none leaves them as they are."""
+    """The encryption keys of messages; none for no encryption."""
 
     def __post_init__(self) -> None:
         # Not by `super()`: with slots the class is another one than this body's.
@@ -83,7 +83,7 @@ class QueueServerConfig(QueuesConfig):
 
 
 def load_queue_server_config(file: Path | None, flags: Mapping[str, object]) -> QueueServerConfig:
-    """From the command line, else from the file, else the defaults; ConfigError with what is wrong."""
+    """From the command line, the file, or the defaults; ConfigError if invalid."""
     if file is None and DEFAULT_FILE.exists():
         file = DEFAULT_FILE
     values = {} if file is None else _values_in(file)
@@ -107,11 +107,11 @@ def _values_in(file: Path) -> dict[str, Any]:
     values = {}
     for name, value in table.items():
         if name not in names:
-            raise ConfigError(f"{file}: unknown setting {name}; there are {', '.join(names)}")
+            raise ConfigError(f"{file}: unknown setting {name}; valid are {', '.join(names)}")
         try:
             values[name] = convert(name, types[name], value, is_text=False)
         except ValueError as wrong:
-            # Not what was given instead: it may well be a password.
+            # Not the given value: it may be a password.
             said = str(wrong) if name != "users" else "expected a table of names and passwords"
             raise ConfigError(f"{file}: {name}: {said}") from None
     return values

@@ -1,4 +1,4 @@
-"""The endpoints of queues as the OpenAPI description has them; `queues` serves them, with or without a broker."""
+"""The endpoints of queues in the OpenAPI description; served by `queues`, with or without a broker."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class QueueState(Struct, frozen=True, kw_only=True):
     id: int
     """Its newest part."""
     count_pushed: int
-    """How many messages that has."""
+    """Its number of messages."""
     is_ready: bool
 
 
 class PushedCount(Struct, frozen=True, kw_only=True):
     id: int
-    """The part that they are in."""
+    """Their part."""
     count: int
 
 
@@ -47,16 +47,16 @@ class QueueMessages(Struct, frozen=True, kw_only=True):
 class QueueCommitQuery(Given, frozen=True, kw_only=True):
     part: Annotated[int, msgspec.Meta(ge=0)] | None = None
     offset: Annotated[int, msgspec.Meta(ge=0)] | None = None
-    """Of the last message that is done, both as it was given. Without them: all that was given last."""
+    """Of the last processed message, as returned. Without them: everything returned last."""
 
 
 class QueueMessagesQuery(Given, frozen=True, kw_only=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=0, le=MAX_TIMEOUT_MS)] = 1000
-    """Wait so long for the first message."""
+    """How long to wait for the first message."""
     max_messages: Annotated[int, msgspec.Meta(ge=1, le=MAX_MESSAGES)] | None = None
-    """At most so many; unless it is said, `queues.default_batch_size`."""
+    """Maximum number; default `queues.default_batch_size`."""
     start: Literal["latest_part", "earliest"] = "latest_part"
-    """Where a new consumer begins."""
+    """Where a new consumer starts."""
 
 
 _QUEUE: Final = PREFIX + "/{queue}"
@@ -66,24 +66,26 @@ QUEUE_ENDPOINTS: Final = tuple(
     endpoint._replace(refusal=QueueRefusal)
     for endpoint in (
         Endpoint("GET", PREFIX, Queues.list_queues, "The names of all queues", answer=QueueNames),
-        Endpoint("POST", PREFIX, Queues.create_queue, "Make a queue", body=NewQueue, answer=QueueState, status=201),
+        Endpoint("POST", PREFIX, Queues.create_queue, "Create a queue", body=NewQueue, answer=QueueState, status=201),
         Endpoint("GET", _QUEUE, Queues.show_queue, "The state of a queue", answer=QueueState),
-        Endpoint("DELETE", _QUEUE, Queues.delete_queue, "Remove a queue and all its messages"),
+        Endpoint("DELETE", _QUEUE, Queues.delete_queue, "Delete a queue and all its messages"),
         Endpoint(
             "POST",
             f"{_QUEUE}/messages",
             Queues.push_messages,
-            "Push messages: many as JSON, or one as it is",
+            "Push messages: many as JSON, or one raw",
             body=PushedMessages,
             answer=PushedCount,
             takes="application/octet-stream",
         ),
-        Endpoint("GET", f"{_QUEUE}/consumers", Queues.list_consumers, "Who reads a queue", answer=QueueConsumers),
+        Endpoint(
+            "GET", f"{_QUEUE}/consumers", Queues.list_consumers, "The consumers of a queue", answer=QueueConsumers
+        ),
         Endpoint(
             "GET",
             f"{_CONSUMER}/messages",
             Queues.next_messages,
-            "The next messages of a consumer; the same again until they are committed",
+            "The next messages of a consumer; repeated until committed",
             query=QueueMessagesQuery,
             answer=QueueMessages,
         ),
@@ -91,7 +93,7 @@ QUEUE_ENDPOINTS: Final = tuple(
             "POST",
             f"{_CONSUMER}/commit",
             Queues.commit,
-            "Commit up to a message, or what the consumer was given last",
+            "Commit up to a message, or what was returned last",
             query=QueueCommitQuery,
         ),
     )

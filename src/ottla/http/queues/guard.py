@@ -1,4 +1,4 @@
-"""What users may do to queues over HTTP: a queue is to the ACLs what a topic of its name is."""
+"""Authorization of queues over HTTP: for ACLs, a queue is a topic of the same name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _QUEUE_ALONE: Final = {"GET": AclOperation.DESCRIBE, "HEAD": AclOperation.DESCRI
 
 
 def guarded(queues: ASGIApp, door: Door) -> ASGIApp:
-    """The queues themselves, where there are no ACLs, or where they have users of their own."""
+    """The bare queues, without ACLs or with their own users."""
     if door.broker.security.authorizer is None or door.queues_ask:
         return queues
 

@@ -1,13 +1,13 @@
-"""Queues over HTTP: the endpoints of v-queue's server, and those that it lacks.
+"""Queues over HTTP: the endpoints of v-queue's server, and additional ones.
 
-GET    /api/v1/queues                                        the names
-POST   /api/v1/queues                                        {"name": …} makes one
-GET    /api/v1/queues/{queue}                                its state
-DELETE /api/v1/queues/{queue}                                removes it
-POST   /api/v1/queues/{queue}/messages                       pushes
-GET    /api/v1/queues/{queue}/consumers                      their names
-GET    /api/v1/queues/{queue}/consumers/{consumer}/messages  the next ones; the same again until they are committed
-POST   /api/v1/queues/{queue}/consumers/{consumer}/commit    what was given last is dealt with
+GET    /api/v1/queues                                        list names
+POST   /api/v1/queues                                        create {"name": …}
+GET    /api/v1/queues/{queue}                                state
+DELETE /api/v1/queues/{queue}                                delete
+POST   /api/v1/queues/{queue}/messages                       push
+GET    /api/v1/queues/{queue}/consumers                      list consumers
+GET    /api/v1/queues/{queue}/consumers/{consumer}/messages  the next messages; repeated until committed
+POST   /api/v1/queues/{queue}/consumers/{consumer}/commit    commit what was returned last
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class NewQueue(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Queues:
-    """All endpoints of one folder of queues, as an ASGI application that belongs inside a `Guard`."""
+    """All endpoints of one folder of queues, as an ASGI application inside a `Guard`."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class Queues:
         bodies: Bodies,
         note: Callable[[Request, str, str], None] = lambda *_: None,
     ) -> None:
-        """`note` is told of queues that are created and deleted: the request, what was done, and the name."""
+        """`note` is called for created and deleted queues: the request, the action, and the name."""
         self._note = note
         self._store = store
         self._config = config
@@ -100,7 +100,7 @@ class Queues:
             yield Route(path, _Resource(path, self._checked, by_method))
 
     async def _checked(self, request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
-        """Handlers raise; here it becomes an answer."""
+        """Converts exceptions of handlers into responses."""
         try:
             self._check_password(request)
             return await handle(request)
@@ -122,7 +122,7 @@ class Queues:
         scheme, _, encoded = request.headers.get("authorization", "").partition(" ")
         name, _, password = _decoded(encoded).partition(b":") if scheme.lower() == "basic" else (b"", b"", b"")
         known = {name.encode(): password.encode() for name, password in self._config.users.items()}
-        # Compared also for a name that nobody has, so that it takes as long.
+        # Also compared for unknown names, for constant time.
         is_right = hmac.compare_digest(known.get(name, b"\0"), password)
         if name not in known or not is_right:
             raise Refused(401, "Authentication required", {"www-authenticate": 'Basic realm="queues"'})
@@ -165,7 +165,7 @@ class Queues:
         messages = messages_in(await self._body(request), request.headers.get("content-type", ""))
         largest = max((len(one) if isinstance(one, bytes) else len(one.encode()) for one in messages), default=0)
         if largest > self._config.max_message_size:
-            raise Refused(413, f"a message takes at most {self._config.max_message_size} bytes, got {largest}")
+            raise Refused(413, f"a message is limited to {self._config.max_message_size} bytes, got {largest}")
         pushed = await asyncio.to_thread(self._store.push, name, messages)
         waiting = self._pushed.pop(name, None)
         if waiting is not None:
@@ -173,7 +173,7 @@ class Queues:
         return _json({"id": pushed.part, "count": pushed.messages})
 
     async def _body(self, request: Request) -> bytes:
-        # As base64 and in quotes, a message takes up to a third more.
+        # As base64 and quoted, a message takes up to a third more.
         limit = max(_MAX_BODY_BYTES, 2 * self._config.max_message_size)
         with Body(self._bodies, request.stream(), is_collected=True) as body:
             try:
@@ -204,7 +204,7 @@ class Queues:
                 await asyncio.to_thread(opened.close)
 
     async def _comes(self, request: Request, waiting: asyncio.Event, deadline_s: float) -> bool:
-        """Wait a little: until something is pushed here, or another process may have done so."""
+        """Wait until something is pushed here, or another process may have done so."""
         left_s = deadline_s - asyncio.get_running_loop().time()
         if left_s <= 0 or await request.is_disconnected():
             return False
@@ -216,7 +216,7 @@ class Queues:
         name, consumer = _name(request, "queue"), _name(request, "consumer")
         part, offset = (_number(request, field, -1, range(1 << 63)) for field in ("part", "offset"))
         if (part < 0) != (offset < 0):
-            raise Refused(400, "part and offset of a message go together")
+            raise Refused(400, "part and offset must be given together")
         async with self._turn(name, consumer):
             if part < 0:
                 await asyncio.to_thread(self._store.commit, name, consumer)
@@ -226,7 +226,7 @@ class Queues:
 
     @asynccontextmanager
     async def _turn(self, name: str, consumer: str) -> AsyncIterator[None]:
-        """One request at a time for a consumer: its lock on the disk is for other processes."""
+        """One request at a time per consumer: its file lock is for other processes."""
         turn = self._turns.setdefault((name, consumer), _Turn())
         turn.wanted += 1
         try:
@@ -242,11 +242,11 @@ class _Turn:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.wanted = 0
-        """By so many requests."""
+        """The number of requests that wait for it."""
 
 
 class _Resource:
-    """All that can be asked of one path."""
+    """All methods of one path."""
 
     def __init__(
         self,
@@ -262,7 +262,7 @@ class _Resource:
         handle = self._by_method.get(scope["method"])
         if handle is None:
             allowed = {"allow": ", ".join(self._by_method)}
-            response = _error(405, f"{scope['method']} {scope['path']} is not served", allowed)
+            response = _error(405, f"{scope['method']} is not allowed for {scope['path']}", allowed)
         else:
             scope[ROUTE] = self._path
             response = await self._checked(Request(scope, receive), handle)
@@ -270,11 +270,11 @@ class _Resource:
 
 
 async def not_served(scope: Scope, receive: Receive, send: Send) -> None:
-    await _error(404, f"{scope['path']} is not served")(scope, receive, send)
+    await _error(404, f"no endpoint {scope['path']}")(scope, receive, send)
 
 
 def mounted(queues: ASGIApp, others: ASGIApp) -> ASGIApp:
-    """Both in one application: what is below `/api/v1/queues`, and all else."""
+    """Both in one application: paths below `/api/v1/queues`, and all others."""
 
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         path = scope["path"]
@@ -296,7 +296,7 @@ def _name(request: Request, which: str) -> str:
     try:
         return unquote(request.path_params[which], errors="strict")
     except UnicodeDecodeError:
-        raise Refused(400, f"the name of the {which} is not UTF-8") from None
+        raise Refused(400, f"the {which} name is not UTF-8") from None
 
 
 def _number(request: Request, name: str, default: int, allowed: range) -> int:

@@ -1,4 +1,4 @@
-"""Messages as JSON, by v-queue's rules: text as text, JSON as JSON, and anything else as base64 beside it."""
+"""Messages as JSON, by v-queue's rules: text as text, JSON as JSON, and anything else as base64."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 _BINARY: Final = "[Binary Data]"
 _JSON: Final = ("application/json", "application/x-www-form-urlencoded")
-"""The second is what curl says of all that it sends."""
+"""The second is curl's default."""
 
 
 class Malformed(Exception):
-    """What was sent is no message."""
+    """A malformed message."""
 
 
 class QueueMessage(msgspec.Struct, omit_defaults=True):
@@ -30,7 +30,7 @@ class QueueMessage(msgspec.Struct, omit_defaults=True):
 class PushedMessage(msgspec.Struct, forbid_unknown_fields=True):
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     msg_type: Literal["string", "object", ""] = ""
-    """Unless it is said, a JSON string is text and anything else an object."""
+    """By default, a JSON string is text and anything else an object."""
     raw_bytes: str | None = None
 
 
@@ -45,13 +45,13 @@ def shown(message: Message) -> QueueMessage:
         except UnicodeDecodeError:
             pass
     elif _is_json(message.body):
-        # As it is, so that no number loses a digit.
+        # Raw, so that numbers keep all digits.
         return QueueMessage(message.part, message.offset, "object", msgspec.Raw(message.body))
     return QueueMessage(message.part, message.offset, "object", _BINARY, base64.b64encode(message.body).decode())
 
 
 def messages_in(body: bytes, content_type: str) -> list[bytes | str]:
-    """What a request pushes: JSON with many, or one as it is, as text/… or any other type."""
+    """The messages of a request: many as JSON, or one raw, as text/… or any other type."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind in _JSON:
         try:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _MAX_CONNECTIONS: Final = 1000
 _MAX_CONNECTIONS_PER_ADDRESS: Final = 500
 _MAX_HELD_BYTES: Final = 128 * 1024 * 1024
-"""As the defaults of [http] in a broker."""
+"""The defaults of [http] in a broker."""
 
 
 async def health(_: Request) -> JSONResponse:
@@ -46,7 +46,7 @@ def build_queue_app(store: QueueStore, config: QueueServerConfig) -> ASGIApp:
 
 
 def serve_queues(config: QueueServerConfig, on_ready: Callable[[str], None]) -> None:
-    """Serve until told to stop; `on_ready` hears the address."""
+    """Serve until stopped; `on_ready` gets the address."""
     store = open_store(config, None if config.key_file is None else read_key_file(config.key_file))
     host, port = config.address
     limits = Limits(

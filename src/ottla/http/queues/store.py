@@ -1,4 +1,4 @@
-"""The queues that are served: who writes to which, and what each consumer was given last.
+"""The served queues: their writers, and what each consumer was returned last.
 
 Everything here blocks, and is called in threads.
 """
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ottla.queue.positions import Start
 
 _MAX_REMEMBERED: Final = 10_000
-"""Of so many consumers it is known what they were given. One that is forgotten is given it again."""
+"""How many consumers are tracked. A dropped one gets its messages again."""
 
 
 class QueueState(NamedTuple):
@@ -70,7 +70,7 @@ class QueueStore:
         check_name("queue", name)
         with self._opening:
             if QueueFolder(self._base, name).exists():
-                raise AlreadyExists(f"there is a queue {name} already")
+                raise AlreadyExists(f"queue {name} already exists")
             self._writers[name] = Queue(self._base, name, **self._options)
 
     def delete(self, name: str) -> None:
@@ -95,13 +95,13 @@ class QueueStore:
         with self._opening:
             writer = self._writers.get(name)
             if writer is not None and writer.has_failed:
-                # What it could not sync it has told of; a new part is safe to write to.
+                # It has reported what it could not sync; a new part is safe to write to.
                 del self._writers[name]
                 writer.close()
                 writer = None
             if writer is None:
                 if not QueueFolder(self._base, name).exists():
-                    raise NotFound(f"there is no queue {name}")
+                    raise NotFound(f"no queue {name}")
                 writer = self._writers[name] = Queue(self._base, name, **self._options)
             return writer
 
@@ -116,12 +116,12 @@ class QueueStore:
             return queue.consumers()
 
     def open_consumer(self, name: str, consumer: str, start: Start) -> Consumer:
-        """At what it has committed, whatever it was given since."""
+        """At its commit, regardless of what was returned since."""
         with self._read(name) as queue:
             return queue.consumer(consumer, start)
 
     def give(self, name: str, consumer: Consumer, count: int, max_bytes: int) -> list[Message]:
-        """Up to so many messages, and so many bytes unless it is one."""
+        """Up to this many messages and bytes, at least one message."""
         messages: list[Message] = []
         size = 0
         while len(messages) < count and size < max_bytes:
@@ -134,7 +134,7 @@ class QueueStore:
         return messages
 
     def commit(self, name: str, consumer: str) -> None:
-        """What it was given last. A consumer that was given nothing stays where it is."""
+        """Commit what was returned last. Without that, nothing changes."""
         with self._read(name) as queue:
             if consumer not in queue.consumers():
                 raise NotFound(f"queue {name} has no consumer {consumer}")
@@ -145,7 +145,7 @@ class QueueStore:
                     opened.commit(position)
 
     def commit_behind(self, name: str, consumer: str, part: int, offset: int) -> None:
-        """Behind the message that begins there. What was committed already stays so: a late request changes nothing."""
+        """After the message at this position. Never moves back: a late request changes nothing."""
         with self._read(name) as queue:
             if consumer not in queue.consumers():
                 raise NotFound(f"queue {name} has no consumer {consumer}")
@@ -168,7 +168,7 @@ class QueueStore:
 
 
 class AlreadyExists(Exception):
-    """There is a queue of this name."""
+    """A queue of this name exists."""
 
 
 def open_store(config: QueuesConfig, keys: KeyRing | None = None) -> QueueStore:

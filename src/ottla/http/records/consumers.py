@@ -1,7 +1,7 @@
-"""Consuming by name: read from where the name has committed to, then commit.
+"""Named consumers: read from the committed offset, then commit.
 
-The name is that of a consumer group, so its lag shows where that of others does. Nothing is kept between two requests
-but what is committed: whoever does not commit reads the same messages again.
+The name is that of a consumer group, so its lag is visible like that of others. Nothing is stored between two requests
+except commits: without a commit the same messages are read again.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 class ConsumeQuery(Given, frozen=True, kw_only=True):
     topic: str
     max: Annotated[int, msgspec.Meta(ge=1, le=10_000)] = 100
-    """At most so many messages."""
+    """Maximum number of messages."""
     wait_ms: Annotated[int, msgspec.Meta(ge=0, le=30_000)] = 0
-    """Wait so long for the first message."""
+    """How long to wait for the first message."""
     start: Literal["earliest", "latest"] = "earliest"
-    """Where to begin in partitions for which nothing is committed."""
+    """Where to start in partitions without a committed offset."""
     keys: Wanted = "auto"
     values: Wanted = "auto"
 
@@ -48,7 +48,7 @@ class Consumed(Struct, frozen=True, kw_only=True):
     topic: str
     messages: list[Message]
     commit: Offsets
-    """POST this to …/commit once the messages are dealt with."""
+    """POST this to …/commit after processing the messages."""
 
 
 async def consume(call: Call) -> Consumed:
@@ -57,7 +57,7 @@ async def consume(call: Call) -> Consumed:
     call.check(AclOperation.READ, ResourceType.TOPIC, query.topic)
     state = call.broker.topics.by_name.get(query.topic)
     if state is None:
-        raise UnknownTopicOrPartition(f"there is no topic {query.topic!r}")
+        raise UnknownTopicOrPartition(f"no topic {query.topic!r}")
     positions = await _positions(call, state, await committed_offsets(call, name), query)
     messages = await _read(call, query, positions)
     places = {(query.topic, partition): offset for partition, offset in positions.items()}
@@ -71,13 +71,13 @@ async def _positions(
     for at, (start, end) in sorted((await bounds(call.broker, state.partitions)).items()):
         default = start if query.start == "earliest" else end
         offset = committed.get((state.name, at.partition), default)
-        # What the retention has deleted is passed over.
+        # Offsets deleted by retention are skipped.
         positions[at.partition] = min(max(offset, start), end)
     return positions
 
 
 async def _read(call: Call, query: ConsumeQuery, positions: dict[int, int]) -> list[Message]:
-    """Up to `max` messages from these positions on, which move along."""
+    """Up to `max` messages from these positions on, which advance."""
     messages: list[Message] = []
     wait_ms = query.wait_ms
     while len(messages) < query.max:
@@ -113,7 +113,7 @@ async def commit_offsets(call: Call) -> Committed:
     name = call.path("consumer")
     body = await call.body(Commit)
     if not body.offsets:
-        raise BadRequest("there is no offset to commit")
+        raise BadRequest("no offsets given")
     offsets = await checked(call.broker, body.offsets)
     await commit(call, name, offsets)
     return Committed(consumer=name, offsets=listed(offsets))
@@ -126,7 +126,7 @@ ENDPOINTS: Final = (
         "GET",
         f"{_CONSUMER}/messages",
         consume,
-        "Read on from where this consumer has committed to",
+        "Read from the consumer's committed offsets",
         query=ConsumeQuery,
         answer=Consumed,
     ),
@@ -134,7 +134,7 @@ ENDPOINTS: Final = (
         "POST",
         f"{_CONSUMER}/commit",
         commit_offsets,
-        "Remember how far this consumer has read",
+        "Commit offsets of a consumer",
         body=Commit,
         answer=Committed,
     ),

@@ -1,4 +1,4 @@
-"""Where somebody is in a topic, as text that they can hand back: `0:120,1:98`, partition and next offset."""
+"""A position in a topic as text: `0:120,1:98`, partition and next offset."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def write_cursor(positions: Mapping[int, int]) -> str:
 
 
 def read_cursor(text: str) -> dict[int, int]:
-    """ValueError if it is none."""
+    """Raises ValueError if it is malformed."""
     if not _CURSOR.fullmatch(text):
-        raise ValueError("a cursor is made of partitions and offsets, such as 0:120,1:98")
+        raise ValueError("a cursor must have the form 0:120,1:98 (partition:offset)")
     pairs = (pair.split(":") for pair in text.split(","))
     positions = {int(partition): int(offset) for partition, offset in pairs}
     if max(positions.values()) > _HIGHEST_OFFSET:
-        raise ValueError("no offset is that high")
+        raise ValueError("the offset is too large")
     return positions

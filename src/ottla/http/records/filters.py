@@ -1,4 +1,4 @@
-"""Which records somebody wants to see: by key, by what the value contains, by a header, by a place in its JSON."""
+"""Record filters: by key, by text in the value, by a header, by a JSON path."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _NOTHING: Final = object()
 
 
 def parse_path(text: str) -> Path:
-    """`$.user.tags[0]['a name']` as its steps; ValueError if it is no such path."""
+    """`$.user.tags[0]['a name']` as its steps; raises ValueError if it is not a valid path."""
     at = 1 if text.startswith("$") else 0
     text = text if at or text.startswith("[") else f".{text}"
     steps: list[str | int] = []
     while at < len(text):
         found = _STEP.match(text, at)
         if found is None:
-            raise ValueError("a path looks like $.user.tags[0]['a name']")
+            raise ValueError("a path must have the form $.user.tags[0]['a name']")
         name, index, single, double = found.groups()
         steps.append(
             int(index) if index is not None else next(part for part in (name, single, double) if part is not None)
@@ -36,7 +36,7 @@ def parse_path(text: str) -> Path:
 
 
 def at_path(document: Any, path: Path) -> object:  # noqa: ANN401 - any JSON
-    """What is there, or a value that equals nothing."""
+    """The value there, or one that equals nothing."""
     for step in path:
         if isinstance(step, int):
             if not isinstance(document, list) or step >= len(document):
@@ -59,7 +59,7 @@ class Filter:
         path: str | None = None,
         equals: str | None = None,
     ) -> None:
-        """ValueError if the path is none, or there is nothing for `equals` to compare with."""
+        """Raises ValueError if the path is invalid, or `equals` is used without a path."""
         if equals is not None and path is None:
             raise ValueError("`equals` needs a `path`")
         self._key = None if key is None else key.encode()

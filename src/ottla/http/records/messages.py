@@ -1,4 +1,4 @@
-"""Reading messages: a page at a time as JSON, or all of them as a stream of lines."""
+"""Reading messages: pages of JSON, or a stream of lines."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ if TYPE_CHECKING:
 _DEFAULT_LIMIT: Final = 100
 _MOST_MESSAGES: Final = 10_000
 _MOST_SCANNED: Final = 200_000
-"""A search through more than this hands back what it found so far, and a cursor to go on from."""
+"""A search over more than this returns its results so far, and a cursor to continue."""
 _PAGE_BYTES: Final = 4 << 20
 _CHUNK_BYTES: Final = 32 * 1024
 _NO_OFFSET: Final = -1
 
 
 class Selection(Given, frozen=True, kw_only=True):
-    """Which messages, and how they are shown."""
+    """Filters and encodings."""
 
     key: str | None = None
-    """Only those with this key."""
+    """Only messages with this key."""
     contains: str | None = None
-    """Only those whose value contains this text."""
+    """Only messages whose value contains this text."""
     header: tuple[str, ...] = ()
-    """Only those with this header, as `name` or `name:value`; may be repeated."""
+    """Only messages with this header, as `name` or `name:value`; may be repeated."""
     path: str | None = None
-    """Only those whose value is JSON that has something at this path, such as `$.user.tags[0]`."""
+    """Only messages with a JSON value that has this path, such as `$.user.tags[0]`."""
     equals: str | None = None
-    """And only if it is this, there."""
+    """With this value at the path."""
     keys: Wanted = "auto"
-    """How keys are shown."""
+    """The encoding of keys."""
     values: Wanted = "auto"
-    """How values are shown."""
+    """The encoding of values."""
 
     def filter(self) -> Filter:
         try:
@@ -69,30 +69,30 @@ class MessagesQuery(Selection, frozen=True, kw_only=True):
     partition: PartitionIndex | None = None
     """Without it all partitions are read, one after the other."""
     offset: OffsetNumber | None = None
-    """From this offset on."""
+    """Start at this offset."""
     timestamp: TimestampMs | None = None
-    """From the first message on that is not older than this."""
+    """Start at the first message at or after this time."""
     last: Annotated[int, msgspec.Meta(ge=1, le=_MOST_MESSAGES)] | None = None
-    """The newest ones, so many of each partition."""
+    """The newest messages, this many per partition."""
     cursor: str | None = None
-    """From where the answer before ended: its `next`."""
+    """Continue from a previous response: its `next`."""
     limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
-    """At most so many: 100 unless said, 10,000 at most; a stream has all unless said."""
+    """Maximum number of messages: default 100, at most 10,000; no limit for a stream."""
 
 
 class MessagePage(Struct, frozen=True, kw_only=True):
     topic: str
     messages: list[Message]
     next: str
-    """The cursor to go on from."""
+    """The cursor to continue from."""
     is_end: bool
-    """Whether there was nothing more when this was read."""
+    """Whether the end was reached."""
     scanned: int
-    """How many messages were looked at."""
+    """The number of scanned messages."""
 
 
 class Span(Struct, frozen=True, kw_only=True):
-    """What is to be read of a partition."""
+    """The range to read of a partition."""
 
     partition: int
     start: int
@@ -112,7 +112,7 @@ async def read_messages(call: Call) -> MessagePage | Response:
 async def _spans(call: Call, state: TopicState, query: MessagesQuery) -> list[Span]:
     given = [name for name in ("offset", "timestamp", "last", "cursor") if getattr(query, name) is not None]
     if len(given) > 1:
-        raise BadRequest(f"query: {' and '.join(given)} each say where to begin; give one of them")
+        raise BadRequest(f"query: {' and '.join(given)} are mutually exclusive; give one of them")
     if query.cursor is not None:
         return await _spans_of_cursor(call, state, query.cursor)
     if query.partition is not None and query.partition >= len(state.partitions):
@@ -134,7 +134,7 @@ async def _spans_of_cursor(call: Call, state: TopicState, cursor: str) -> list[S
     known = await bounds(call.broker, [state.partitions[index] for index in positions], is_stable=True)
     spans = []
     for at, there in sorted(known.items()):
-        # What the retention has deleted meanwhile is passed over.
+        # Offsets deleted by retention meanwhile are skipped.
         start = max(positions[at.partition], there.start)
         spans.append(Span(partition=at.partition, start=start, end=max(start, there.end)))
     return spans
@@ -154,7 +154,7 @@ async def _span(call: Call, at: TopicPartition, there: Bounds, query: MessagesQu
 
 
 async def offset_at(call: Call, at: TopicPartition, timestamp: int, end: int) -> int:
-    """The first offset that is not older; the end of the partition if all are."""
+    """The first offset at or after the time; the end of the partition if there is none."""
     wanted = ListOffsetsPartition(partition_index=at.partition, timestamp=timestamp)
     request = ListOffsetsRequest(replica_id=-1, topics=(ListOffsetsTopic(name=at.topic, partitions=(wanted,)),))
     answer = await call.ask(request)
@@ -165,7 +165,7 @@ async def offset_at(call: Call, at: TopicPartition, timestamp: int, end: int) ->
 
 
 class _Search:
-    """Goes through partitions one after the other, and knows where it is."""
+    """Reads partitions one after the other, and tracks the position."""
 
     def __init__(self, call: Call, topic: str, query: MessagesQuery, spans: list[Span]) -> None:
         self._call = call
@@ -179,8 +179,8 @@ class _Search:
     async def page(self) -> MessagePage:
         limit = self._query.limit or self._query.last or _DEFAULT_LIMIT
         if limit > _MOST_MESSAGES:
-            hint = "Follow `next`, or ask for application/x-ndjson to have all of them in one stream."
-            raise BadRequest(f"query: limit can be {_MOST_MESSAGES} at most", hint=hint)
+            hint = "Follow `next`, or accept application/x-ndjson to get all of them in one stream."
+            raise BadRequest(f"query: limit must be at most {_MOST_MESSAGES}", hint=hint)
         messages: list[Message] = []
         size = 0
         async for partition, record in self._found():

@@ -1,4 +1,4 @@
-"""Which partition a message goes to when nobody says: by its key, as Kafka's own producers do."""
+"""The partition of a message without an explicit one: by key, as Kafka's producers do."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _turns = count()
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2, 32 bits, with the seed that Kafka's producers use."""
+    """MurmurHash2, 32 bits, with the seed of Kafka's producers."""
     hashed = _SEED ^ len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):
@@ -32,5 +32,5 @@ def partition_of(key: bytes, partitions: int) -> int:
 
 
 def next_partition(partitions: int) -> int:
-    """For all messages of a request that have no key: one partition, and the next time another."""
+    """For all messages of a request without a key: one partition, and another one the next time."""
     return next(_turns) % partitions

@@ -1,4 +1,4 @@
-"""Keys and values as JSON: text, JSON, base64 or hex, chosen by what the bytes are unless somebody chose."""
+"""Keys and values as JSON: text, JSON, base64 or hex, chosen automatically unless given."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TEXT_MARK: Final = b'"'
 
 
 def show(data: bytes | None, wanted: Wanted = "auto") -> Shown:
-    """The bytes as something JSON can hold, and what that is.
+    """The bytes as a JSON value, and its encoding.
 
-    What cannot be shown as it was wanted is shown as it can be: the encoding that is stated is the truth.
+    If the requested encoding is not possible, another one is used: the returned encoding is authoritative.
     """
     if data is None:
         return None, "none"
@@ -40,7 +40,7 @@ def show(data: bytes | None, wanted: Wanted = "auto") -> Shown:
         return _base64(data), "base64"
     if (wanted == "json" or (wanted == "auto" and data.lstrip()[:1] in _OPENING)) and is_json(data):
         return msgspec.Raw(_on_one_line(data)), "json"
-    # Text has no control characters but tabs and line ends: bytes that have are no text, though they may be UTF-8.
+    # Text has no control characters except tabs and line ends: other bytes are not text, even if valid UTF-8.
     if wanted != "utf8" and _CONTROL.search(text):
         return _base64(data), "base64"
     return text, "utf8"
@@ -55,7 +55,7 @@ def is_json(data: bytes) -> bool:
 
 
 def _on_one_line(document: bytes) -> bytes:
-    """Answers that are made of lines hold it, too."""
+    """Also safe in line-based responses."""
     has_line_ends = b"\n" in document or b"\r" in document
     return msgspec.json.format(document, indent=-1) if has_line_ends else document
 
@@ -65,9 +65,9 @@ def _base64(data: bytes) -> str:
 
 
 def read(given: msgspec.Raw | None, encoding: Encoding | None = None) -> bytes | None:
-    """The bytes that a JSON value stands for; ValueError says why it stands for none.
+    """The bytes of a JSON value; raises ValueError if that is impossible.
 
-    Without an encoding a string is its UTF-8, null is nothing at all, and everything else is JSON, as it was written.
+    Without an encoding a string is UTF-8, null is null, and everything else is JSON, as written.
     """
     written = _NULL if given is None else bytes(given)
     if encoding == "json":

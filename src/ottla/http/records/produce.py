@@ -1,4 +1,4 @@
-"""Writing messages: a JSON body, all or nothing, or a stream of lines that is written as it comes."""
+"""Writing messages: an atomic JSON body, or a stream of lines written as it arrives."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class NewHeader(Given, frozen=True, kw_only=True):
 
 
 class NewMessage(Given, frozen=True, kw_only=True):
-    """A string is written as UTF-8, null as no key or value, anything else as JSON; an encoding says otherwise."""
+    """A string is written as UTF-8, null as no key or value, anything else as JSON; an encoding overrides this."""
 
     key: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     headers: tuple[NewHeader, ...] | dict[str, str | None] = ()
     partition: PartitionIndex | None = None
-    """Without it the key decides, as with Kafka's own producers."""
+    """Without it the key decides, as with Kafka's producers."""
     timestamp: TimestampMs | None = None
     """Without it, now."""
     key_encoding: Encoding | None = None
@@ -73,15 +73,15 @@ class Written(Struct, frozen=True, kw_only=True):
     topic: str
     written: int
     offsets: tuple[WrittenMessage, ...] = ()
-    """Where each message is, in the order of the request; left out after a stream."""
+    """The offset of each message, in request order; omitted after a stream."""
     partitions: list[WrittenSpan]
 
 
 class _Ready(Struct, frozen=True, kw_only=True):
-    """A message as the log takes it."""
+    """A message in log format."""
 
     what: str
-    """How to speak of it."""
+    """Its description in errors."""
     partition: int | None
     timestamp: int | None
     key: bytes | None
@@ -96,13 +96,13 @@ async def write_messages(call: Call) -> Written:
         return await _write_stream(call, name)
     body = await call.body(NewMessages)
     if not body.messages:
-        raise BadRequest("there is no message in the body")
+        raise BadRequest("the body has no messages")
     ready = []
     for number, message in enumerate(body.messages, 1):
         ready.append(_read(message, f"message {number}"))
         if number % _TURN_MESSAGES == 0:
             await others()
-    # Only now is the topic created if there is none: what is refused leaves nothing behind.
+    # Only now is a missing topic created: a rejected request leaves nothing behind.
     writer = _Writer(call, await _topic(call, name), keeps_offsets=True)
     for number, one in enumerate(ready, 1):
         writer.add(one)
@@ -134,13 +134,13 @@ async def _write_stream(call: Call, name: str) -> Written:
             problem.status, detail, hint="The lines before it are written.", code=problem.details.code, written=written
         ) from None
     if writer is None:
-        raise BadRequest("there is no message in the body")
+        raise BadRequest("the body has no messages")
     await writer.write()
     return writer.written()
 
 
 async def _save(writer: _Writer) -> int:
-    """Write what came before a line that is wrong; how many messages are written in all."""
+    """Write the lines before an invalid one; returns the total number of messages written."""
     await writer.write()
     return writer.count
 
@@ -172,14 +172,14 @@ async def _topic(call: Call, name: str) -> TopicState:
     if state is not None:
         return state
     if not call.broker.config.auto_create_topics:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+        raise UnknownTopicOrPartition(f"no topic {name!r}")
     if not call.may(AclOperation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME):
         call.check(AclOperation.CREATE, ResourceType.TOPIC, name)
     return await call.broker.administration.create_topic(NewTopic(name), _TIMEOUT_MS)
 
 
 class _Writer:
-    """Collects messages into a batch per partition, and has the broker append them."""
+    """Collects messages into a batch per partition, and appends them."""
 
     def __init__(self, call: Call, state: TopicState, *, keeps_offsets: bool = False) -> None:
         self._call = call
@@ -205,7 +205,7 @@ class _Writer:
             builder = BatchBuilder(max_bytes=self._max_bytes)
             builder.append(*fields)
             if builder.size > self._max_bytes:
-                detail = f"{ready.what} takes {builder.size} bytes; topic {self._state.name} allows {self._max_bytes}"
+                detail = f"{ready.what} has {builder.size} bytes; topic {self._state.name} allows {self._max_bytes}"
                 raise problem_of(MessageTooLarge(detail))
             builders.append(builder)
             before = 0
@@ -225,7 +225,7 @@ class _Writer:
         return ready.partition
 
     def _timestamp_of(self, ready: _Ready) -> int:
-        """As the log would have it, which would refuse only the batch of that partition."""
+        """Like the log, which would reject only the batch of that partition."""
         now_ms, config = self._call.broker.clock.now_ms(), self._state.config.log
         if ready.timestamp is None:
             return now_ms
@@ -239,7 +239,7 @@ class _Writer:
         ready, self._ready = self._ready, {}
         self.size = 0
         while ready:
-            # A request carries one batch of a partition, so the next ones go with the next request.
+            # A request has one batch per partition, so further ones go with the next request.
             now = {partition: builders.pop(0) for partition, builders in ready.items()}
             ready = {partition: builders for partition, builders in ready.items() if builders}
             await self._write(now)

@@ -1,4 +1,4 @@
-"""Records of a partition, read a piece at a time so that others are served in between."""
+"""Reads records of a partition in chunks, yielding in between."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _FIRST_BYTES: Final = 16 * 1024
 MOST_BYTES: Final = 128 * 1024
-"""Of one read: little at first, since many want but a few messages, then more."""
+"""Chunk sizes: small at first, since many clients want only a few messages, then larger."""
 
 
 async def read_on(call: Call, topic: str, partition: int, offset: int, until: int) -> AsyncIterator[Piece]:
-    """Everything from `offset` to below `until`."""
+    """All records from `offset` to below `until`."""
     max_bytes = _FIRST_BYTES
     while offset < until:
         [data] = await fetch(call, topic, {partition: offset}, max_bytes=max_bytes)

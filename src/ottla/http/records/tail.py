@@ -1,7 +1,7 @@
-"""A topic as it grows, as server-sent events.
+"""A topic as server-sent events.
 
-A tail sleeps until something is appended. One whose reader is slow, or that is one of many, looks less often; it
-holds nothing meanwhile, and when it is too far behind it goes on at the end, and says how much it skipped.
+A tail sleeps until something is appended. With a slow reader, or many tails, it polls less often; it
+buffers nothing meanwhile, and if it is too far behind it skips to the end, and reports the number of skipped messages.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _HEARTBEAT_MS: Final = 15_000
 _HEARTBEAT: Final = b": still here\n\n"
 _PAUSE_S: Final = 0.01
 _PAUSE_PER_TAIL_S: Final = 0.001
-"""So that all of them together look a thousand times a second, however many there are."""
+"""So that all tails together poll a thousand times a second."""
 
 
 class TailQuery(Selection, frozen=True, kw_only=True):
     partition: PartitionIndex | None = None
     """Without it, all partitions."""
     start: Literal["latest", "earliest"] = "latest"
-    """Where to begin; an event's id, sent back as Last-Event-ID, says better."""
+    """Where to start; Last-Event-ID takes precedence."""
     max_behind: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 10_000
-    """Once it has caught up: skip to the end when it is behind by more messages of a partition than this."""
+    """Once it has caught up: skip to the end when it is more messages behind in a partition than this."""
 
 
 class Skipped(Struct, frozen=True, kw_only=True):
-    """The event `skipped`: these messages were not sent, because the reader is too slow or they are gone."""
+    """The event `skipped`: these messages were not sent, because the reader is too slow or they are deleted."""
 
     partition: int
     from_offset: int
@@ -94,7 +94,7 @@ class _Tail:
             yield _event("end", problem_of(refused).details)
 
     async def _look(self) -> AsyncIterator[bytes]:
-        """What has been appended since the last time; waits until something is."""
+        """The records appended since the last time; waits for some."""
         answer = await fetch(self._call, self._topic, self._positions, max_bytes=MOST_BYTES, max_wait_ms=_HEARTBEAT_MS)
         for data in answer:
             skipped = await self._skip(data)
@@ -132,7 +132,7 @@ class _Tail:
             ]
             self._positions[index] = piece.next_offset
             if events:
-                # With the last one, since it says where to go on after all of them.
+                # With the last one, since it is the resume position after all of them.
                 events.insert(-1, self._id())
                 yield b"".join(events)
             await others()
@@ -140,7 +140,7 @@ class _Tail:
             self._caught_up.add(index)
 
     def _id(self) -> bytes:
-        """Where to go on after a lost connection."""
+        """The resume position after a lost connection."""
         return b"id: %b\n" % write_cursor(self._positions).encode()
 
 
@@ -174,7 +174,7 @@ def _event(name: str, data: msgspec.Struct) -> bytes:
 
 
 def _list(door: Door) -> None:
-    """The task that answers this request, so that a stop of the broker can end it."""
+    """The task of this request, so that stopping the broker can end it."""
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a handler runs in one
     door.tails.add(task)
@@ -186,7 +186,7 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/topics/{name}/tail",
         tail,
-        "Messages as they come, as server-sent events",
+        "New messages, as server-sent events",
         query=TailQuery,
         streams=EVENT_STREAM,
     ),

@@ -1,4 +1,4 @@
-"""ACLs: who may do what."""
+"""ACLs."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class AclList(Struct, frozen=True, kw_only=True):
 
 class NewAcl(Given, frozen=True, kw_only=True):
     principal: str
-    """Such as User:ann, Group:sales or Role:analyst; User:* is everybody."""
+    """Such as User:ann, Group:sales or Role:analyst; User:* is all users."""
     operation: Operation
     resource_type: Kind
     resource_name: str
-    """* is everything; the cluster is called kafka-cluster. ALL on the USER Role:x makes a member of role x."""
+    """* is everything; the cluster is kafka-cluster. ALL on the USER Role:x makes a principal a member of role x."""
     pattern_type: Pattern = "LITERAL"
     permission: Permission = "ALLOW"
     host: str = "*"
@@ -136,7 +136,7 @@ async def delete_acls(call: Call) -> DeletedAcls:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/v1/acls", list_acls, "ACLs, or those that match", query=AclQuery, answer=AclList),
+    Endpoint("GET", "/v1/acls", list_acls, "List ACLs, optionally filtered", query=AclQuery, answer=AclList),
     Endpoint("POST", "/v1/acls", create_acl, "Add an ACL", body=NewAcl, answer=NewAcl, status=201),
-    Endpoint("DELETE", "/v1/acls", delete_acls, "Delete the ACLs that match", query=AclQuery, answer=DeletedAcls),
+    Endpoint("DELETE", "/v1/acls", delete_acls, "Delete the matching ACLs", query=AclQuery, answer=DeletedAcls),
 )

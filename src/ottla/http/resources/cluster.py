@@ -1,4 +1,4 @@
-"""The broker, the cluster, its configs, its folders and who is connected."""
+"""The broker, the cluster, configs, log directories and connected clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BrokerInfo(Struct, frozen=True, kw_only=True):
     """host:port of the Kafka protocol."""
     data_dir: str
     topics: int
-    """Without those that the broker keeps for itself; so are their partitions."""
+    """Without internal topics; likewise their partitions."""
     partitions: int
     groups: int
     connections: int
@@ -59,17 +59,17 @@ class ClusterNode(Struct, frozen=True, kw_only=True):
     port: int
     rack: str | None
     state: Literal["up", "unreachable"]
-    """Whether it answers the node that was asked; one that has left the cluster is not listed."""
+    """Whether it answers this node; nodes that have left the cluster are not listed."""
     problem: str
-    """Why it does not."""
+    """Why it does not answer."""
     leads: int
-    """Of how many partitions it is the leader."""
+    """The number of partitions it leads."""
     holds: int
-    """Of how many partitions it has a copy."""
+    """The number of replicas it has."""
     in_sync: int
-    """Of these, how many that may lead."""
+    """The number of its replicas in the ISR."""
     total_bytes: int
-    """Of its disk; -1 if it does not answer."""
+    """Free space of its disk; -1 if it does not answer."""
     usable_bytes: int
 
 
@@ -79,9 +79,9 @@ class LeaderlessPartition(Struct, frozen=True, kw_only=True):
     isr: list[int]
     """The last in-sync replicas."""
     replaced: list[int]
-    """Those of them whose broker came back with another data folder, or an older copy of it."""
+    """Those whose broker returned with another data folder, or an older copy of it."""
     offline: list[int]
-    """Those of them whose log the disk fails."""
+    """Those with a failed disk."""
     reason: str
     """`replicas_away`, `data_folder_replaced` or `log_offline`."""
     problem: str
@@ -109,7 +109,7 @@ async def show_cluster(call: Call) -> ClusterInfo:
 
 
 def _leaderless(call: Call) -> list[LeaderlessPartition]:
-    """Of topics that whoever asks may know of."""
+    """Of topics that the user may describe."""
     replication = call.broker.replication
     return [
         LeaderlessPartition(
@@ -127,7 +127,7 @@ def _leaderless(call: Call) -> list[LeaderlessPartition]:
 
 
 def _roles(call: Call) -> Counter[tuple[str, int]]:
-    """How many partitions each node has, by what it is to them."""
+    """The number of partitions of each node, by role."""
     found: Counter[tuple[str, int]] = Counter()
     for state in call.broker.topics.by_name.values():
         for index in range(len(state.partitions)):
@@ -160,7 +160,7 @@ async def _node(call: Call, one: DescribeClusterBroker, roles: Counter[tuple[str
 
 
 async def _disk(call: Call, node: int) -> DescribeLogDirsResult | None:
-    """As the node says itself; None to those who may not know."""
+    """As reported by the node; None without permission."""
     if not call.may(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
         return None
     request, replication = DescribeLogDirsRequest(topics=()), call.broker.replication
@@ -217,9 +217,9 @@ class Client(Struct, frozen=True, kw_only=True):
     host: str
     port: int
     software: str | None
-    """What the client says it is."""
+    """The client's software name and version."""
     is_busy: bool
-    """Whether a request of it is being answered."""
+    """Whether a request is in progress."""
 
 
 class ClientList(Struct, frozen=True, kw_only=True):
@@ -247,12 +247,12 @@ async def change_configs(call: Call) -> ConfigList:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/v1/broker", show_broker, "The broker at a glance", answer=BrokerInfo),
+    Endpoint("GET", "/v1/broker", show_broker, "Summary of the broker", answer=BrokerInfo),
     Endpoint("GET", "/v1/cluster", show_cluster, "The brokers of the cluster", answer=ClusterInfo),
     Endpoint("GET", "/v1/configs", show_configs, "The configs of the broker", answer=ConfigList),
     Endpoint(
         "PATCH", "/v1/configs", change_configs, "Change configs of the broker", body=ConfigChanges, answer=ConfigList
     ),
-    Endpoint("GET", "/v1/log-dirs", list_log_dirs, "The data folder and what is in it", answer=LogDirList),
-    Endpoint("GET", "/v1/clients", list_clients, "The Kafka clients that are connected", answer=ClientList),
+    Endpoint("GET", "/v1/log-dirs", list_log_dirs, "The log directory and its partitions", answer=LogDirList),
+    Endpoint("GET", "/v1/clients", list_clients, "Connected Kafka clients", answer=ClientList),
 )

@@ -1,4 +1,4 @@
-"""Configs of topics, of groups and of the broker, which are shown and changed alike."""
+"""Configs of topics, groups and the broker, shown and changed alike."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _DELETE: Final = 1
 
 
 ConfigValue = str | bool | int | float
-"""Kafka's configs are text; JSON's own numbers, true and false stand for theirs."""
+"""Kafka's configs are text; JSON numbers and booleans are converted."""
 
 
 def text_of(value: ConfigValue) -> str:
@@ -38,9 +38,9 @@ def text_of(value: ConfigValue) -> str:
 class Config(Struct, frozen=True, kw_only=True):
     name: str
     value: str | None
-    """Null if it has none, or is a secret."""
+    """Null if it is unset or sensitive."""
     source: str
-    """Where the value comes from, by Kafka's names: DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG and so on."""
+    """The source of the value, with Kafka's names: DYNAMIC_TOPIC_CONFIG, DEFAULT_CONFIG and so on."""
     is_default: bool
     is_read_only: bool
     is_sensitive: bool
@@ -56,7 +56,7 @@ class ConfigChanges(Given, frozen=True, kw_only=True):
 
     configs: dict[str, ConfigValue | None]
     dry_run: bool = False
-    """Only say whether it would work."""
+    """Only validate the request."""
 
 
 async def described(call: Call, kind: int, name: str) -> ConfigList:
@@ -82,7 +82,7 @@ async def described(call: Call, kind: int, name: str) -> ConfigList:
 
 async def changed(call: Call, kind: int, name: str, changes: ConfigChanges) -> ConfigList:
     if not changes.configs:
-        raise BadRequest("there is no config to change")
+        raise BadRequest("no configs given")
     configs = tuple(
         AlterableConfig(name=config, config_operation=_DELETE, value=None)
         if value is None

@@ -1,4 +1,4 @@
-"""DMQP: which topics are exposed, where their shards are, and who reads which of them."""
+"""DMQP: exposed topics, their shards, and consumers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ConsumerName = Annotated[str, msgspec.Meta(min_length=1, max_length=249)]
 
 class ShardInfo(Struct, frozen=True, kw_only=True):
     shard: int
-    """The partition it is."""
+    """Its partition."""
     host: str
     port: int
 
@@ -46,7 +46,7 @@ class ExposedTopicList(Struct, frozen=True, kw_only=True):
 
 class Exposure(Given, frozen=True, kw_only=True):
     ports: tuple[Port, ...] = ()
-    """Of each shard; 0, or none at all, picks a free one."""
+    """A port per shard; 0, or none at all, uses free ones."""
 
 
 class Registration(Given, frozen=True, kw_only=True):
@@ -56,20 +56,20 @@ class Registration(Given, frozen=True, kw_only=True):
 class Lease(Struct, frozen=True, kw_only=True):
     consumer: str
     shards: list[int]
-    """Those that are this consumer's for now."""
+    """The shards assigned to this consumer."""
     lease_ms: int
-    """Register again within this time, or lose them."""
+    """Register again within this time to keep them."""
 
 
 def _door(call: Call) -> ShardDoor:
     door = call.broker.shard_door
     if door is None:
-        raise Problem(409, "this broker does not serve DMQP", hint="One that was started with `ottla serve` does.")
+        raise Problem(409, "DMQP is not available on this broker", hint="Use a broker started with `ottla serve`.")
     return door
 
 
 def _shown(call: Call, exposed: Exposed) -> ExposedTopic:
-    # Where this client reached us, if the shards are served there too.
+    # The address this client used, if the shards are served there too.
     reached = call.request.scope.get("server") or ("127.0.0.1", 0)
     return ExposedTopic(
         topic=exposed.topic,
@@ -95,7 +95,7 @@ async def show_exposed(call: Call) -> ExposedTopic:
 async def expose(call: Call) -> ExposedTopic:
     body = await call.body(Exposure)
     topic = call.path("topic")
-    # Whoever reaches the ports does what this client may do.
+    # Clients of the ports get the permissions of this user.
     for operation in (AclOperation.ALTER, AclOperation.READ, AclOperation.WRITE):
         call.check(operation, ResourceType.TOPIC, topic)
     call.check(AclOperation.READ, ResourceType.GROUP, GROUP_PREFIX + topic)
@@ -113,7 +113,7 @@ async def unexpose(call: Call) -> Done:
 
 
 def _at_the_node_in_charge(call: Call, address: str) -> Response:
-    """307: the same request, body and all, to the node that serves the topic."""
+    """307: the same request to the node that serves the topic."""
     url = call.request.url
     return Response(status_code=307, headers={"location": f"{url.scheme}://{address}{url.path}"})
 
@@ -149,9 +149,9 @@ ENDPOINTS: Final = (
         body=Registration,
         answer=Lease,
     ),
-    Endpoint("DELETE", f"{_TOPIC}/consumers/{{consumer}}", unregister, "Give a consumer's shards up", answer=Done),
-    Endpoint("GET", "/v1/dmqp", list_exposed, "All topics that are exposed over DMQP", answer=ExposedTopicList),
-    Endpoint("GET", _TOPIC, show_exposed, "Where the shards of a topic are", answer=ExposedTopic),
+    Endpoint("DELETE", f"{_TOPIC}/consumers/{{consumer}}", unregister, "Release a consumer's shards", answer=Done),
+    Endpoint("GET", "/v1/dmqp", list_exposed, "All topics exposed over DMQP", answer=ExposedTopicList),
+    Endpoint("GET", _TOPIC, show_exposed, "The shards of a topic", answer=ExposedTopic),
     Endpoint("POST", _TOPIC, expose, "Expose a topic over DMQP", body=Exposure, answer=ExposedTopic),
-    Endpoint("DELETE", _TOPIC, unexpose, "Expose a topic no more", answer=Done),
+    Endpoint("DELETE", _TOPIC, unexpose, "Unexpose a topic", answer=Done),
 )

@@ -1,4 +1,4 @@
-"""What is to go wrong, for tests in other languages. Served only by `ottla serve --enable-faults`."""
+"""Fault injection, for tests in other languages. Only with `ottla serve --enable-faults`."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ _TAKES: Final[dict[Kind, _Takes]] = {
 class NewFault(Given, frozen=True, kw_only=True):
     kind: Kind
     code: str | None = None
-    """Of `error`: Kafka's name for it, such as NOT_LEADER_OR_FOLLOWER."""
+    """For `error`: Kafka's error name, such as NOT_LEADER_OR_FOLLOWER."""
     seconds: Annotated[float, msgspec.Meta(ge=0, le=3600)] | None = None
     """Of `delay` and `throttle`."""
     after_effect: bool | None = None
-    """Of `drop`: do what was asked before the connection is closed."""
+    """For `drop`: execute the request before the connection is closed."""
     times: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)] | None = None
-    """How often; every time, if it is left out."""
+    """How often; always, if omitted."""
     api: str | None = None
-    """Kafka's name for it, such as Produce."""
+    """Kafka's API name, such as Produce."""
     topic: str | None = None
     partition: PartitionIndex | None = None
     client_id: str | None = None
@@ -81,12 +81,12 @@ class Fault(Struct, frozen=True, kw_only=True):
     id: int
     kind: str
     detail: str
-    """What there is to say besides, such as the error code."""
+    """Details, such as the error code."""
     where: dict[str, str | int]
-    """Which requests are meant."""
+    """Which requests match."""
     times: int | None
     struck: int
-    """How often it did."""
+    """How often it was applied."""
 
 
 class FaultList(Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ def _checked(given: NewFault) -> dict[str, Any]:
         raise BadRequest(f"a fault of kind {given.kind} needs {', '.join(missing)}")
     unknown = sorted(arguments.keys() - takes.required - takes.allowed)
     if unknown:
-        raise BadRequest(f"a fault of kind {given.kind} takes no {', '.join(unknown)}")
+        raise BadRequest(f"a fault of kind {given.kind} does not take {', '.join(unknown)}")
     return arguments
 
 
@@ -128,7 +128,7 @@ async def show_fault(call: Call) -> Fault:
 
 
 async def remove_fault(call: Call) -> Fault:
-    """As it was in the end."""
+    """Its final state."""
     fault = _found(call)
     fault.remove()
     return _shown(fault)
@@ -144,7 +144,7 @@ def _found(call: Call) -> ArmedFault:
     for fault in _faults(call):
         if str(fault.id) == wanted:
             return fault
-    raise Problem(404, f"there is no fault {wanted}", hint="GET /v1/faults lists those there are.")
+    raise Problem(404, f"no fault {wanted}", hint="GET /v1/faults lists the faults.")
 
 
 def _faults(call: Call) -> Faults:
@@ -152,7 +152,7 @@ def _faults(call: Call) -> Faults:
     faults = call.broker.faults
     if faults is None:
         hint = "Start the broker with `ottla serve --enable-faults`, for tests only."
-        raise Problem(403, "this broker does not let things go wrong on purpose", hint=hint)
+        raise Problem(403, "fault injection is disabled", hint=hint)
     return faults
 
 
@@ -171,9 +171,9 @@ _ALL: Final = "/v1/faults"
 _ONE: Final = "/v1/faults/{id}"
 
 ENDPOINTS: Final = (
-    Endpoint("GET", _ALL, list_faults, "What is to go wrong, and how often it did", answer=FaultList),
-    Endpoint("POST", _ALL, add_fault, "Let something go wrong", body=NewFault, answer=Fault, status=201),
-    Endpoint("DELETE", _ALL, remove_all, "Let everything go well again", answer=Done),
-    Endpoint("GET", _ONE, show_fault, "One fault, and how often it struck", answer=Fault),
+    Endpoint("GET", _ALL, list_faults, "All faults and their counts", answer=FaultList),
+    Endpoint("POST", _ALL, add_fault, "Add a fault", body=NewFault, answer=Fault, status=201),
+    Endpoint("DELETE", _ALL, remove_all, "Remove all faults", answer=Done),
+    Endpoint("GET", _ONE, show_fault, "One fault and its count", answer=Fault),
     Endpoint("DELETE", _ONE, remove_fault, "Remove a fault", answer=Fault),
 )

@@ -1,7 +1,6 @@
-"""The web console: its files, as they are in this package.
+"""The web console's files, from this package.
 
-They are served below a name made of their content, so a browser keeps them for good, and asks for others once they
-change. The page itself is asked for every time.
+Their URLs contain a digest of their contents, so browsers cache them forever. The page itself is always revalidated.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _TYPES: Final[Mapping[str, str]] = {
     ".svg": "image/svg+xml",
 }
 _FOR_GOOD: Final = "public, max-age=31536000, immutable"
-# Only what this host serves runs, is shown or is asked; no text becomes markup, and no other site frames the page.
+# Only files of this host are loaded; text never becomes markup, and no other site may frame the page.
 _POLICY: Final = "; ".join(
     (
         "default-src 'none'",
@@ -78,7 +77,7 @@ class Console:
 
     def endpoints(self) -> tuple[Endpoint, ...]:
         return (
-            Endpoint("GET", "/", self._show_page, "The console"),
+            Endpoint("GET", "/", self._show_page, "The web console"),
             Endpoint("GET", "/console/{digest}/{name:path}", self._show_file, "A file of the console"),
         )
 

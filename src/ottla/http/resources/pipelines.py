@@ -1,6 +1,6 @@
-"""Data pipelines: what they have told of themselves, and which of them have gone silent.
+"""Data pipelines: their last reports, and which are lost.
 
-A pipeline runs elsewhere, in Spark. It writes its status to a topic every few seconds, and this reads it there.
+A pipeline runs in Spark. It writes its status to a topic every few seconds, where it is read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
     rows_per_second: float
     batch_ms: int
     lag: int
-    """Messages that it has still to read."""
+    """Its lag."""
     lag_seconds: float
     """Since the oldest of them was first seen."""
     watermark: str
     late_rows: int
-    """Dropped since the start because they came after the watermark."""
+    """Dropped since the start because they arrived after the watermark."""
     state_rows: int
     restarts: int
     """After failures, since the start."""
@@ -51,9 +51,9 @@ class PipelineQuery(Struct, frozen=True, kw_only=True):
 class Pipeline(Struct, frozen=True, kw_only=True):
     name: str
     state: str
-    """starting, running, stopped, finished, failed; or lost, if it should run and has not been heard of."""
+    """starting, running, stopped, finished, failed; or lost, if it should run but has not reported."""
     seen_ms: int
-    """When it was last heard of."""
+    """Its last report."""
     started_ms: int
     file: str
     host: str
@@ -63,7 +63,7 @@ class Pipeline(Struct, frozen=True, kw_only=True):
     rows_per_second: float
     """Of all queries; none if it does not run."""
     lag: int
-    """Of the query that is furthest behind."""
+    """Of the query with the highest lag."""
     queries: list[PipelineQuery]
 
 
@@ -72,7 +72,7 @@ class PipelineList(Struct, frozen=True, kw_only=True):
 
 
 class _Told:
-    """The last word of each pipeline, kept between calls: the topic is read on, not again."""
+    """The last report of each pipeline, cached: only new records are read."""
 
     def __init__(self) -> None:
         self._topic_id = b""
@@ -87,7 +87,7 @@ class _Told:
         if self._topic_id != topic.raw_id or self._next_offset > end:
             self._topic_id, self._next_offset, self._latest = topic.raw_id, 0, {}
         at = max(self._next_offset, start)
-        # Asked even if there is nothing new: who may not read the topic gets no answer from what is kept either.
+        # Requested even without news: users without permission must not get cached data.
         [data] = await fetch(call, PIPELINES_TOPIC, {0: at}, max_bytes=1)
         raise_refusal(data.error_code)
         async for piece in read_on(call, PIPELINES_TOPIC, 0, at, end):
@@ -105,7 +105,7 @@ class _Told:
         try:
             self._latest[key] = (msgspec.json.decode(record.value, type=PipelineStatus), record.timestamp)
         except msgspec.DecodeError:
-            return  # somebody else's record
+            return  # not a report
 
 
 _told: Final[WeakKeyDictionary[Door, _Told]] = WeakKeyDictionary()
@@ -120,7 +120,7 @@ async def show_pipeline(call: Call) -> Pipeline:
     for pipeline in (await list_pipelines(call)).pipelines:
         if pipeline.name == name:
             return pipeline
-    raise Problem(404, f"no pipeline {name!r} has told of itself", hint="GET /v1/pipelines lists those that have.")
+    raise Problem(404, f"no pipeline {name!r} has reported", hint="GET /v1/pipelines lists the pipelines.")
 
 
 def _shown(status: PipelineStatus, seen_ms: int, now_ms: int) -> Pipeline:
@@ -142,6 +142,6 @@ def _shown(status: PipelineStatus, seen_ms: int, now_ms: int) -> Pipeline:
 
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/v1/pipelines", list_pipelines, "All data pipelines that told of themselves", answer=PipelineList),
+    Endpoint("GET", "/v1/pipelines", list_pipelines, "All data pipelines that have reported", answer=PipelineList),
     Endpoint("GET", "/v1/pipelines/{name}", show_pipeline, "One pipeline: state, rates and lag", answer=Pipeline),
 )

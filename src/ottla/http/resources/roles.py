@@ -1,6 +1,6 @@
 """Roles: named sets of ACLs, and who has them.
 
-A role has no entry of its own: the ACLs of the principal `Role:x` are its rules, and ALLOW ALL on the USER `Role:x`
+Roles are not stored separately: the ACLs of the principal `Role:x` are its rules, and ALLOW ALL on the USER `Role:x`
 makes a principal a member of it.
 """
 

@@ -1,4 +1,4 @@
-"""Topics: list, show, create, delete, more partitions, configs, forgetting records."""
+"""Topics: list, show, create, delete, add partitions, configs, delete records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TopicSummary(Struct, frozen=True, kw_only=True):
     partitions: int
     is_internal: bool
     messages: int
-    """Offsets between the first and the next of every partition; compaction may have left fewer messages."""
+    """The sum of end minus start offsets; compaction may have left fewer messages."""
     size_bytes: int
 
 
@@ -54,11 +54,11 @@ class TopicList(Struct, frozen=True, kw_only=True):
 class TopicsQuery(Given, frozen=True, kw_only=True):
     prefix: str = ""
     internal: bool = False
-    """Also those that the broker keeps for itself."""
+    """Include internal topics."""
 
 
 def is_own(state: TopicState) -> bool:
-    """Whether the broker keeps it for itself; to Kafka clients the topic of pipelines is like any other."""
+    """Whether it is internal; to Kafka clients the pipelines topic is a normal topic."""
     return state.entry.is_internal or state.name == PIPELINES_TOPIC
 
 
@@ -76,7 +76,7 @@ async def list_topics(call: Call) -> TopicList:
 
 
 class _Known(NamedTuple):
-    """Of partitions, wherever they are led."""
+    """Of partitions, on any leader."""
 
     bounds: dict[TopicPartition, Bounds]
     sizes: dict[TopicPartition, int]
@@ -111,12 +111,12 @@ class PartitionInfo(Struct, frozen=True, kw_only=True):
     replicas: list[int]
     in_sync: list[int]
     start_offset: int
-    """The first offset there is; of a partition that nobody leads, and that is not here, this and the sizes are 0."""
+    """The log start offset; for a partition without a leader or local replica, this and the sizes are 0."""
     end_offset: int
-    """The offset that the next message gets."""
+    """The log end offset."""
     size_bytes: int
     segments: list[SegmentInfo]
-    """Of the copy on this node, if it has one."""
+    """Of the replica on this node, if any."""
 
 
 class Topic(Struct, frozen=True, kw_only=True):
@@ -127,7 +127,7 @@ class Topic(Struct, frozen=True, kw_only=True):
     size_bytes: int
     partitions: list[PartitionInfo]
     configs: dict[str, str]
-    """Those that were set for this topic; GET …/configs shows all."""
+    """The configs set on this topic; GET …/configs shows all."""
 
 
 def topic_of(call: Call) -> TopicState:
@@ -136,14 +136,14 @@ def topic_of(call: Call) -> TopicState:
     call.check(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
     state = call.broker.topics.by_name.get(name)
     if state is None:
-        raise UnknownTopicOrPartition(f"there is no topic {name!r}")
+        raise UnknownTopicOrPartition(f"no topic {name!r}")
     return state
 
 
 def no_such_partition(state: TopicState, index: int) -> UnknownTopicOrPartition:
     count = len(state.partitions)
     there = "1 partition" if count == 1 else f"{count} partitions"
-    return UnknownTopicOrPartition(f"topic {state.name} has {there}, and no {index}")
+    return UnknownTopicOrPartition(f"no partition {index} in topic {state.name} (it has {there})")
 
 
 async def show_topic(call: Call) -> Topic:
@@ -191,11 +191,11 @@ def _segments(partition: Partition) -> Sequence[tuple[int, int]]:
 class NewTopic(Given, frozen=True, kw_only=True):
     name: str
     partitions: Count = -1
-    """-1 for as many as is usual."""
+    """-1 for the default."""
     replication_factor: ReplicationFactor = -1
     configs: dict[str, ConfigValue] | None = None
     dry_run: bool = False
-    """Only say whether it would work."""
+    """Only validate the request."""
 
 
 class CreatedTopic(Struct, frozen=True, kw_only=True):
@@ -238,9 +238,9 @@ async def delete_topic(call: Call) -> Done:
 
 class PartitionCount(Given, frozen=True, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=(1 << 31) - 1)]
-    """How many the topic is to have altogether."""
+    """The new total number."""
     dry_run: bool = False
-    """Only say whether it would work."""
+    """Only validate the request."""
 
 
 async def add_partitions(call: Call) -> Topic:
@@ -256,13 +256,13 @@ async def add_partitions(call: Call) -> Topic:
 class RecordsToDelete(Given, frozen=True, kw_only=True):
     partition: PartitionIndex = 0
     before_offset: OffsetNumber | None = None
-    """Forget everything below this offset; null for everything there is."""
+    """Delete all records below this offset; null for all records."""
 
 
 class DeletedRecords(Struct, frozen=True, kw_only=True):
     partition: int
     start_offset: int
-    """The first offset that is left."""
+    """The new log start offset."""
 
 
 async def delete_records(call: Call) -> DeletedRecords:
@@ -295,13 +295,13 @@ _TOPIC: Final = "/v1/topics/{name}"
 ENDPOINTS: Final = (
     Endpoint("GET", "/v1/topics", list_topics, "All topics", query=TopicsQuery, answer=TopicList),
     Endpoint("POST", "/v1/topics", create_topic, "Create a topic", body=NewTopic, answer=CreatedTopic, status=201),
-    Endpoint("GET", _TOPIC, show_topic, "One topic, its partitions and their segments", answer=Topic),
+    Endpoint("GET", _TOPIC, show_topic, "A topic with its partitions and segments", answer=Topic),
     Endpoint("DELETE", _TOPIC, delete_topic, "Delete a topic and all its messages", answer=Done),
     Endpoint(
         "POST",
         f"{_TOPIC}/partitions",
         add_partitions,
-        "Give a topic more partitions",
+        "Add partitions to a topic",
         body=PartitionCount,
         answer=Topic,
     ),
@@ -309,7 +309,7 @@ ENDPOINTS: Final = (
         "POST",
         f"{_TOPIC}/delete-records",
         delete_records,
-        "Forget the oldest messages of a partition",
+        "Delete the oldest records of a partition",
         body=RecordsToDelete,
         answer=DeletedRecords,
     ),

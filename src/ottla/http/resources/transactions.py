@@ -1,4 +1,4 @@
-"""Transactions: which are under way, and ending one."""
+"""Transactions: list, describe and abort."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _TIMEOUT_MS: Final = 1_000
 
 class TransactionQuery(Given, frozen=True, kw_only=True):
     state: tuple[str, ...] = ()
-    """Only those in this state, such as Ongoing."""
+    """Only transactions in this state, such as Ongoing."""
     longer_than_ms: Annotated[int, msgspec.Meta(ge=-1, le=(1 << 63) - 1)] = -1
-    """Only those that have been running for longer."""
+    """Only transactions that have been running for longer."""
 
 
 class TransactionSummary(Struct, frozen=True, kw_only=True):
@@ -51,9 +51,9 @@ class Transaction(Struct, frozen=True, kw_only=True):
     producer_epoch: int
     timeout_ms: int
     started_ms: int | None
-    """Null if none is under way."""
+    """Null without an open transaction."""
     partitions: list[TransactionPartition]
-    """What is part of it, groups' offsets included."""
+    """Its partitions, including those of group offsets."""
 
 
 async def list_transactions(call: Call) -> TransactionList:
@@ -65,7 +65,7 @@ async def list_transactions(call: Call) -> TransactionList:
     raise_refusal(answer.error_code)
     if answer.unknown_state_filters:
         names = ", ".join(answer.unknown_state_filters)
-        raise BadRequest(f"query: there is no state {names}", hint="Such as Ongoing, Empty or CompleteCommit.")
+        raise BadRequest(f"query: unknown state {names}", hint="Such as Ongoing, Empty or CompleteCommit.")
     found = sorted(answer.transaction_states, key=lambda one: one.transactional_id)
     return TransactionList(
         transactions=[
@@ -93,8 +93,8 @@ async def show_transaction(call: Call) -> Transaction:
 
 
 async def abort_transaction(call: Call) -> Done:
-    """As a successor of its producer does: that one is fenced, and what it has left open is aborted."""
-    described = await _described(call)  # asking for an unknown one would create it
+    """Like a new producer with this id: fences the current one and aborts its open transaction."""
+    described = await _described(call)  # InitProducerId would create an unknown id
     asked = InitProducerIdRequest(transactional_id=described.transactional_id, transaction_timeout_ms=_TIMEOUT_MS)
     raise_refusal((await call.ask(asked)).error_code)
     return Done()
@@ -105,7 +105,7 @@ async def _described(call: Call) -> TransactionState:
     answer = await call.ask(DescribeTransactionsRequest(transactional_ids=(name,)))
     described: TransactionState = answer.transaction_states[0]
     is_unknown = described.error_code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
-    raise_refusal(described.error_code, f"there is no transactional id {name!r}" if is_unknown else None)
+    raise_refusal(described.error_code, f"no transactional id {name!r}" if is_unknown else None)
     return described
 
 
@@ -116,10 +116,10 @@ ENDPOINTS: Final = (
         "GET",
         "/v1/transactions",
         list_transactions,
-        "All transactional ids, and where each one's transaction stands",
+        "All transactional ids and their states",
         query=TransactionQuery,
         answer=TransactionList,
     ),
-    Endpoint("GET", _TRANSACTION, show_transaction, "One of them, and what is part of it", answer=Transaction),
-    Endpoint("DELETE", _TRANSACTION, abort_transaction, "Abort what is open, and fence its producer", answer=Done),
+    Endpoint("GET", _TRANSACTION, show_transaction, "A transactional id and its open transaction", answer=Transaction),
+    Endpoint("DELETE", _TRANSACTION, abort_transaction, "Abort the transaction and fence its producer", answer=Done),
 )

@@ -1,4 +1,4 @@
-"""Users who log in with a password."""
+"""Users with passwords."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _spelled(mechanism: int) -> str:
 _USER: Final = "/v1/users/{name}"
 
 ENDPOINTS: Final = (
-    Endpoint("GET", "/v1/users", list_users, "All users who log in with a password", answer=UserList),
-    Endpoint("PUT", _USER, set_password, "Make a user, or change the password", body=NewPassword, answer=Done),
+    Endpoint("GET", "/v1/users", list_users, "All users with passwords", answer=UserList),
+    Endpoint("PUT", _USER, set_password, "Create a user, or change the password", body=NewPassword, answer=Done),
     Endpoint("DELETE", _USER, delete_user, "Delete a user", answer=Done),
 )
