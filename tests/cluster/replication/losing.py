@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class LosingWorld(World):
-    """A topic with min.insync.replicas = 2. Committed records may be lost once no replica that may lead has a full copy."""
+    """A topic with min.insync.replicas = 2. Records may be lost once no replica that may lead has all of them."""
 
     min_insync = 2
 
