@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from starlette.datastructures import Headers
@@ -11,20 +12,13 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.routing import Route, Router
 
-from ottla.http.consumer_groups import groups, resets
-from ottla.http.framework import openapi
 from ottla.http.framework.endpoints import call, others
 from ottla.http.framework.guard import ROUTE, Guard
 from ottla.http.framework.problems import Problem, problem_response
-from ottla.http.login import oidc_endpoints as oidc
-from ottla.http.login import session_endpoints as session
 from ottla.http.login.authentication import Login
-from ottla.http.monitoring import health, metrics, totals
 from ottla.http.queues.endpoints import QUEUE_ENDPOINTS
 from ottla.http.queues.guard import guarded
 from ottla.http.queues.handlers import PREFIX, mounted
-from ottla.http.records import consumers, messages, produce, tail
-from ottla.http.resources import acls, cluster, dmqp, faults, pipelines, roles, topics, transactions, users
 from ottla.http.resources.pages import Console
 
 if TYPE_CHECKING:
@@ -36,28 +30,31 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger(__name__)
 
-ENDPOINTS: Final[tuple[Endpoint, ...]] = (  # the busiest first: routes are tried in this order
-    *produce.ENDPOINTS,
-    *messages.ENDPOINTS,
-    *consumers.ENDPOINTS,
-    *health.ENDPOINTS,
-    *metrics.ENDPOINTS,
-    *tail.ENDPOINTS,
-    *topics.ENDPOINTS,
-    *groups.ENDPOINTS,
-    *resets.ENDPOINTS,
-    *transactions.ENDPOINTS,
-    *pipelines.ENDPOINTS,
-    *dmqp.ENDPOINTS,
-    *cluster.ENDPOINTS,
-    *totals.ENDPOINTS,
-    *session.ENDPOINTS,
-    *oidc.ENDPOINTS,
-    *users.ENDPOINTS,
-    *acls.ENDPOINTS,
-    *roles.ENDPOINTS,
-    *faults.ENDPOINTS,
-    *openapi.ENDPOINTS,
+_RESOURCES: Final = (  # modules with ENDPOINTS, the busiest first: routes are tried in this order
+    "records.produce",
+    "records.messages",
+    "records.consumers",
+    "monitoring.health",
+    "monitoring.metrics",
+    "records.tail",
+    "resources.topics",
+    "consumer_groups.groups",
+    "consumer_groups.resets",
+    "resources.transactions",
+    "resources.pipelines",
+    "resources.dmqp",
+    "resources.cluster",
+    "monitoring.totals",
+    "login.session_endpoints",
+    "login.oidc_endpoints",
+    "resources.users",
+    "resources.acls",
+    "resources.roles",
+    "resources.faults",
+    "framework.openapi",
+)
+ENDPOINTS: Final[tuple[Endpoint, ...]] = tuple(
+    endpoint for name in _RESOURCES for endpoint in import_module(f"{__package__}.{name}").ENDPOINTS
 )
 
 DESCRIBED: Final = (*ENDPOINTS, *QUEUE_ENDPOINTS)

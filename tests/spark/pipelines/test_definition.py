@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from ottla.core.errors import ConfigError
-from ottla.spark.pipelines.definition import Pipeline, Sink, Source, StaticTable
+from ottla.spark.pipelines.definition import Pipeline, Source, StaticTable
+from ottla.spark.pipelines.keys import key_names
 from ottla.spark.pipelines.loading import load_pipeline, parse_pipeline
 from ottla.spark.pipelines.outline import outline
+from ottla.spark.pipelines.sinks.iceberg import IcebergSink
+from ottla.spark.pipelines.sinks.registry import SINKS
 from ottla.spark.pipelines.stores.settings import StorageSettings
 
 WHOLE = """
@@ -133,7 +136,7 @@ DELTA = '[sink.out]\nkind = "delta"\npath = "x"\n'
         (SOURCE, "there is no [sink.NAME], which says where rows go"),
         (SOURCE + 'event_time = "att"\n' + SINK, "line 3: [source.orders] event_time: there is no column att; did"),
         (SOURCE + 'event_time = "id"\n' + SINK, "id is a bigint, and must be a timestamp"),
-        (SOURCE + 'start = "yesterday"\n' + SINK, "start: is earliest, latest or a time: 'yesterday' is not a valid time"),
+        (SOURCE + 'start = "yesterday"\n' + SINK, "is earliest, latest or a time: 'yesterday' is not a valid time"),
         (SOURCE + 'topics = ["a b"]\n' + SINK, "topics: 'a b' cannot be a topic's name"),
         (SOURCE + 'dead_letters = "orders"\n' + SINK, "orders is one of the topics that are read"),
         (SOURCE + "sample = 0\n" + SINK, "sample: must be a whole number of at least 1, not 0"),
@@ -226,6 +229,9 @@ def test_the_documented_file_is_a_pipeline_and_every_key_is_documented() -> None
     stored = parse_pipeline(
         f"[source.orders]\n{in_store}", Path("/jobs/shop.toml"), {"MINIO_USER": "x", "MINIO_PASSWORD": "y"}
     )
-    assert stored.sinks["warehouse"].storage.allow_http
-    keys = [each.name for kind in (Source, Sink, StaticTable, StorageSettings) for each in fields(kind)]
+    warehouse = stored.sinks["warehouse"]
+    assert isinstance(warehouse, IcebergSink)
+    assert warehouse.storage.allow_http
+    keys = [each.name for kind in (Source, StaticTable, StorageSettings) for each in fields(kind)]
+    keys += [name for kind in SINKS.built_in() for name in key_names(kind)]
     assert [key for key in keys if key not in ("name", "of") and f"`{key.removesuffix('_ms')}`" not in page] == []

@@ -2,11 +2,13 @@
 
 A record has the handler, the required permissions, the node to which requests from HTTP or other protocols are
 forwarded in a cluster, and whether it is audited. Versions and messages are declared in
-`wire`. Handlers, custom rules and forwarding are imported on first use: hence the lambdas.
+`wire`. Handlers, custom rules and forwarding are imported on first use: hence the lambdas. An API whose
+declaration in `wire/apis` names its home module has its record there.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from ottla.broker import authorization, handlers
@@ -388,4 +390,5 @@ _APIS: Final = (
     ),
 )
 
-SERVED: Final[Mapping[int, ServedApi]] = {served.api.key: served for served in _APIS}
+_AT_HOME: Final = tuple(import_module(api.home).SERVED for api in apis.APIS.values() if api.home)
+SERVED: Final[Mapping[int, ServedApi]] = {served.api.key: served for served in (*_APIS, *_AT_HOME)}

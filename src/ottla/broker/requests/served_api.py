@@ -32,6 +32,7 @@ class ServedApi(Struct, frozen=True):
     def load_handler(self) -> Handler:
         function = self.handler()
         _, request, *_ = function.__annotations__.values()
-        if request.rpartition(".")[2] != f"{self.api.name}Request":
+        named = request if isinstance(request, str) else request.__name__
+        if named.rpartition(".")[2] != f"{self.api.name}Request":
             raise TypeError(f"{function.__qualname__} handles {request}, but is declared for {self.api}")
         return normalized(function)

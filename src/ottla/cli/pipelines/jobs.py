@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ottla.cli.connecting import Reach
-    from ottla.spark.pipelines.definition import Pipeline, Sink
+    from ottla.spark.pipelines.definition import Pipeline
+    from ottla.spark.pipelines.sinks.tables import TableSink
 
 
 @click.command(
@@ -101,13 +102,12 @@ Examples:
 def compact(file: Path, *, reach: Reach, name: str | None, orphan_age: str) -> None:
     """Compact a pipeline's tables and remove orphaned files, without Spark."""
     from ottla.spark.pipelines.fields import duration_ms
-    from ottla.spark.pipelines.tables.opening import tidy
 
     age_ms = duration_ms(orphan_age)
     if age_ms is None:
         raise ConfigError(f"--orphan-age: {orphan_age!r} is not a valid duration (use e.g. 1h)")
     for sink in _tables(load(file, reach), name):
-        done = tidy(sink, orphan_age_s=age_ms / 1000)
+        done = sink.tidy(orphan_age_s=age_ms / 1000)
         click.echo(
             f"{sink.name}: {done.merged_files} small files became {done.new_files}, {done.orphans} orphans removed"
         )
@@ -143,16 +143,16 @@ def redrive(file: Path, *, where: str | None, reach: Reach) -> None:
         click.echo(f"{done.gone} records were cut, and are no longer in their topic", err=True)
 
 
-def _tables(pipeline: Pipeline, name: str | None) -> list[Sink]:
-    from ottla.spark.pipelines.definition import TABLE_KINDS
+def _tables(pipeline: Pipeline, name: str | None) -> list[TableSink]:
+    from ottla.spark.pipelines.sinks.tables import TableSink
 
-    tables = [sink for sink in pipeline.sinks.values() if sink.kind in TABLE_KINDS and name in (None, sink.name)]
+    tables = [sink for sink in pipeline.sinks.values() if isinstance(sink, TableSink) and name in (None, sink.name)]
     if not tables:
         raise ConfigError(f"{pipeline.file} has no table {name or 'at all'}: no Parquet, Delta or Iceberg sink")
     return tables
 
 
-def _one_table(pipeline: Pipeline, name: str | None) -> Sink:
+def _one_table(pipeline: Pipeline, name: str | None) -> TableSink:
     tables = _tables(pipeline, name)
     if len(tables) > 1:
         raise ConfigError(f"--sink: say which table; there are {', '.join(sink.name for sink in tables)}")
