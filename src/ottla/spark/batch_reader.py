@@ -12,7 +12,7 @@ from ottla.spark.errors import aged_out, cut_short
 from ottla.spark.filters import Wanted, wanted_by
 from ottla.spark.losing import lose
 from ottla.spark.ranges import OffsetRange, split
-from ottla.spark.reading import read_range
+from ottla.spark.reading import read_ranges
 from ottla.spark.scanning import FilePiece, plan_scan, scan_piece
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 class RangePartition(InputPartition):
     """A task that reads from a broker."""
 
-    def __init__(self, wanted: OffsetRange) -> None:
-        self.wanted = wanted
+    def __init__(self, *ranges: OffsetRange) -> None:
+        self.ranges = ranges
 
 
 class PiecePartition(InputPartition):
@@ -54,7 +54,7 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Where there is nothing to read, Spark plans a task with a partition of its own, and for that nothing is read.
         if isinstance(partition, RangePartition):
-            yield from read_range(partition.wanted, self._options, self._schema)
+            yield from read_ranges(partition.ranges, self._options, self._schema)
         elif isinstance(partition, PiecePartition):
             yield from scan_piece(partition.piece, self._options, self._schema)
 
