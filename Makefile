@@ -9,10 +9,10 @@ LOCK   := requirements.lock
 INSTALL := $(BIN)/python -m pip install -q --require-hashes --constraint $(LOCK)
 GROUPS := build check test demo interop bench fuzz audit
 SOURCES := pyproject.toml setup.py $(LOCK) $(wildcard src/ottla/records/*.p* src/ottla/wire/*.pyx src/ottla/queue/*.p*)
-LONG_PIPELINE_TESTS := $(addprefix tests/spark/pipelines/,test_faults.py test_merging_kills.py test_schedulers.py)
+LONG_PIPELINE_TESTS := $(addprefix tests/spark/pipelines/,test_faults.py test_merging_kills.py test_object_stores.py test_schedulers.py)
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom clean
+.PHONY: help run demo test unit check interop bench cluster-test pipeline-test simulate soak fuzz lock audit sbom clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,6 +25,9 @@ demo: $(VENV)/demo  ## Run a demo shop with three Spark pipelines and plot the r
 
 test: $(VENV)/test  ## Run the tests that need only the Python package index (some also a JVM)
 	$(BIN)/python -m pytest -n $(JOBS) $(ARGS)
+
+unit: $(VENV)/test  ## Run the fast part of the tests
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow" $(ARGS)
 
 check: $(VENV)/check  ## Lint, types, import contracts and wording
 	$(BIN)/ruff check .
@@ -42,7 +45,7 @@ bench: $(VENV)/bench  ## Run the benchmarks, and print the ratios
 cluster-test: $(VENV)/test  ## Fault tests of a cluster under load, and model tests of its rules (needs Java 17+)
 	LONG_CLUSTER_TEST=1 MODEL_EXAMPLES=3000 $(BIN)/python -m pytest tests/cluster -n 1 $(ARGS)
 
-pipeline-test: $(VENV)/test  ## Long tests of pipelines: drivers killed KILLS times (default 20), a day in the life, real schedulers (needs Java 17+)
+pipeline-test: $(VENV)/test  ## Long tests of pipelines: drivers killed KILLS times (default 20), real schedulers (needs Java 17+)
 	SPARK_KILLS=$(or $(KILLS),20) SCHEDULERS=1 $(BIN)/python -m pytest $(LONG_PIPELINE_TESTS) -n 1 $(ARGS)
 
 simulate: $(VENV)/test  ## Simulated clusters under random faults for SECONDS (default 60); a failing seed can be replayed (docs/simulation.md)

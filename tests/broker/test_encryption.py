@@ -31,7 +31,7 @@ from ottla.storage.catalog.entries import (
 )
 from ottla.storage.catalog.sqlite import SqliteCatalog
 from ottla.storage.config import LogConfig
-from ottla.storage.rewriting import Rewrite
+from ottla.storage.rewrites.rewriting import Rewrite
 
 from .making import batch, create_topic, produce, values_in
 from .raw_client import RawClient
@@ -114,7 +114,7 @@ def test_a_key_file_beside_the_data_is_refused(data: Path) -> None:
     inside = data / "keys"
     write_key_file(inside, first_ring(), is_new=True)
 
-    with pytest.raises(ConfigError, match="lies with the data"):
+    with pytest.raises(ConfigError, match="must not be in the data folder"):
         Broker(settings(data, inside))
 
 

@@ -13,7 +13,7 @@ from tests.spark.conftest import Cluster
 
 from ottla import Admin, TopicPartition
 from ottla.broker.embedded import EmbeddedBroker
-from ottla.spark.rows import spark_schema
+from ottla.spark.reader.rows import spark_schema
 from ottla.spark.source import OttlaDataSource
 
 if TYPE_CHECKING:

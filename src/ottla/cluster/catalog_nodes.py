@@ -1,4 +1,4 @@
-"""How entries of the catalog become nodes of ZooKeeper, and nodes become entries again."""
+"""Conversion between catalog entries and ZooKeeper nodes."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ if TYPE_CHECKING:
 UNCLEAN_ELECTION: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
 DRAINING: Final = "broker.draining"
-"""Our own config of a node: it is to be given nothing more, and to lead nothing that another can lead."""
+"""Ottla's config of a drained node: it gets no new replicas, and leads only if no other replica can."""
 _OF_A_NODE: Final = re.compile(rf"{CONFIGS}/{ConfigScope.BROKER.value}-(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a topic is to be spread over nodes, beyond what every catalog knows of it."""
+    """The replica assignment of a topic, beyond what every catalog has."""
 
     factor: int = 1
     assignments: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    """The replicas of partitions for which they were chosen by hand."""
+    """The replicas of partitions with a manual assignment."""
 
 
 def topic_path(name: str) -> str:
-    """Names that would share their metrics' names share this one, so that only one of them can exist."""
+    """Topic names that collide in metrics names share this key, so that only one of them can exist."""
     return f"{TOPICS}/{metric_name(name)}"
 
 
 def path_of(entry: Entry) -> str:
-    """One for one: nobody else's, and the same for every state of the same thing."""
+    """A bijection: unique per entity, and stable over its states."""
     match entry:
         case Topic():
             return topic_path(entry.name)
@@ -117,7 +117,7 @@ def read_entry(path: str, data: bytes) -> Entry:
             scope, resource, configs = told
             return ResourceConfigs(ConfigResource(ConfigScope(scope), resource), configs)
         case _:
-            raise ValueError(f"{path} holds no entry of the catalog")
+            raise ValueError(f"{path} is not a catalog entry")
 
 
 def _topic_data(topic: Topic, layout: Layout) -> bytes:
@@ -158,13 +158,13 @@ def _whole_number(text: str | None, otherwise: int) -> int:
 
 
 def node_of_configs(path: str) -> int | None:
-    """Whose configs are at this path, if they are those of one node."""
+    """The node whose configs are at this path, if any."""
     match = _OF_A_NODE.fullmatch(path)
     return None if match is None else int(match[1])
 
 
 def is_draining(data: bytes) -> bool:
-    """Whether the configs of a node say so."""
+    """Whether the node's configs mark it as drained."""
     return bool(from_json(data)[2].get(DRAINING) == "true")
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ottla.broker.broker import Broker
-    from ottla.broker.doors import Exposed
+    from ottla.broker.interfaces.protocol_servers import Exposed
     from ottla.dmqp.config import DmqpConfig
 
 _logger: Final = logging.getLogger(__name__)

@@ -6,8 +6,8 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import LocalClient
-from ottla.broker.doors import ShardStats
+from ottla.broker.interfaces.in_process_requests import LocalClient
+from ottla.broker.interfaces.protocol_servers import ShardStats
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker

@@ -19,7 +19,7 @@ from ottla.records.checksum import crc32c
 if TYPE_CHECKING:
     from ottla.core.ids import TopicId
     from ottla.core.sealing import Sealer
-    from ottla.storage.read_buffers import ReadBuffers
+    from ottla.storage.segment_files.read_buffers import ReadBuffers
 
 _LENGTH: Final = struct.Struct(">i")
 _CRC: Final = struct.Struct(">I")

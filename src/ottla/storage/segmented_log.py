@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 
 from ottla.core.errors import OffsetOutOfRange, StorageError
 from ottla.core.sealing import SEAL_BYTES
-from ottla.storage.cold_read import Bounds
 from ottla.storage.files import storage_errors
-from ottla.storage.segment import Segment
-from ottla.storage.segments import Segments
-from ottla.storage.timestamps import Unfinished
+from ottla.storage.segment_files.cold_read import Bounds
+from ottla.storage.segment_files.segment import Segment
+from ottla.storage.segment_files.segments import Segments
+from ottla.storage.segment_files.timestamps import Unfinished
 from ottla.storage.unsynced import Unsynced
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from ottla.core.clock import Clock
     from ottla.storage.config import LogConfig
     from ottla.storage.flushing import Flush
-    from ottla.storage.open_files import OpenFiles
     from ottla.storage.recovery import LogParts
-    from ottla.storage.timestamps import Effort, TimestampOffset
-    from ottla.storage.txn_index import AbortedTransaction
+    from ottla.storage.segment_files.open_files import OpenFiles
+    from ottla.storage.segment_files.timestamps import Effort, TimestampOffset
+    from ottla.storage.segment_files.txn_index import AbortedTransaction
 
 _logger: Final = logging.getLogger(__name__)
 

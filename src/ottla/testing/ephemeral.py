@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.asking import LocalClient
 from ottla.broker.embedded import EmbeddedBroker
 from ottla.broker.faults.faults import Faults
 from ottla.broker.faults.watching import watch
+from ottla.broker.interfaces.in_process_requests import LocalClient
 from ottla.testing import groups
 from ottla.testing.clock import MovableClock, catch_up
 from ottla.testing.content import create, read_all, replay, write

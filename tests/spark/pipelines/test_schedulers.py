@@ -14,7 +14,7 @@ import click
 import pytest
 
 from ottla import Producer
-from ottla.cli.pipeline import pipeline as commands
+from ottla.cli.pipelines.pipeline import pipeline as commands
 from ottla.testing import EphemeralBroker
 
 PAGE = Path(__file__).parents[3] / "docs" / "schedulers.md"

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from ottla.broker.turns import Turns
+from ottla.broker.requests.turns import Turns
 from ottla.core.errors import ApiError, ErrorCode, ResourceNotFound
 from ottla.net.sasl.scram import MAX_ITERATIONS, MIN_ITERATIONS, verifier_of
 from ottla.storage.catalog.entries import NO_USER, ScramCredential, ScramMechanism
@@ -27,7 +27,7 @@ from ottla.wire.messages.describe_user_scram_credentials import (
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-    from ottla.broker.context import Context
+    from ottla.broker.requests.context import Context
 
 _logger: Final = logging.getLogger(__name__)
 

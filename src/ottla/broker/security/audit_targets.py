@@ -1,4 +1,4 @@
-"""Opens the audit log with the targets that are configured."""
+"""Opens the audit log with its configured targets."""
 
 from __future__ import annotations
 

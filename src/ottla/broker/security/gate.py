@@ -1,4 +1,4 @@
-"""The gate of a port on which clients have to log in: until they have, next to nothing is answered (KIP-368)."""
+"""Authentication on a SASL port: before the login only a few APIs are answered (KIP-368)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ottla.wire.header import read_request_header
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Sequence
 
-    from ottla.broker.dispatch import Dispatcher
+    from ottla.broker.requests.dispatch import Dispatcher
     from ottla.broker.security.logins import Logins
     from ottla.net.connection import Connection
     from ottla.net.sasl.exchange import Exchange, Step
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 _WITHOUT_LOGIN: Final = frozenset({API_VERSIONS.key, SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key})
 _WAITING: Final = frozenset({FETCH.key, SHARE_FETCH.key, JOIN_GROUP.key, SYNC_GROUP.key})
-"""What they ask for may come long after they asked."""
+"""APIs whose responses may be delayed."""
 _BY_PASSWORD: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
 _LAST_ANSWERS_S: Final = 1.0
 
 
 class Login:
-    """How far one connection is with saying who it is."""
+    """The state of a connection's authentication."""
 
     __slots__ = (
         "_ends_s",
@@ -55,14 +55,14 @@ class Login:
         self.mechanism = ""
         self.exchange: Exchange | None = None
         self.is_raw = False
-        """SaslHandshake version 0: what follows are bare messages, and not requests."""
+        """SaslHandshake version 0: raw SASL messages follow, not requests."""
         self.is_in_turn = False
-        """Whether the exchange has waited for as long as an address that fails often has to."""
+        """Whether the delay for addresses with many failures has passed."""
         self.is_known = False
         self.token_id: str | None = None
-        """Of the delegation token that it logged in with."""
+        """The id of the delegation token of the login."""
         self.lifetime_ms = 0
-        """How long the last login lasts; 0 for as long as the connection, or if it is not complete."""
+        """How long the last login lasts; 0 for as long as the connection, or if it is incomplete."""
         self._ends_s: float | None = None
 
     @property
@@ -124,13 +124,13 @@ async def _if_still_known(login: Login, answer: Awaitable[list[AnyBytes] | None]
 
 
 def end_logins(connections: Iterable[Connection], user: str) -> None:
-    """The user is gone: let its connections ask for nothing more, and close them."""
+    """The user was deleted: reject further requests of its connections, and close them."""
     loop = asyncio.get_running_loop()
     for connection in connections:
         login = connection.login
         if connection.principal == f"User:{user}" and isinstance(login, Login) and login.mechanism in _BY_PASSWORD:
             login.fail()
-            # Not at once: it may be the user itself who asked for this, and is to have an answer.
+            # Not at once: the user may have deleted itself, and must get the response.
             loop.call_later(_LAST_ANSWERS_S, connection.abort)
 
 
@@ -144,10 +144,10 @@ def end_token_logins(connections: Iterable[Connection], token_id: str) -> None:
 
 
 async def step_of(logins: Logins, connection: Connection, login: Login, message: bytes) -> Step:
-    """Take a message of the exchange under way; LoginFailed, after a while, if it fails."""
+    """Process a message of the SASL exchange; raises LoginFailed, after a delay, on failure."""
     exchange = login.exchange
     if exchange is None:
-        raise LoginFailed("no exchange was begun")
+        raise LoginFailed("no SASL exchange in progress")
     host, port = connection.peer
     peer = f"{host}:{port}"
     try:

@@ -1,4 +1,4 @@
-"""All of a broker's security; where nothing is turned on, nothing of it is loaded."""
+"""All security features of a broker; disabled ones are not imported."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from ottla.broker.answers import Handler
     from ottla.broker.authorization.authorizer import Authorizer
     from ottla.broker.broker import Broker
+    from ottla.broker.requests.answers import Handler
+    from ottla.broker.requests.served_api import ServedApi
     from ottla.broker.security.audit import Audit
     from ottla.broker.security.delegation_tokens import DelegationTokens
     from ottla.broker.security.logins import Logins
     from ottla.broker.security.oidc.logins import OidcLogins
     from ottla.broker.security.quotas import Quotas
-    from ottla.broker.served_api import ServedApi
     from ottla.core.ids import Address
     from ottla.net.listener_config import ListenerConfig
     from ottla.net.port import Answer
@@ -39,7 +39,7 @@ class Security:
             raise ConfigError(f"net.{wrong}") from None
         checks.check(self.listeners, self.config, has_users=self._has_users)
         self.asks_who = any(one.authenticates for one in self.listeners)
-        """Whether clients have to say who they are, at least where some of them come in."""
+        """Whether any listener authenticates its clients."""
         self.audit = self._open_audit()
         self.logins = self._make_logins()
         self.tokens = self._make_tokens()
@@ -47,7 +47,7 @@ class Security:
         self.authorizer = self._make_authorizer()
         self._quotas: Quotas | None = None
         if broker.cluster is None:
-            # One that is shared tells of changes in a thread of its own, and who follows it passes them on.
+            # A shared catalog notifies in a separate thread; its follower forwards the changes.
             broker.catalog.listen(self.changed)
 
     @property
@@ -55,11 +55,11 @@ class Security:
         return checks.warnings(self.listeners, self.config, has_users=self._has_users)
 
     def gate(self, listener: ListenerConfig) -> Answer:
-        """What answers on a listener where clients have to log in."""
+        """The gate of a SASL listener."""
         from ottla.broker.security.gate import Gate
 
         if self.logins is None:
-            raise RuntimeError("nobody can log in here")
+            raise RuntimeError("authentication is not enabled")
         return Gate(self._broker.dispatcher, self.logins, listener.mechanisms or ()).answer
 
     def http_tls(
@@ -87,19 +87,19 @@ class Security:
             raise ConfigError(f"http.tls: {wrong}") from None
 
     def user_in(self, certificate: Mapping[str, Any]) -> str | None:
-        """The user that a client's certificate names on a port that is not a Kafka listener."""
+        """The user in a client's certificate on a port that is not a Kafka listener."""
         from ottla.net.certificate_names import PrincipalRules
 
         return PrincipalRules(self.config.principal_rules, self.config.principal_sources).user_in(certificate)
 
     def start(self) -> None:
-        """Once there is a listener to tell of quotas, and to ask for connections."""
+        """Called once there is a listener, for quotas and connections."""
         self._apply_quotas()
         if self.logins is not None and self._broker.settings.net.max_connections_per_user:
             self.logins.check_room = self._broker.listener.check_room
 
     async def stop(self) -> None:
-        """Write what the audit log still holds, while the logs are open."""
+        """Flush the audit log while the logs are open."""
         if self.audit is not None:
             await self.audit.stop()
 
@@ -110,7 +110,7 @@ class Security:
             self.audit.close()
 
     def around(self, served: ServedApi, handler: Handler) -> Handler:
-        """The handler within its quotas, its rule and the audit log; just the handler, if none of them is on."""
+        """The handler wrapped in quotas, authorization and auditing, as far as they are enabled."""
         if self._quotas is not None and self._quotas.are_for_clients:
             handler = self._quotas.around(served.api, handler)
         if self.audit is not None and served.audit == "read" and self.config.audit_reads:

@@ -1,4 +1,4 @@
-"""Users: what is stored of a password, and adding the first of them while no broker runs."""
+"""Users: password verifiers, and adding the first user while no broker runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def credential(user: str, mechanism: str, password: str, iterations: int = DEFAULT_ITERATIONS) -> ScramCredential:
-    """What is stored: the password cannot be had from it."""
+    """The stored verifier: the password cannot be derived from it."""
     made = make_verifier(mechanism, password, iterations)
     return ScramCredential(user, MECHANISMS[mechanism], made.salt, made.iterations, made.stored_key, made.server_key)
 
@@ -27,9 +27,9 @@ def credential(user: str, mechanism: str, password: str, iterations: int = DEFAU
 def add_user_offline(
     settings: Settings, user: str, password: str, mechanisms: Iterable[str], iterations: int = DEFAULT_ITERATIONS
 ) -> None:
-    """In the data folder of a broker that does not run; DataDirError if it does."""
+    """In the data folder of a stopped broker; raises DataDirError if it is running."""
     check_password(settings.security, password)
-    # Nothing is served, so it does not matter that nobody could log in yet.
+    # Nothing is served, so it does not matter that no user can log in yet.
     broker = Broker(settings._replace(net=NetConfig(), security=SecurityConfig()))
     try:
         for mechanism in mechanisms:
