@@ -49,7 +49,7 @@ def _spare_the_collector() -> None:
 
 
 def read_range(wanted: OffsetRange, options: SourceOptions, schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The rows of this range. What is gone of it raises DataLoss or is passed over, as failOnDataLoss says."""
+    """The rows of this range. Deleted records raise DataLoss or are skipped, depending on failOnDataLoss."""
     if wanted.files:
         from ottla.spark.archive.reading import archived_rows
 
