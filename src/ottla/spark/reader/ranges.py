@@ -17,7 +17,7 @@ LARGE_RANGE: Final = 2_000_000
 """The default maximum of offsets per task: about two seconds of work."""
 
 SMALL_TASK: Final = 25_000
-"""Ranges of a micro-batch share a task up to so many offsets: less work than starting a Python task costs."""
+"""Maximum number of offsets in a task that reads several ranges: starting another Python task would take longer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def read_ranges(ranges: Iterable[OffsetRange], options: SourceOptions, schema: S
 
 
 def _spare_the_collector() -> None:
-    """Spark collects garbage after every task. What a worker has imported takes most of that time, and is none."""
+    """Exclude imported modules from the garbage collection that Spark runs after every task."""
     if gc.get_freeze_count() == 0:
         gc.freeze()
 
