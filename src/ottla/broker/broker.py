@@ -122,8 +122,7 @@ class Broker:
         """What is to go wrong, where somebody wants that."""
         self.shard_server: ShardServer | None = None
         self.http_address: Address | None = None
-        """Where the HTTP door listens, if there is one."""
-        """Set by who serves DMQP."""
+        """Both set by the servers of these protocols, if they run."""
         self.security.start()
         if self.cluster is not None:
             self.replicate(self.cluster)
