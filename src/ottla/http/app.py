@@ -42,6 +42,7 @@ from ottla.http.problems import Problem, problem_response
 from ottla.http.queue_endpoints import QUEUE_ENDPOINTS
 from ottla.http.queue_guard import guarded
 from ottla.http.queues import PREFIX, mounted
+from ottla.http.registry_mount import with_registry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -88,7 +89,7 @@ _HINT: Final = "GET /v1/openapi.json describes everything there is."
 def build_app(door: Door, queues: ASGIApp) -> ASGIApp:
     door.endpoints = DESCRIBED
     rest = Router(list(_routes(door)), redirect_slashes=False, default=_not_found)
-    app: ASGIApp = _Compressing(mounted(guarded(queues, door), rest))
+    app: ASGIApp = _Compressing(mounted(guarded(queues, door), with_registry(door, rest)))
     security = door.broker.security
     logins = security.logins
     if logins is not None:

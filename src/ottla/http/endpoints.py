@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
     from ottla.http.config import HttpConfig
     from ottla.http.login import Login
+    from ottla.http.registry.app import Registry
     from ottla.http.stats import HttpStats
     from ottla.wire.declare import Request as KafkaRequest
 
@@ -97,6 +98,8 @@ class Door:
         """Who finds out who asks, where somebody does."""
         self.queues_ask = False
         """Whether queues have users of their own."""
+        self.registry: Registry | None = None
+        """The schema registry, once it is used."""
         self.bodies = Bodies(config.max_stalled_ms / 1000, config.max_held_bytes)
         self.tails: set[asyncio.Task[Any]] = set()
         """Tails that run: they end by being cancelled."""
